@@ -11,13 +11,13 @@ const FOLDER = `${DOCS}performance/`
 export function writePages(results: Results): void {
   mkdirSync(FOLDER, { recursive: true })
   for (const [suite, { title, unit, environment }] of Object.entries(SUITES)) {
-    const shown = results.measurements.filter(
+    const shownMeasurements = results.measurements.filter(
       (measurement) =>
         measurement.suite === suite &&
         measurement.unit === unit &&
         (environment === undefined || measurement.environment === environment),
     )
-    if (shown.length > 0) writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shown))
+    if (shownMeasurements.length > 0) writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shownMeasurements))
     const page = writeSuitePage(results, suite)
     if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
   }

@@ -2,12 +2,12 @@ import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'esbuild'
 import { type Measurement, toMeasurement } from '../lib/results.ts'
 
-const QUERY = `export const query = async (url) =>`
+const QUERY_PREFIX = `export const query = async (url) =>`
 const PROGRAMS: Readonly<Record<string, string>> = {
-  baton: `import { createClient } from '@batonsql/core'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
-  '@libsql/client': `import { createClient } from '@libsql/client/web'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
-  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'\n${QUERY} await connect({ url }).all('select 1')`,
-  'libsql-stateless-easy': `import { createClient } from 'libsql-stateless-easy'\n${QUERY} (await createClient({ url }).execute('select 1')).rows`,
+  baton: `import { createClient } from '@batonsql/core'\n${QUERY_PREFIX} (await createClient({ url }).execute('select 1')).rows`,
+  '@libsql/client': `import { createClient } from '@libsql/client/web'\n${QUERY_PREFIX} (await createClient({ url }).execute('select 1')).rows`,
+  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'\n${QUERY_PREFIX} await connect({ url }).all('select 1')`,
+  'libsql-stateless-easy': `import { createClient } from 'libsql-stateless-easy'\n${QUERY_PREFIX} (await createClient({ url }).execute('select 1')).rows`,
 }
 const RUNTIMES = {
   edge: { platform: 'browser', conditions: ['workerd', 'browser'] },

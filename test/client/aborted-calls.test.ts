@@ -20,11 +20,11 @@ beforeEach(async () => {
   proxy.next = () => ({ kind: 'none' })
   await direct.batch(['drop table if exists t', 'create table t (a)'])
 })
-/** A write by another client, which must not have to wait for the lock. */
-const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
+/** Writes with another client, which must not have to wait for the lock. */
+const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
 
-/** A client whose responses to statements are delayed until the test releases them. */
-function clientWithHeldResponses() {
+/** Creates a client whose responses to statements are delayed until the test releases them. */
+function createClientWithHeldResponses() {
   const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
@@ -40,15 +40,15 @@ function clientWithHeldResponses() {
 }
 
 describe('a call that is aborted while its response is in flight', () => {
-  test.each(['by a signal', 'by its time'])(
+  test.each(['by a signal', 'by its timeout'])(
     '%s: rejects at once, and its write lock is released',
-    async (how) => {
-      const { db, releaseResponse, arrived } = clientWithHeldResponses()
+    async (cause) => {
+      const { db, releaseResponse, arrived } = createClientWithHeldResponses()
       const controller = new AbortController()
-      const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
+      const options = cause === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
       const transaction = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
       const rejected =
-        how === 'by a signal'
+        cause === 'by a signal'
           ? expect(transaction).rejects.toThrow('aborted')
           : expect(transaction).rejects.toMatchObject({
               code: 'TRANSACTION_LOST',
@@ -59,7 +59,7 @@ describe('a call that is aborted while its response is in flight', () => {
       // while the response is delayed
       await rejected
       releaseResponse()
-      await nextWrite()
+      await writeWithOtherClient()
       expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
       await db.close()
     },
@@ -78,7 +78,7 @@ describe('a call that is aborted while its response is in flight', () => {
     })
     releaseResponse()
     expect(stream.inTransaction).toBe(false)
-    await nextWrite()
+    await writeWithOtherClient()
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
   })
 
@@ -86,7 +86,7 @@ describe('a call that is aborted while its response is in flight', () => {
     await using db = createClient(database.config)
     const endless = ENDLESS_READ
     await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
-    await nextWrite()
+    await writeWithOtherClient()
   })
 })
 
@@ -105,7 +105,7 @@ describe('close', () => {
     expect(await settlesBefore(call, closed)).toBe(true)
     await rejected
     await closed
-    await nextWrite()
+    await writeWithOtherClient()
   })
 
   test('during a transaction applies none of it', async () => {
@@ -120,7 +120,7 @@ describe('close', () => {
     await expect.poll(() => database.requestCount() - requestsBefore).toBe(1)
     await db.close()
     await rejected
-    await nextWrite()
+    await writeWithOtherClient()
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
   })
 
@@ -175,16 +175,16 @@ describe('before a request is sent', () => {
 describe('many transactions at once', () => {
   test('are queued in the client, which sends at most two of them to the server at a time', async () => {
     let openTransactions = 0
-    let maxOpen = 0
+    let maxOpenTransactions = 0
     proxy.next = (body) => {
-      if (body.includes('BEGIN IMMEDIATE')) maxOpen = Math.max(maxOpen, (openTransactions += 1))
+      if (body.includes('BEGIN IMMEDIATE')) maxOpenTransactions = Math.max(maxOpenTransactions, (openTransactions += 1))
       if (body.includes('"close"')) openTransactions -= 1
       return { kind: 'none' }
     }
     await using db = createClient({ ...database.config, url: proxy.url })
     const run = (i: number) => db.transaction((tx) => tx.execute('insert into t values (?)', [i]))
     await Promise.all(Array.from({ length: 24 }, (_, i) => run(i)))
-    expect(maxOpen).toBe(2)
+    expect(maxOpenTransactions).toBe(2)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
   })
 
@@ -208,14 +208,14 @@ describe('many transactions at once', () => {
 
   test('have no effect if they are aborted while they are queued', async () => {
     await using db = createClient(database.config)
-    const isHeld = Promise.withResolvers<void>()
+    const lockHeld = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
     const holder = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      isHeld.resolve()
+      lockHeld.resolve()
       await released.promise
     })
-    await isHeld.promise
+    await lockHeld.promise
     const queued = Array.from({ length: 10 }, () =>
       db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
     )
@@ -258,7 +258,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     ],
     ['a statement', (db: Client) => db.execute('insert into t values (2)', [], SHORT_TIMEOUT)],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'], SHORT_TIMEOUT)],
-  ])('%s with its own, shorter timeout: its error says so', async (_, call) => {
+  ])('%s with its own, shorter timeout: the error states what it waited for', async (_, call) => {
     for (const coalesceOption of [undefined, coalesce]) {
       await using db = createClient({ ...database.config, coalesce: coalesceOption })
       const transaction = db.transaction(async (tx) => {

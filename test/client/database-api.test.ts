@@ -17,11 +17,11 @@ import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 // The database API except pipelines and cursors, on each server, and from one server to another.
 
 const server = await openTestServer()
-const opened: Client[] = []
-afterAll(() => Promise.all(opened.map((db) => db.close())))
+const clients: Client[] = []
+afterAll(() => Promise.all(clients.map((db) => db.close())))
 const open = (config: ClientConfig): Client => {
   const db = createClient(config)
-  opened.push(db)
+  clients.push(db)
   return db
 }
 const embedded = await startLocalServer()
@@ -34,14 +34,14 @@ const openOn = async (
 ): Promise<Client> => {
   return open(await localServer.createDatabase(name, options))
 }
-/** An empty database on the server under test, or on an embedded one. */
-const databases = {
+/** Creates an empty database on the server under test or on an embedded one, and opens a client of it. */
+const openEmpty = {
   'the server under test': async () => open((await server.createDatabase()).config),
   'an embedded server': async () => openOn(embedded, `copy-${(count += 1)}`),
 }
-type Place = keyof typeof databases
+type ServerKind = keyof typeof openEmpty
 
-const EVERYTHING = `
+const SAMPLE_SCRIPT = `
 create table "order" (a integer primary key, "it's ä" text, c blob, d real, e numeric);
 insert into "order" values
   (1, 'it''s; "x"', x'00ff27', 1.5, 7), (-9223372036854775808, '', x'', -0.25, null),
@@ -71,7 +71,7 @@ insert into vectors values (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 create table empty_one (a, b default 'x;y' check (b <> ';'));`
 
 /** The contents of a database: its schema, and each value with its type. */
-async function contentsOf(db: Client): Promise<unknown> {
+async function readContents(db: Client): Promise<unknown> {
   const schema = await db.execute<{ name: string; type: string; sql: string }>(
     "select type, name, sql from sqlite_schema where name not like 'libsql%' and sql is not null order by type, name",
   )
@@ -92,33 +92,33 @@ async function contentsOf(db: Client): Promise<unknown> {
     rows: rows.map((result) => result.rows),
   }
 }
-const textOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
-const statementsOf = async (source: Dump): Promise<string[]> => {
+const readText = (source: Dump): Promise<string> => new Response(source.bytes()).text()
+const collectStatements = async (source: Dump): Promise<string[]> => {
   const statements: string[] = []
   for await (const statement of source) statements.push(statement)
   return statements
 }
 
-describe.each<[Place, Place]>([
+describe.each<[ServerKind, ServerKind]>([
   ['the server under test', 'the server under test'],
   ['the server under test', 'an embedded server'],
   ['an embedded server', 'the server under test'],
 ])('from %s to %s', (from, to) => {
   let source: Client
   beforeAll(async () => {
-    source = await databases[from]()
-    await executeMultiple(source, EVERYTHING)
+    source = await openEmpty[from]()
+    await executeMultiple(source, SAMPLE_SCRIPT)
   })
 
   test('a restored database equals the original, and its dump is the same', async () => {
     for (const preserveRowIds of [false, true]) {
-      const target = await databases[to]()
+      const target = await openEmpty[to]()
       const progressCounts: number[] = []
       const { statements } = await restore(target, dump(source, { preserveRowIds }), {
         onProgress: (progress) => progressCounts.push(progress.statements),
       })
       expect(progressCounts).toEqual([statements])
-      expect(await contentsOf(target)).toEqual(await contentsOf(source))
+      expect(await readContents(target)).toEqual(await readContents(source))
       const search = "select body from words where words match 'hello'"
       expect((await target.execute(search)).rows).toEqual([{ body: 'hello world' }])
       await target.execute("insert into words (words) values ('integrity-check')")
@@ -128,9 +128,9 @@ describe.each<[Place, Place]>([
       const { lastInsertRowid } = await target.execute("insert into auto (x) values ('end')")
       expect(lastInsertRowid).toBe(3n)
       if (from === to) {
-        const copy = await databases[to]()
-        await restore(copy, (await statementsOf(dump(source))).join(''))
-        expect(await textOf(dump(copy))).toBe(await textOf(dump(source)))
+        const copy = await openEmpty[to]()
+        await restore(copy, (await collectStatements(dump(source))).join(''))
+        expect(await readText(dump(copy))).toBe(await readText(dump(source)))
       }
     }
   })
@@ -143,14 +143,14 @@ describe.each<[Place, Place]>([
        select i, hex(zeroblob(2000)) || i from c`,
       'insert into large values (0, hex(zeroblob(800000)))',
     ])
-    const target = await databases[to]()
+    const target = await openEmpty[to]()
     const progressCounts: number[] = []
     const { statements } = await restore(target, dump(source), {
       onProgress: (progress) => progressCounts.push(progress.statements),
     })
     expect(progressCounts.length).toBeGreaterThan(3)
     expect(progressCounts.at(-1)).toBe(statements)
-    expect(await contentsOf(target)).toEqual(await contentsOf(source))
+    expect(await readContents(target)).toEqual(await readContents(source))
     await source.execute('drop table large')
   })
 })
@@ -158,19 +158,19 @@ describe.each<[Place, Place]>([
 describe('restore', () => {
   let database: TestDatabase
   let db: Client
-  const script = (rows: number, textLength: number): string[] => [
+  const createScript = (rows: number, textLength: number): string[] => [
     'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE IF NOT EXISTS t (n integer primary key, t);\n',
     ...Array.from({ length: rows }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(textLength)}');\n`),
     'COMMIT;\n',
   ]
-  const ROWS = 600
+  const ROW_COUNT = 600
   /** A script of 3 MB, which is sent in four batches. */
-  const LARGE = script(ROWS, 5_000)
+  const LARGE_SCRIPT = createScript(ROW_COUNT, 5_000)
   const createEmptyDatabase = async (): Promise<void> => {
     database = await server.createDatabase()
     db = open(database.config)
   }
-  const tables = async (): Promise<unknown[]> =>
+  const listTables = async (): Promise<unknown[]> =>
     (
       await db.execute(
         "select name from sqlite_schema where type = 'table' and name not like 'libsql%' order by 1",
@@ -178,13 +178,13 @@ describe('restore', () => {
         { rowMode: 'array' },
       )
     ).rows.flat()
-  const countAndSum = async (): Promise<unknown> =>
+  const readCountAndSum = async (): Promise<unknown> =>
     (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
-  const countAndSumOf = (rows: number): number[] => [rows, (rows * (rows - 1)) / 2]
-  const EXPECTED = countAndSumOf(ROWS)
+  const expectedCountAndSum = (rows: number): number[] => [rows, (rows * (rows - 1)) / 2]
+  const EXPECTED_COUNT_AND_SUM = expectedCountAndSum(ROW_COUNT)
 
-  /** A client that loses responses: the n-th batch is applied, or not even sent. */
-  const clientThatLoses = (
+  /** Creates a client that loses the responses or the requests of the given batches. */
+  const createLossyClient = (
     lost: ReadonlyMap<number, 'response' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
@@ -208,14 +208,14 @@ describe('restore', () => {
     'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
       await createEmptyDatabase()
-      const { statements } = await restore(clientThatLoses(new Map([[2, 'response']]), intMode), LARGE)
-      expect(statements).toBe(LARGE.length + 2)
-      expect(await countAndSum()).toEqual(EXPECTED)
+      const { statements } = await restore(createLossyClient(new Map([[2, 'response']]), intMode), LARGE_SCRIPT)
+      expect(statements).toBe(LARGE_SCRIPT.length + 2)
+      expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
       await createEmptyDatabase()
-      const losingClient = clientThatLoses(new Map([2, 3, 4, 5, 6].map((at) => [at, 'request'])), intMode)
-      await expect(restore(losingClient, LARGE)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
-      await restore(open({ ...database.config, intMode }), LARGE, { resume: true })
-      expect(await countAndSum()).toEqual(EXPECTED)
+      const losingClient = createLossyClient(new Map([2, 3, 4, 5, 6].map((batch) => [batch, 'request'])), intMode)
+      await expect(restore(losingClient, LARGE_SCRIPT)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
+      await restore(open({ ...database.config, intMode }), LARGE_SCRIPT, { resume: true })
+      expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
     },
   )
 
@@ -223,20 +223,20 @@ describe('restore', () => {
     await createEmptyDatabase()
     const client = open(database.config)
     let closed: Promise<void> | undefined
-    const { statements } = await restore(client, LARGE, {
+    const { statements } = await restore(client, LARGE_SCRIPT, {
       onProgress: () => {
         closed ??= client.close({ drainMs: 60_000 })
       },
     })
-    expect(statements).toBe(LARGE.length + 2)
+    expect(statements).toBe(LARGE_SCRIPT.length + 2)
     await closed
-    expect(await countAndSum()).toEqual(EXPECTED)
-    await expect(restore(client, LARGE)).rejects.toThrow('the client is closed')
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expect(restore(client, LARGE_SCRIPT)).rejects.toThrow('the client is closed')
   })
 
   test('each batch is applied once, whichever request or response is lost', async () => {
     await createEmptyDatabase()
-    const unreliable = clientThatLoses(
+    const unreliable = createLossyClient(
       new Map([
         [1, 'response'],
         [2, 'request'],
@@ -245,31 +245,31 @@ describe('restore', () => {
         [6, 'response'],
       ]),
     )
-    const { statements } = await restore(unreliable, LARGE)
-    expect(statements).toBe(LARGE.length + 2)
-    expect(await countAndSum()).toEqual(EXPECTED)
-    expect(await tables()).toEqual(['t'])
+    const { statements } = await restore(unreliable, LARGE_SCRIPT)
+    expect(statements).toBe(LARGE_SCRIPT.length + 2)
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    expect(await listTables()).toEqual(['t'])
   })
 
   test('a script of 12,000 short statements is one request, and atomic', async () => {
     await createEmptyDatabase()
-    const short = script(12_000, 0)
-    expect(short.join('').length).toBeGreaterThan(300_000)
-    await expect(restore(db, short.with(12_000, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
+    const shortScript = createScript(12_000, 0)
+    expect(shortScript.join('').length).toBeGreaterThan(300_000)
+    await expect(restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
       applied: 0,
     })
-    expect(await tables()).toEqual([])
+    expect(await listTables()).toEqual([])
     const before = database.requestCount()
-    await restore(db, short)
+    await restore(db, shortScript)
     // the existing objects are read first
     expect(database.requestCount() - before).toBeLessThanOrEqual(2)
-    expect(await countAndSum()).toEqual(countAndSumOf(12_000))
+    expect(await readCountAndSum()).toEqual(expectedCountAndSum(12_000))
   })
 
   test('an interrupted restore reports its progress, and resumes from there', async () => {
     await createEmptyDatabase()
-    const bad = LARGE.with(450, "INSERT INTO missing VALUES('x');\n")
-    const stopped = restore(db, bad)
+    const failingScript = LARGE_SCRIPT.with(450, "INSERT INTO missing VALUES('x');\n")
+    const stopped = restore(db, failingScript)
     await expect(stopped).rejects.toMatchObject({
       name: 'RestoreError',
       code: 'RESTORE_STOPPED',
@@ -283,31 +283,31 @@ describe('restore', () => {
     const { applied } = (await stopped.catch((error: unknown) => error)) as RestoreError
     expect(applied).toBeGreaterThan(200)
     expect(applied).toBeLessThan(452)
-    expect(await tables()).toEqual(['baton_restore_progress', 't'])
-    await expect(restore(db, LARGE)).rejects.toThrow(`a restore stopped here after ${applied} statements`)
+    expect(await listTables()).toEqual(['baton_restore_progress', 't'])
+    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow(`a restore stopped here after ${applied} statements`)
     const progressCounts: number[] = []
-    await restore(db, LARGE, {
+    await restore(db, LARGE_SCRIPT, {
       resume: true,
       onProgress: ({ statements }) => progressCounts.push(statements),
     })
     expect(progressCounts[0]).toBeGreaterThan(applied)
-    expect(await countAndSum()).toEqual(EXPECTED)
-    expect(await tables()).toEqual(['t'])
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    expect(await listTables()).toEqual(['t'])
   })
 
   test('another process can resume an aborted restore', async () => {
     await createEmptyDatabase()
     const stop = new AbortController()
-    const stopped = restore(db, LARGE, { signal: stop.signal, onProgress: () => stop.abort('enough') })
+    const stopped = restore(db, LARGE_SCRIPT, { signal: stop.signal, onProgress: () => stop.abort('enough') })
     await expect(stopped).rejects.toBe('enough')
     const secondClient = open(database.config)
-    await restore(secondClient, LARGE, { resume: true })
-    expect(await countAndSum()).toEqual(EXPECTED)
+    await restore(secondClient, LARGE_SCRIPT, { resume: true })
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
 
   test('resumes after the server was repeatedly stopped', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
-    if (restartable === null) skip('a server that is not ours to stop')
+    if (restartable === null) skip('a server that the tests cannot restart')
     await using testServer = restartable as RestartableServer
     let restarts = 0
     let restarting = Promise.resolve()
@@ -329,7 +329,7 @@ describe('restore', () => {
       },
     })
     for (let attempt = 0; ; attempt++) {
-      const run = restore(db, LARGE, { resume: attempt > 0, timeoutMs: 5_000 })
+      const run = restore(db, LARGE_SCRIPT, { resume: attempt > 0, timeoutMs: 5_000 })
       const result = await run.catch((error: unknown) => error)
       await restarting
       if (!(result instanceof Error)) break
@@ -338,7 +338,7 @@ describe('restore', () => {
     }
     expect(restarts).toBeGreaterThan(2)
     const { rows } = await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })
-    expect(rows).toEqual([EXPECTED])
+    expect(rows).toEqual([EXPECTED_COUNT_AND_SUM])
     const { rows: names } = await db.execute(
       "select name from sqlite_schema where type = 'table' and name not like 'libsql%'",
     )
@@ -347,10 +347,10 @@ describe('restore', () => {
 
   test('a truncated source is an error, and can be resumed', async () => {
     await createEmptyDatabase()
-    await expect(restore(db, LARGE.slice(0, -1))).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
-    await expect(restore(db, LARGE.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(/ends/)
-    await restore(db, LARGE, { resume: true })
-    expect(await countAndSum()).toEqual(EXPECTED)
+    await expect(restore(db, LARGE_SCRIPT.slice(0, -1))).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
+    await expect(restore(db, LARGE_SCRIPT.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(/ends/)
+    await restore(db, LARGE_SCRIPT, { resume: true })
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
 
   test('a small restore is atomic', async () => {
@@ -358,19 +358,19 @@ describe('restore', () => {
     const script =
       'begin; create table t (n unique); insert into t values (1); insert into t values (1); commit;'
     await expect(restore(db, script)).rejects.toMatchObject({ applied: 0, cause: { statementIndex: 3 } })
-    expect(await tables()).toEqual([])
+    expect(await listTables()).toEqual([])
     const before = database.requestCount()
     await restore(db, script.replace('(1); commit', '(2); commit'))
     expect(database.requestCount() - before).toBe(1)
-    expect(await tables()).toEqual(['t'])
+    expect(await listTables()).toEqual(['t'])
   })
 
   test('rejects a database with tables', async () => {
     await createEmptyDatabase()
     await db.execute('create table mine (a)')
-    await expect(restore(db, LARGE)).rejects.toThrow('the database already has tables')
-    await expect(restore(db, LARGE, { resume: true })).rejects.toThrow('the database already has tables')
-    expect(await tables()).toEqual(['mine'])
+    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow('the database already has tables')
+    await expect(restore(db, LARGE_SCRIPT, { resume: true })).rejects.toThrow('the database already has tables')
+    expect(await listTables()).toEqual(['mine'])
   })
 
   test.each([
@@ -378,10 +378,10 @@ describe('restore', () => {
     ['begin; savepoint s; commit;', /savepoints/],
     ['begin; create table t (a);', /before its COMMIT/],
     ['begin; create table t (a', /middle of a statement/],
-  ])('a script that is not a dump: %s', async (script, words) => {
-    const before = await tables()
-    await expect(restore(db, script)).rejects.toThrow(words)
-    expect(await tables()).toEqual(before)
+  ])('a script that is not a dump: %s', async (script, message) => {
+    const before = await listTables()
+    await expect(restore(db, script)).rejects.toThrow(message)
+    expect(await listTables()).toEqual(before)
   })
 
   test('rejects invalid options', async () => {
@@ -410,14 +410,14 @@ describe('dump', () => {
     await reader.read()
     await reader.cancel()
     await db.execute('insert into z values (2)')
-    expect((await statementsOf(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(2)
+    expect((await collectStatements(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(2)
   })
 
   test('a server failure is an error, never a partial dump', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch(['create table t ("a""b")', "insert into t values ('x')"])
-    const text = await textOf(dump(db)).catch((error: unknown) => error)
+    const text = await readText(dump(db)).catch((error: unknown) => error)
     if (inject('target') === 'embedded') expect(text).toMatch(/INSERT INTO t VALUES\('x'\);\nCOMMIT;\n$/)
     else expect(text).toMatchObject({ code: 'NETWORK' })
   })
@@ -449,7 +449,7 @@ test('describes a statement', async () => {
 })
 
 describe('listen', () => {
-  /** Listens until the table has changed this many times, or until a timeout. */
+  /** Listens until the expected number of rows has been inserted. */
   async function collectInserts(
     db: Client,
     expectedInserts: number,
@@ -471,7 +471,7 @@ describe('listen', () => {
     const db = open(config)
     await db.execute('create table t (a)')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const rowCount = collectInserts(db, 301, resolve)
+    const collected = collectInserts(db, 301, resolve)
     await promise
     // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
     const writers = inject('target') === 'embedded' ? 4 : 1
@@ -496,7 +496,7 @@ describe('listen', () => {
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
     // one more change, so that the listener does not stop too early
     await db.execute('insert into t values (5)')
-    const { events, inserted } = await rowCount
+    const { events, inserted } = await collected
     expect(inserted).toBe(301)
     expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ready', 'changes']))
     expect(events).toHaveLength(1 + 100 + 100 + 1)
@@ -521,7 +521,7 @@ describe('listen', () => {
 
   test('continues after a restart of the server, and reports that changes may be lost', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
-    if (restartable === null) skip('a server that is not ours to stop')
+    if (restartable === null) skip('a server that the tests cannot restart')
     await using testServer = restartable as RestartableServer
     const db = open(testServer.config)
     await db.execute('create table t (a)')
@@ -544,7 +544,7 @@ test('jobs report a schema change that is being applied to the children, and one
   skip,
 }) => {
   const target = inject('target')
-  if (target !== 'embedded' && target !== 'sqld') skip('a server whose databases are not ours to make')
+  if (target !== 'embedded' && target !== 'sqld') skip('a server on which the test cannot create schema databases')
   await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })
   const parent = await openOn(schemas, 'parent', { isSchema: true })
   await parent.execute('create table t (a integer primary key, b)')

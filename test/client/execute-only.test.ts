@@ -22,7 +22,7 @@ beforeEach(async () => {
   await direct.batch(['drop table if exists t', 'create table t (a integer not null unique)'])
   proxy.requests.length = 0
 })
-const rows = async (): Promise<unknown[]> =>
+const readValues = async (): Promise<unknown[]> =>
   (await direct.execute('select a from t order by rowid')).rows.map(({ a }) => a)
 const insert = (a: number) => ({ sql: 'insert into t values (?)', args: [a] })
 
@@ -32,7 +32,7 @@ test('sends BEGIN with the first statement, and COMMIT with the close of the str
     return await tx.execute('insert into t values (2) returning a')
   })
   expect(result.rows).toEqual([{ a: 2 }])
-  expect(await rows()).toEqual([1, 2])
+  expect(await readValues()).toEqual([1, 2])
   expect(proxy.requests.slice(-3)).toEqual([
     ['BEGIN IMMEDIATE', 'BEGIN DEFERRED', 'insert into t values (?)'],
     ['insert into t values (2) returning a'],
@@ -45,7 +45,7 @@ test('the server is probed once for what it supports', async () => {
   await other.batch([insert(1)])
   await other.transaction((tx) => tx.execute(insert(2)))
   expect(proxy.requests.filter(([sql]) => sql === 'SELECT 1')).toHaveLength(1)
-  expect(await rows()).toEqual([1, 2])
+  expect(await readValues()).toEqual([1, 2])
 })
 
 test('a transaction whose callback throws is rolled back', async () => {
@@ -54,7 +54,7 @@ test('a transaction whose callback throws is rolled back', async () => {
     throw new Error('own error')
   })
   await expect(transaction).rejects.toThrow('own error')
-  expect(await rows()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a batch is atomic', async () => {
@@ -65,7 +65,7 @@ test('a batch is atomic', async () => {
     statementIndex: 1,
     outcome: 'not_applied',
   })
-  expect(await rows()).toEqual([1])
+  expect(await readValues()).toEqual([1])
 })
 
 test('a batch whose COMMIT is rejected is rolled back', async () => {
@@ -85,7 +85,7 @@ test('a batch in a transaction keeps the statements before the one that failed',
     await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
     await tx.execute(insert(4))
   })
-  expect(await rows()).toEqual([1, 2, 4])
+  expect(await readValues()).toEqual([1, 2, 4])
 })
 
 test('savepoints work', async () => {
@@ -98,7 +98,7 @@ test('savepoints work', async () => {
     await expect(undone).rejects.toThrow('undo')
     await tx.savepoint((inner) => inner.execute(insert(3)))
   })
-  expect(await rows()).toEqual([1, 3])
+  expect(await readValues()).toEqual([1, 3])
 })
 
 test.each<[string, (tx: Parameters<Parameters<Client['transaction']>[0]>[0]) => Promise<unknown>]>([
@@ -108,14 +108,14 @@ test.each<[string, (tx: Parameters<Parameters<Client['transaction']>[0]>[0]) => 
     (tx) => Promise.all([tx.execute('insert or rollback into t values (1)'), tx.execute(insert(5))]),
   ],
   ['in a batch', (tx) => tx.batch(['insert or rollback into t values (1)', insert(5)])],
-])('nothing runs outside of a transaction that a statement ended: %s', async (_, end) => {
+])('nothing runs outside of a transaction that a statement ended: %s', async (_, endTransaction) => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute(insert(1))
-    await end(tx).catch(() => {})
+    await endTransaction(tx).catch(() => {})
     await tx.execute(insert(6))
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
-  expect(await rows()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a lost transaction is not committed', async () => {
@@ -124,7 +124,7 @@ test('a lost transaction is not committed', async () => {
     await tx.execute('insert or rollback into t values (1)').catch(() => {})
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-  expect(await rows()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('scripts run with and without a transaction', async () => {
@@ -141,7 +141,7 @@ test('scripts run with and without a transaction', async () => {
     statementIndex: 1,
     outcome: 'unknown',
   })
-  expect(await rows()).toEqual([1, 2, 3, 4])
+  expect(await readValues()).toEqual([1, 2, 3, 4])
 })
 
 test('readRows reads the whole result', async () => {
@@ -158,7 +158,7 @@ test('readRows reads the whole result', async () => {
     await tx.execute(insert(5))
   })
   expect(values).toEqual([1, 2, 3, 1, 3, 4])
-  expect(await rows()).toEqual([1, 2, 3, 4, 5])
+  expect(await readValues()).toEqual([1, 2, 3, 4, 5])
 })
 
 test('a stream that began with a statement can begin transactions', async () => {
@@ -171,7 +171,7 @@ test('a stream that began with a statement can begin transactions', async () => 
   stream.begin()
   await stream.execute(insert(3))
   await stream.commit()
-  expect(await rows()).toEqual([1, 3])
+  expect(await readValues()).toEqual([1, 3])
 })
 
 test('a statement that failed outside a transaction does not affect the next one', async () => {
@@ -180,7 +180,7 @@ test('a statement that failed outside a transaction does not affect the next one
   stream.begin()
   await stream.execute(insert(2))
   await stream.commit()
-  expect(await rows()).toEqual([1, 2])
+  expect(await readValues()).toEqual([1, 2])
 })
 
 test('Kysely works', async () => {
@@ -195,5 +195,5 @@ test('Kysely works', async () => {
   })
   await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   await kysely.destroy()
-  expect(await rows()).toEqual([1, 2])
+  expect(await readValues()).toEqual([1, 2])
 })

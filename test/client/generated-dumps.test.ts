@@ -7,7 +7,7 @@ import { openTestServer } from '../support/test-server.ts'
 
 // Dumps and restores random databases. The result must equal the original, value by value.
 
-const ROUNDS = 15
+const ROUND_COUNT = 15
 const SEED = 20_260_101
 
 const server = await openTestServer()
@@ -64,9 +64,9 @@ const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type
 
 const quote = (name: string): string => `"${name}"`
 
-/** Statements of a database. No view ends in a `--` comment, because servers would write the semicolon into the comment. */
-function generate(random: () => number): string[] {
-  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
+/** Generates the statements that create a database. No view ends in a `--` comment, because servers would write the semicolon into the comment. */
+function generateStatements(random: () => number): string[] {
+  const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
   const value = (): string => pick([...TEXTS, ...NUMBERS, ...REALS, ...BLOBS, 'null'])
   const names = NAMES.toSorted(() => random() - 0.5)
   const statements: string[] = []
@@ -75,25 +75,25 @@ function generate(random: () => number): string[] {
     const table = quote(names[index] as string)
     const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
     const [first = ''] = columns
-    const key = pick(['none', 'none', 'rowid', 'auto', 'without'])
+    const keyKind = pick(['none', 'none', 'rowid', 'auto', 'without'])
     const definitions = columns.map((name, n) => {
-      if (n === 0 && key === 'rowid') return `${quote(name)} integer primary key`
-      if (n === 0 && key === 'auto') return `${quote(name)} integer primary key autoincrement`
+      if (n === 0 && keyKind === 'rowid') return `${quote(name)} integer primary key`
+      if (n === 0 && keyKind === 'auto') return `${quote(name)} integer primary key autoincrement`
       const rule = pick([
         '',
         '',
         ` default ${pick(["';'", "'--'", '-1', "x'00'", '(1 + 1)'])}`,
         ` check (${quote(name)} is not ';x')`,
       ])
-      return `${quote(name)}${n === 0 && key === 'without' ? ' text' : pick(TYPES)}${rule}`
+      return `${quote(name)}${n === 0 && keyKind === 'without' ? ' text' : pick(TYPES)}${rule}`
     })
-    const end = key === 'without' ? `, primary key (${quote(first)})) without rowid` : ')'
+    const end = keyKind === 'without' ? `, primary key (${quote(first)})) without rowid` : ')'
     statements.push(`create table ${table} (${definitions.join(', ')}${end}`)
     const rows = Math.floor(random() * 12)
     for (let row = 0; row < rows; row++) {
       const values = columns.map((_, n) => {
-        if (n > 0 || key === 'none') return value()
-        return key === 'without' ? `'key ' || ${row}` : String(row * 7 - 20)
+        if (n > 0 || keyKind === 'none') return value()
+        return keyKind === 'without' ? `'key ' || ${row}` : String(row * 7 - 20)
       })
       statements.push(`insert into ${table} values (${values.join(', ')})`)
     }
@@ -112,7 +112,7 @@ function generate(random: () => number): string[] {
   return statements
 }
 
-async function contentsOf(db: Client): Promise<unknown> {
+async function readContents(db: Client): Promise<unknown> {
   const { rows } = await db.execute<{ name: string; type: string; sql: string }>(
     "select name, type, sql from sqlite_schema where name not like 'libsql%' order by name, type",
   )
@@ -129,23 +129,23 @@ async function contentsOf(db: Client): Promise<unknown> {
   return contents
 }
 
-test(`${ROUNDS} databases are restored unchanged (seed ${SEED})`, async () => {
+test(`${ROUND_COUNT} databases are restored unchanged (seed ${SEED})`, async () => {
   const random = seeded(SEED)
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < ROUND_COUNT; round++) {
     await dropEverything(database.url, database.authToken)
-    const statements = generate(random)
+    const statements = generateStatements(random)
     await source.batch(statements)
     const target = createClient(await embedded.createDatabase(`round-${round}`))
     const secondTarget = createClient(await embedded.createDatabase(`again-${round}`))
     try {
       await restore(target, dump(source, { preserveRowIds: random() < 0.5 }))
-      expect([round, statements, await contentsOf(target)]).toEqual([
+      expect([round, statements, await readContents(target)]).toEqual([
         round,
         statements,
-        await contentsOf(source),
+        await readContents(source),
       ])
       await restore(secondTarget, dump(target))
-      expect(await contentsOf(secondTarget)).toEqual(await contentsOf(target))
+      expect(await readContents(secondTarget)).toEqual(await readContents(target))
     } finally {
       await Promise.all([target.close(), secondTarget.close()])
     }

@@ -11,7 +11,7 @@ const server = await openTestServer()
 const LAST_COUNT = 50
 
 /** Runs the statements on one stream. @returns the number of inserted rows reported for each table */
-async function insertedBy(
+async function countInserts(
   { url, config }: TestDatabase,
   statements: readonly string[],
 ): Promise<Record<string, number>> {
@@ -47,7 +47,7 @@ async function insertedBy(
   )
 }
 
-const KEPT: Record<string, readonly [statements: readonly string[], expected: Record<string, number>]> = {
+const KEPT_CHANGES: Record<string, readonly [statements: readonly string[], expected: Record<string, number>]> = {
   'a statement that keeps the rows before the one that fails': [
     ['begin', 'insert or fail into u values (2), (3), (1), (4)', 'commit'],
     { u: 2 },
@@ -75,12 +75,12 @@ const KEPT: Record<string, readonly [statements: readonly string[], expected: Re
   ],
 }
 
-test.each(Object.entries(KEPT))('%s is reported as committed', async (_name, [statements, expected]) => {
-  expect(await insertedBy(await server.createDatabase(), statements)).toEqual(expected)
+test.each(Object.entries(KEPT_CHANGES))('%s is reported as committed', async (_name, [statements, expected]) => {
+  expect(await countInserts(await server.createDatabase(), statements)).toEqual(expected)
 })
 
 /** The third value is the count that libsql-server reports, which includes undone changes. */
-const UNDONE: Record<
+const UNDONE_CHANGES: Record<
   string,
   readonly [statements: readonly string[], expected: Record<string, number>, onSqld: Record<string, number>]
 > = {
@@ -168,11 +168,11 @@ const UNDONE: Record<
   ],
 }
 
-test.each(Object.entries(UNDONE))(
+test.each(Object.entries(UNDONE_CHANGES))(
   '%s is not reported if it was undone',
   async (_name, [statements, expected, onSqld]) => {
     const isEmbedded = inject('target') === 'embedded'
-    expect(await insertedBy(await server.createDatabase(), statements)).toEqual(
+    expect(await countInserts(await server.createDatabase(), statements)).toEqual(
       isEmbedded ? expected : onSqld,
     )
   },

@@ -20,7 +20,7 @@ interface Schema {
   readonly values?: Schema
   readonly nullable?: boolean
 }
-interface Row {
+interface Route {
   readonly method: string
   readonly path: string
   readonly api: string
@@ -28,31 +28,31 @@ interface Row {
   readonly response: { readonly body: Schema | null }
 }
 const file = new URL('../fixtures/platform-routes.json', import.meta.url)
-const documentedRows = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
+const documentedRoutes = (JSON.parse(readFileSync(file, 'utf8')) as Route[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
 
-/** Returns where a value differs from a schema. Missing fields are checked by the client. */
-function differences(value: unknown, schema: Schema, at: string): string[] {
-  if (value === null) return schema.nullable ? [] : [`${at} is null`]
+/** Returns the differences between a value and a schema. Missing fields are checked by the client. */
+function findDifferences(value: unknown, schema: Schema, path: string): string[] {
+  if (value === null) return schema.nullable ? [] : [`${path} is null`]
   if (schema.fields) {
-    if (typeof value !== 'object') return [`${at} is not an object`]
+    if (typeof value !== 'object') return [`${path} is not an object`]
     const fields = value as Readonly<Record<string, unknown>>
     return Object.entries(schema.fields).flatMap(([name, inner]) =>
-      name in fields ? differences(fields[name], inner, `${at}.${name}`) : [],
+      name in fields ? findDifferences(fields[name], inner, `${path}.${name}`) : [],
     )
   }
   if (schema.items) {
-    if (!Array.isArray(value)) return [`${at} is not a list`]
-    return value.flatMap((item, n) => differences(item, schema.items as Schema, `${at}[${n}]`))
+    if (!Array.isArray(value)) return [`${path} is not a list`]
+    return value.flatMap((item, n) => findDifferences(item, schema.items as Schema, `${path}[${n}]`))
   }
   const expected =
     schema.type === 'integer' ? 'number' : schema.values ? 'object' : (schema.type ?? typeof value)
-  return typeof value === expected ? [] : [`${at} is of type ${typeof value}`]
+  return typeof value === expected ? [] : [`${path} is of type ${typeof value}`]
 }
 
-/** Whether a path matches that of a row, in which parts in braces match anything. */
-const isPathOf = (path: string, row: Row): boolean =>
+/** Returns whether a path matches that of a route, in which parts in braces match anything. */
+const matchesPath = (path: string, row: Route): boolean =>
   new RegExp(`^${row.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
 
 const target = inject('target')
@@ -142,9 +142,9 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
       expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    const minted = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
-    expect(minted).toBeGreaterThanOrEqual(1)
-    expect(minted).toBeLessThanOrEqual(4)
+    const tokenCount = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
+    expect(tokenCount).toBeGreaterThanOrEqual(1)
+    expect(tokenCount).toBeLessThanOrEqual(4)
     expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
     await expect(reader.execute('insert into t values (2)')).rejects.toMatchObject({ status: 403 })
 
@@ -236,7 +236,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(await platform.databases.delete('branch')).toMatchObject({ deleted: true })
     await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
     expect(await platform.databases.delete('branch', { missingOk: true })).toMatchObject({ deleted: false })
-    // a group goes to its new owner with its databases
+    // a group is transferred together with its databases
     await platform.request('POST', '/v1/organizations', { body: { name: 'other' } })
     expect(await platform.groups.transfer('eu', 'other')).toMatchObject({ name: 'eu' })
     await expect(platform.databases.get('db')).rejects.toMatchObject({ status: 404 })
@@ -247,22 +247,22 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
-    const isResponseTo = (row: Row) => (reply: (typeof responses)[number]) =>
-      reply.status === 200 && reply.method === row.method && isPathOf(reply.path, row)
+    const isResponseTo = (row: Route) => (reply: (typeof responses)[number]) =>
+      reply.status === 200 && reply.method === row.method && matchesPath(reply.path, row)
     // embedded databases have no replicas
-    const isOfServer = ({ path }: Row): boolean =>
+    const isSupported = ({ path }: Route): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documentedRows.filter(isOfServer).filter((row) => !responses.some(isResponseTo(row)))
+    const missing = documentedRoutes.filter(isSupported).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const faults = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
-        const row = documentedRows.find(
-          (candidate) => candidate.method === method && isPathOf(path, candidate),
+        const row = documentedRoutes.find(
+          (candidate) => candidate.method === method && matchesPath(path, candidate),
         )
         const schema = row?.response.body
         if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
-        return differences(JSON.parse(text), schema, `${method} ${row.path}:`)
+        return findDifferences(JSON.parse(text), schema, `${method} ${row.path}:`)
       })
     expect([...new Set(faults)]).toEqual([])
   })

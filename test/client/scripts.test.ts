@@ -7,7 +7,7 @@ const database = await server.createDatabase()
 const db = createClient(database.config)
 afterAll(() => db.close())
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
-const rows = async (): Promise<unknown[]> =>
+const readValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by a')).rows.map((row) => row['a'])
 
 describe('executeMultiple', () => {
@@ -24,7 +24,7 @@ describe('executeMultiple', () => {
     )
     // the stream is new, so closing it takes a separate request
     expect(database.requestCount() - before).toBe(2)
-    expect(await rows()).toEqual([1, 5, 6, 7, 'a;b'])
+    expect(await readValues()).toEqual([1, 5, 6, 7, 'a;b'])
   })
 
   test('outside a transaction, each statement is committed separately, until one fails', async () => {
@@ -36,22 +36,22 @@ describe('executeMultiple', () => {
       sql: 'insert into t values (1)',
       message: expect.stringMatching(/^line 2, column 1: .*UNIQUE constraint failed: t\.a$/),
     })
-    expect(await rows()).toEqual([1])
+    expect(await readValues()).toEqual([1])
   })
 
   test('statements between BEGIN and COMMIT are atomic', async () => {
-    const valid =
+    const validScript =
       'insert into t values (0); begin; insert into t values (1); insert into t values (2); commit;'
-    await executeMultiple(db, valid)
-    expect(await rows()).toEqual([0, 1, 2])
-    const invalid =
+    await executeMultiple(db, validScript)
+    expect(await readValues()).toEqual([0, 1, 2])
+    const invalidScript =
       'insert into t values (10);\nbegin immediate;\ninsert into t values (11); insert into t values (1);\nend;\ninsert into t values (12);'
-    await expect(executeMultiple(db, invalid)).rejects.toMatchObject({
+    await expect(executeMultiple(db, invalidScript)).rejects.toMatchObject({
       code: 'SQLITE_CONSTRAINT',
       statementIndex: 3,
       message: expect.stringMatching(/^line 3, column 28: /),
     })
-    expect(await rows()).toEqual([0, 1, 2, 10])
+    expect(await readValues()).toEqual([0, 1, 2, 10])
   })
 
   test('ROLLBACK and savepoints in a script work', async () => {
@@ -60,7 +60,7 @@ describe('executeMultiple', () => {
       `begin; insert into t values (1); rollback;
        begin; insert into t values (2); savepoint x; insert into t values (3); rollback to x; release x; commit`,
     )
-    expect(await rows()).toEqual([2])
+    expect(await readValues()).toEqual([2])
   })
 
   // recordings 62, 230, 251: the server runs the statements before the invalid one, and silently drops the rest
@@ -71,13 +71,13 @@ describe('executeMultiple', () => {
     ['selec; insert into t values (1)', 'line 1, column 1', 0],
     ['begin; insert into t values (1); selec; insert into t values (2); commit', 'line 1, column 34', 2],
     ['begin; selec; commit', 'line 1, column 8', 1],
-  ])('nothing runs if a statement is invalid: %j', async (script, place, index) => {
+  ])('nothing runs if a statement is invalid: %j', async (script, position, index) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       name: 'SqlError',
       statementIndex: index,
-      message: expect.stringContaining(`${place}: `),
+      message: expect.stringContaining(`${position}: `),
     })
-    expect(await rows()).toEqual([])
+    expect(await readValues()).toEqual([])
   })
 
   test.each([
@@ -92,7 +92,7 @@ describe('executeMultiple', () => {
     'savepoint a; insert into t values (1); release a',
     'insert into t values (1); create trigger x after insert on t begin select 1;',
   ])(
-    'nothing is sent if a part is unterminated, or BEGIN or COMMIT has text after it: %j',
+    'nothing is sent if a part is unterminated, or BEGIN or COMMIT is followed by other text: %j',
     async (script) => {
       const before = database.requestCount()
       await expect(executeMultiple(db, script)).rejects.toThrow(SyntaxError)
@@ -118,7 +118,7 @@ describe('executeMultiple', () => {
     const value = 'x'.repeat(2_000)
     const inserts = Array.from({ length: 1_500 }, (_, i) => `insert into t values ('${i} ${value}');`)
     await executeMultiple(db, `begin;\n${inserts.join('\n')}\ncommit;`)
-    expect(await rows()).toHaveLength(1_500)
+    expect(await readValues()).toHaveLength(1_500)
     await db.execute('delete from t')
     const broken = [...inserts, inserts[0]]
     await expect(executeMultiple(db, `begin;\n${broken.join('\n')}\ncommit;`)).rejects.toMatchObject({
@@ -126,13 +126,13 @@ describe('executeMultiple', () => {
       statementIndex: 1_501,
       message: expect.stringMatching(/^line 1502, column 1: /),
     })
-    expect(await rows()).toEqual([])
+    expect(await readValues()).toEqual([])
   })
 
   test('a whole script runs as one transaction if its statements are sent as a batch', async () => {
     const script = 'insert into t values (1); insert into t values (1)'
     await expect(db.batch(splitStatements(script))).rejects.toMatchObject({ statementIndex: 1 })
-    expect(await rows()).toEqual([])
+    expect(await readValues()).toEqual([])
   })
 
   test('restores a dump', async () => {

@@ -17,7 +17,7 @@ beforeEach(async () => {
     'create table child (t integer references t (a) deferrable initially deferred)',
   ])
 })
-const values = async (): Promise<unknown[]> =>
+const readValues = async (): Promise<unknown[]> =>
   (await db.execute('select b from t order by a', [], { rowMode: 'array' })).rows.flat()
 const insert = (b: string) => ({ sql: 'insert into t (b) values (?)', args: [b] })
 
@@ -28,7 +28,7 @@ test('commits the changes of the callback and returns its value', async () => {
     return (await tx.execute('select count(*) as n from t')).rows[0]?.['n']
   })
   expect(result).toBe(2)
-  expect(await values()).toEqual(['one', 'two'])
+  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test("rolls back when the callback throws, and throws the callback's own error", async () => {
@@ -38,15 +38,15 @@ test("rolls back when the callback throws, and throws the callback's own error",
     throw ownError
   })
   await expect(transaction).rejects.toBe(ownError)
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('no other client sees the changes before the commit', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
-    expect(await values()).toEqual([])
+    expect(await readValues()).toEqual([])
   })
-  expect(await values()).toEqual(['one'])
+  expect(await readValues()).toEqual(['one'])
 })
 
 test('a statement that fails and is caught leaves the transaction usable', async () => {
@@ -59,7 +59,7 @@ test('a statement that fails and is caught leaves the transaction usable', async
     await expect(tx.execute('selec')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
     await tx.execute(insert('two'))
   })
-  expect(await values()).toEqual(['one', 'two'])
+  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test('BEGIN is sent again if the parser rejects the first statement', async () => {
@@ -67,7 +67,7 @@ test('BEGIN is sent again if the parser rejects the first statement', async () =
     await tx.execute('selec').catch(() => {})
     await tx.execute(insert('one'))
   })
-  expect(await values()).toEqual(['one'])
+  expect(await readValues()).toEqual(['one'])
 })
 
 test('of several statements queued together, only the invalid ones reject, in order', async () => {
@@ -88,13 +88,13 @@ test('of several statements queued together, only the invalid ones reject, in or
     'fulfilled',
   ])
   expect(settled[4]).toMatchObject({ value: { rows: [{ all_of_them: 'one,two' }] } })
-  expect(await values()).toEqual(['one', 'two'])
+  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test.each([
   ['OR ROLLBACK', "insert or rollback into t (b) values ('one')"],
   ['RAISE(ROLLBACK)', "insert into t (b) values ('forbidden')"],
-])('nothing is torn when the server rolls back by %s, even if the error is swallowed', async (_, cause) => {
+])('a transaction is not torn when %s rolls it back, even if the error is swallowed', async (_, cause) => {
   await db.execute(
     "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
   )
@@ -111,7 +111,7 @@ test.each([
     'TRANSACTION_LOST',
     'TRANSACTION_LOST',
   ])
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a transaction is not torn if a statement that rolls back is queued together with others', async () => {
@@ -124,7 +124,7 @@ test('a transaction is not torn if a statement that rolls back is queued togethe
     ]),
   )
   await expect(transaction).rejects.toBeInstanceOf(StreamError)
-  expect(await values()).toEqual(['one'])
+  expect(await readValues()).toEqual(['one'])
 })
 
 test("the loss of a transaction does not replace the callback's own error", async () => {
@@ -145,7 +145,7 @@ test('a commit that a deferred foreign key rejects leaves nothing behind', async
     code: 'SQLITE_CONSTRAINT',
     constraint: { kind: 'foreign_key' },
   })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('rollback() ends a transaction without an error', async () => {
@@ -156,7 +156,7 @@ test('rollback() ends a transaction without an error', async () => {
     return 'value'
   })
   expect(await transaction).toBe('value')
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a transaction cannot be used after its callback', async () => {
@@ -189,7 +189,7 @@ test('a savepoint that fails is undone, and the rest is kept', async () => {
       await inner.savepoint((innermost) => innermost.execute(insert('five')))
     })
   })
-  expect(await values()).toEqual(['one', 'four', 'five'])
+  expect(await readValues()).toEqual(['one', 'four', 'five'])
 })
 
 test('statements of the outer transaction wait for a savepoint; sibling savepoints run one at a time', async () => {
@@ -204,7 +204,7 @@ test('statements of the outer transaction wait for a savepoint; sibling savepoin
     await expect(failing).rejects.toThrow('no')
     await Promise.all([outer, sibling])
   })
-  expect((await values()).sort()).toEqual(['outer', 'sibling'])
+  expect((await readValues()).sort()).toEqual(['outer', 'sibling'])
 })
 
 test('rollback() of a savepoint undoes only that savepoint', async () => {
@@ -215,7 +215,7 @@ test('rollback() of a savepoint undoes only that savepoint', async () => {
       await inner.rollback()
     })
   })
-  expect(await values()).toEqual(['one'])
+  expect(await readValues()).toEqual(['one'])
 })
 
 test('savepoints as SQL work', async () => {
@@ -226,7 +226,7 @@ test('savepoints as SQL work', async () => {
     await tx.execute(insert('two'))
     await tx.execute('release mine')
   })
-  expect(await values()).toEqual(['two'])
+  expect(await readValues()).toEqual(['two'])
 })
 
 test('a batch inside a transaction stops at the first failure, and does not end the transaction', async () => {
@@ -235,7 +235,7 @@ test('a batch inside a transaction stops at the first failure, and does not end 
     await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
     await tx.batch([insert('three'), insert('four')])
   })
-  expect(await values()).toEqual(['one', 'three', 'four'])
+  expect(await readValues()).toEqual(['one', 'three', 'four'])
 })
 
 test('a batch is atomic and reports which statement failed', async () => {
@@ -247,25 +247,25 @@ test('a batch is atomic and reports which statement failed', async () => {
   })
   const error = (await failed.catch((reason: unknown) => reason)) as SqlError
   expect(error.results).toMatchObject([{ rowsAffected: 1 }, { rows: [{ five: 5 }] }])
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a batch with a statement that the parser rejects runs nothing', async () => {
   await expect(db.batch([insert('one'), 'selec'])).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a batch whose commit fails is atomic', async () => {
   await expect(db.batch([insert('one'), 'insert into child values (99)'])).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
   })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a batch that rolls itself back in the middle leaves nothing behind', async () => {
   const failed = db.batch([insert('one'), "insert or rollback into t (b) values ('one')", insert('two')])
   await expect(failed).rejects.toMatchObject({ statementIndex: 1 })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('supports all transaction modes', async () => {
@@ -287,7 +287,7 @@ test('no update of concurrent read-modify-write transactions is lost', async () 
       }),
     ),
   )
-  expect(await values()).toEqual(['8'])
+  expect(await readValues()).toEqual(['8'])
 })
 
 test('a stream recognizes BEGIN, COMMIT and ROLLBACK in SQL', async () => {
@@ -306,7 +306,7 @@ test('a stream recognizes BEGIN, COMMIT and ROLLBACK in SQL', async () => {
   await expect(stream.batch([insert('five'), insert('five')])).rejects.toMatchObject({ statementIndex: 1 })
   expect(stream.isOpen).toBe(true)
   await expect(stream.execute('commit')).rejects.toThrow(TypeError)
-  expect(await values()).toEqual(['one', 'three', 'four'])
+  expect(await readValues()).toEqual(['one', 'three', 'four'])
 })
 
 test('a failed commit can be repaired and retried', async () => {
@@ -317,7 +317,7 @@ test('a failed commit can be repaired and retried', async () => {
   expect(stream.inTransaction).toBe(true)
   await stream.execute("insert into t values (1, 'parent')")
   await stream.commit()
-  expect(await values()).toEqual(['parent'])
+  expect(await readValues()).toEqual(['parent'])
 })
 
 test('SAVEPOINT outside of a transaction is rejected, because it would begin a transaction that the client does not track', async () => {
@@ -336,23 +336,23 @@ test('SAVEPOINT outside of a transaction is rejected, because it would begin a t
   await stream.execute('release a')
   await stream.commit()
   await db.batch(['savepoint a', insert('in a batch'), 'release a'])
-  expect(await values()).toEqual(['kept', 'in a batch'])
+  expect(await readValues()).toEqual(['kept', 'in a batch'])
 })
 
 /** A statement with a response of several MB. The server allows one such response, but not two. */
-const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
+const LARGE_READ = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
 test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute('select 1')
-    await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
+    await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE_READ))])
   })
   await expect(transaction).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
     outcome: 'not_applied',
     cause: { code: 'RESPONSE_TOO_LARGE' },
   })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('a read whose response is too large does not affect the transaction', async () => {
@@ -362,7 +362,7 @@ test('a read whose response is too large does not affect the transaction', async
     await expect(tx.execute(tooLarge)).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
     await tx.execute(insert('two'))
   })
-  expect(await values()).toEqual(['one', 'two'])
+  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test('a savepoint whose response is too large is not applied in part', async () => {
@@ -373,7 +373,7 @@ test('a savepoint whose response is too large is not applied in part', async () 
     await tx.execute(insert('two'))
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-  expect(await values()).toEqual([])
+  expect(await readValues()).toEqual([])
 })
 
 test('aborting a statement before it is sent cancels neither BEGIN nor savepoints', async () => {
@@ -390,7 +390,7 @@ test('aborting a statement before it is sent cancels neither BEGIN nor savepoint
     tx.execute(insert('in vain'), undefined, { signal }).catch(() => {})
     await tx.execute(insert('two'))
   })
-  expect(await values()).toEqual(['one', 'two'])
+  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test('a queued statement rejects at its timeout, or when its signal is aborted', async () => {
@@ -414,7 +414,7 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
     await Promise.all([timedOut, aborted])
     await Promise.all([running, patient])
   })
-  expect(await values()).toEqual(['patient'])
+  expect(await readValues()).toEqual(['patient'])
 })
 
 test('a call on the outer handle inside a savepoint waits only until its timeout', async () => {
@@ -435,14 +435,14 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
   })
   await expect(stuck).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   const client = createClient(database.config)
-  const isOpen = Promise.withResolvers<void>()
+  const opened = Promise.withResolvers<void>()
   const hanging = client.transaction(async (tx) => {
     await tx.execute('select 1')
-    isOpen.resolve()
+    opened.resolve()
     await tx.savepoint(() => tx.execute(insert('two')))
   })
   const rejected = expect(hanging).rejects.toThrow()
-  await isOpen.promise
+  await opened.promise
   await client.close()
   await rejected
 })
@@ -513,7 +513,7 @@ test("an error in one call's options affects only that call", async () => {
     expect(bad).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) })
     expect(good.status).toBe('fulfilled')
   })
-  expect(await values()).toEqual(['good'])
+  expect(await readValues()).toEqual(['good'])
 })
 
 test('statements queued after a rejected COMMIT do not run inside the transaction', async () => {
@@ -530,7 +530,7 @@ test('statements queued after a rejected COMMIT do not run inside the transactio
   expect(stream.inTransaction).toBe(true)
   await stream.execute('delete from child')
   await stream.commit()
-  expect(await values()).toEqual(['one'])
+  expect(await readValues()).toEqual(['one'])
 })
 
 test('a transaction whose COMMIT was rejected is closed when it is idle, like any other', async () => {
@@ -603,9 +603,9 @@ test.each(['as its first calls', 'after a write'])(
 )
 
 test('if the results of a batch on a stream are too large, the stream is lost, and no later write is applied', async () => {
-  const large = 'select hex(zeroblob(2400000)) as x'
+  const largeRead = 'select hex(zeroblob(2400000)) as x'
   await using stream = openStream(db)
-  const batch = stream.batch(['insert into t default values', large, large, large])
+  const batch = stream.batch(['insert into t default values', largeRead, largeRead, largeRead])
   await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
   // neither the COMMIT nor the ROLLBACK of the batch was executed
   await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })

@@ -65,7 +65,7 @@ test('--json and --token-file print everything a program needs, with the secrets
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect(await readdir(folder)).toEqual(['tokens.json'])
   const { url, inspector, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
-  // it needs no token
+  // the inspector, which needs no token, is off
   expect([inspector, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
   expect(Object.keys(databases)).toEqual(['default', 'app'])
   expect([databases.default.url, platform.organization]).toEqual([url, 'local'])

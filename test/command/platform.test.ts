@@ -30,8 +30,8 @@ test('baton databases and baton database-tokens use the platform API', async () 
   })
   expect([write.code, write.errors]).toEqual([1, expect.stringMatching(/HTTP 403|BLOCKED/)])
 
-  const unknown = await api('database-tokens', 'create', 'app', '--expiration', 'tomorrow')
-  expect([unknown.code, unknown.errors]).toEqual([2, expect.stringContaining('2w1d30m or 1h, or never')])
+  const invalidExpiration = await api('database-tokens', 'create', 'app', '--expiration', 'tomorrow')
+  expect([invalidExpiration.code, invalidExpiration.errors]).toEqual([2, expect.stringContaining('2w1d30m or 1h, or never')])
 
   const unconfirmed = await api('databases', 'destroy', 'app')
   expect([unconfirmed.code, unconfirmed.errors]).toEqual([2, expect.stringContaining('--yes')])
@@ -108,7 +108,7 @@ test('baton api-tokens and organizations work for a user with one organization, 
   await deleteOrganization('second-one')
 })
 
-/** There is no command for this, because it cannot be undone; only the platform API has it. */
+/** Deletes an organization through the platform API. There is no command for this, because it cannot be undone. */
 async function deleteOrganization(slug: string): Promise<void> {
   const headers = { authorization: `Bearer ${platform.token}` }
   const response = await fetch(`${platform.url}/v1/organizations/${slug}`, { method: 'DELETE', headers })

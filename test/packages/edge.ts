@@ -16,7 +16,7 @@ export interface Bundle {
   readonly imports: readonly string[]
 }
 
-/** Bundles a program for the edge. Built-ins of node would not be found, so they are left as imports for `imports` to show. */
+/** Bundles a program for the edge. Node's built-in modules are kept as imports, so that `imports` lists them. */
 export async function bundleForEdge(
   folder: string,
   entry: string,

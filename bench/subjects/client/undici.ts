@@ -11,7 +11,7 @@ import {
   VECTORS,
 } from '../../lib/subject.ts'
 
-interface Response {
+interface PipelineResponse {
   readonly baton: string | null
   readonly results: readonly {
     readonly response?: { readonly result: { readonly rows: readonly unknown[] } }
@@ -28,20 +28,20 @@ export function open(url: string, token = ''): Subject {
     'content-type': 'application/json',
     ...(token !== '' && { authorization: `Bearer ${token}` }),
   }
-  const post = async (path: string, body: string): Promise<Response> => {
+  const post = async (path: string, body: string): Promise<PipelineResponse> => {
     const response = await pool.request({ method: 'POST', path, headers, body })
-    return JSON.parse(await response.body.text()) as Response
+    return JSON.parse(await response.body.text()) as PipelineResponse
   }
   const stmt = (sql: string, id: number, text?: string): string =>
     `{"sql":"${sql}","args":[{"type":"integer","value":"${id}"}${text === undefined ? '' : `,{"type":"text","value":"${text}"}`}]}`
-  const runSingle = (statement: string): Promise<Response> =>
+  const runSingle = (statement: string): Promise<PipelineResponse> =>
     post('/v2/pipeline', `{"requests":[{"type":"execute","stmt":${statement}},{"type":"close"}]}`)
   const runSteps = (
     path: string,
     baton: string | null,
     stepTexts: readonly string[],
     close = false,
-  ): Promise<Response> =>
+  ): Promise<PipelineResponse> =>
     post(
       path,
       `{${baton === null ? '' : `"baton":"${baton}",`}"requests":[{"type":"batch","batch":{"steps":[${stepTexts.join()}]}}${close ? ',{"type":"close"}' : ''}]}`,
@@ -49,10 +49,10 @@ export function open(url: string, token = ''): Subject {
   const runOnStream = runSteps.bind(null, '/v3/pipeline')
   const countRows = async (sql: string): Promise<number> =>
     (await runSingle(`{"sql":"${sql}"}`)).results[0]?.response?.result.rows.length ?? 0
-  const batch = (size: number) => (at: number) => {
+  const batch = (size: number) => (index: number) => {
     const inserts = Array.from(
       { length: size },
-      (_, offset) => `{"stmt":${stmt(INSERT, ((at + offset) % IDS) + 1, 'text')},${conditionOk(offset)}}`,
+      (_, offset) => `{"stmt":${stmt(INSERT, ((index + offset) % IDS) + 1, 'text')},${conditionOk(offset)}}`,
     )
     const end = [
       `{"stmt":{"sql":"COMMIT"},${conditionOk(size)}}`,
@@ -64,25 +64,25 @@ export function open(url: string, token = ''): Subject {
     '{"stmt":{"sql":"BEGIN IMMEDIATE"}}',
     `{"stmt":${first},${conditionOk(0)}}`,
   ]
-  const commit = `{"stmt":{"sql":"COMMIT"},${GUARD}}`
+  const commitStep = `{"stmt":{"sql":"COMMIT"},${GUARD}}`
   return {
     operations: {
-      select: (at) => runSingle(stmt(SELECT, toId(at))),
-      insert: (at) => runSingle(stmt(INSERT, toId(at), 'text')),
-      async transaction(at) {
-        const id = toId(at)
+      select: (index) => runSingle(stmt(SELECT, toId(index))),
+      insert: (index) => runSingle(stmt(INSERT, toId(index), 'text')),
+      async transaction(index) {
+        const id = toId(index)
         const [first, second, third] = TRANSACTION
         let { baton } = await runOnStream(null, beginWith(stmt(first, id)))
         baton = (await runOnStream(baton, [`{"stmt":${stmt(second, id)},${GUARD}}`])).baton
         baton = (await runOnStream(baton, [`{"stmt":${stmt(third, id)},${GUARD}}`])).baton
-        await runOnStream(baton, [commit], true)
+        await runOnStream(baton, [commitStep], true)
       },
-      async transactionAtOnce(at) {
+      async transactionAtOnce(index) {
         const laterSteps = [1, 2, 3, 4].map(
-          (offset) => `{"stmt":${stmt(SELECT, toId(at + offset))},${GUARD}}`,
+          (offset) => `{"stmt":${stmt(SELECT, toId(index + offset))},${GUARD}}`,
         )
-        const { baton } = await runOnStream(null, [...beginWith(stmt(SELECT, toId(at))), ...laterSteps])
-        await runOnStream(baton, [commit], true)
+        const { baton } = await runOnStream(null, [...beginWith(stmt(SELECT, toId(index))), ...laterSteps])
+        await runOnStream(baton, [commitStep], true)
       },
       batch10: batch(10),
       batch100: batch(100),

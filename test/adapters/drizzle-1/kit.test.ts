@@ -27,7 +27,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-async function kit(...args: string[]): Promise<void> {
+async function runKit(...args: string[]): Promise<void> {
   await promisify(execFile)(
     process.execPath,
     ['--import', './use-drizzle-1.mjs', bin, ...args, '--config', 'drizzle-1.config.ts'],
@@ -46,16 +46,16 @@ async function kit(...args: string[]): Promise<void> {
 }
 
 /** Names of the migrations in `out`, in order. */
-const migrations = (): string[] =>
+const listMigrations = (): string[] =>
   readdirSync(out)
     .filter((name) => /^\d{14}_/.test(name))
     .sort()
 
 test('generate needs no server, and our migrate() applies what it wrote', async () => {
-  await kit('generate', '--name', 'init')
-  expect(migrations()).toEqual([expect.stringMatching(/^\d{14}_init$/)])
+  await runKit('generate', '--name', 'init')
+  expect(listMigrations()).toEqual([expect.stringMatching(/^\d{14}_init$/)])
   const db = drizzle({ connection: database.config })
-  expect(await migrate(db, { migrationsFolder: out })).toEqual(migrations())
+  expect(await migrate(db, { migrationsFolder: out })).toEqual(listMigrations())
   await db.batch([
     db.run(sql`insert into author (id, name) values (1, 'Ada')`),
     db.run(sql`insert into book (author_id, title) values (1, 'Notes')`),
@@ -64,14 +64,14 @@ test('generate needs no server, and our migrate() applies what it wrote', async 
 })
 
 test('push creates the tables, and changes nothing the second time', async () => {
-  await kit('push')
+  await runKit('push')
   const db = drizzle({ connection: database.config })
-  const tables = async (): Promise<unknown[][]> =>
+  const readTables = async (): Promise<unknown[][]> =>
     await db.values(sql`select name, sql from sqlite_schema where name in ('author', 'book') order by name`)
-  const created = await tables()
+  const created = await readTables()
   expect(created.map(([name]) => name)).toEqual(['author', 'book'])
-  await kit('push')
-  expect(await tables()).toEqual(created)
+  await runKit('push')
+  expect(await readTables()).toEqual(created)
   await db.$client.close()
 })
 
@@ -88,7 +88,7 @@ test('pull writes the existing schema to a file', async () => {
     db.run(sql`create view titles as select title from book`),
   ])
   await db.$client.close()
-  await kit('pull')
+  await runKit('pull')
   const schema = readFileSync(join(out, 'schema.ts'), 'utf8')
   for (const part of [
     'sqliteTable("author", {',
@@ -106,22 +106,22 @@ test('drizzle-kit migrate and our migrate() can be used alternately on one datab
   const db = drizzle({ connection: database.config })
   const readJournal = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at, name from __drizzle_migrations order by name`)
-  const add = async (name: string, text: string): Promise<string> => {
-    await kit('generate', '--name', name, '--custom')
-    const folder = migrations().at(-1) as string
+  const addMigration = async (name: string, text: string): Promise<string> => {
+    await runKit('generate', '--name', name, '--custom')
+    const folder = listMigrations().at(-1) as string
     writeFileSync(join(out, folder, 'migration.sql'), text)
     return folder
   }
-  await kit('generate', '--name', 'first')
-  await kit('migrate')
+  await runKit('generate', '--name', 'first')
+  await runKit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
-  const second = await add('second', "insert into author (id, name) values (1, 'Ada');")
+  const second = await addMigration('second', "insert into author (id, name) values (1, 'Ada');")
   expect(await migrate(db, { migrationsFolder: out })).toEqual([second])
   const journal = await readJournal()
-  await kit('migrate')
+  await runKit('migrate')
   expect(await readJournal()).toEqual(journal)
-  await add('third', "insert into author (id, name) values (2, 'Grace');")
-  await kit('migrate')
+  await addMigration('third', "insert into author (id, name) values (2, 'Grace');")
+  await runKit('migrate')
   expect(await migrate(db, { migrationsFolder: out })).toEqual([])
   expect(await readJournal()).toHaveLength(3)
   expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])

@@ -33,10 +33,10 @@ afterAll(async () => {
 })
 beforeEach(() => spans.reset())
 
-const spansNamed = (name: string): ReadableSpan[] =>
+const findSpans = (name: string): ReadableSpan[] =>
   spans.getFinishedSpans().filter((span) => span.name === name)
-const spanNamed = (name: string): ReadableSpan => {
-  const matching = spansNamed(name)
+const findSpan = (name: string): ReadableSpan => {
+  const matching = findSpans(name)
   expect([name, matching.length]).toEqual([name, 1])
   return matching[0] as ReadableSpan
 }
@@ -67,7 +67,7 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.batch([1, 2].map((value) => ({ sql: insert, args: [value] })))
     await db.execute('/* all */ select text from note where text <> ?', [SECRET])
-    const select = spanNamed('SELECT note')
+    const select = findSpan('SELECT note')
     expect(select.kind).toBe(SpanKind.CLIENT)
     expect(select.attributes).toEqual({
       'db.system.name': 'sqlite',
@@ -81,7 +81,7 @@ describe('spans of calls', () => {
       'server.port': port,
     })
     expect(select.status.code).toBe(SpanStatusCode.UNSET)
-    expect(spanNamed('BATCH INSERT note').attributes).toMatchObject({
+    expect(findSpan('BATCH INSERT note').attributes).toMatchObject({
       'db.collection.name': 'note',
       'db.operation.name': 'BATCH INSERT',
       'db.operation.batch.size': 2,
@@ -92,7 +92,7 @@ describe('spans of calls', () => {
   test('a batch with several kinds of statements, without an address or SQL text', async () => {
     const db = await connect({ address: null, queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
-    expect(spanNamed('BATCH').attributes).toEqual({
+    expect(findSpan('BATCH').attributes).toEqual({
       'db.system.name': 'sqlite',
       'db.namespace': 'shop',
       'db.operation.name': 'BATCH',
@@ -107,7 +107,7 @@ describe('spans of calls', () => {
     const insert = 'insert into note (text) values (?)'
     await db.execute(insert, [SECRET])
     await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
-    const [, rejected] = spansNamed('INSERT note')
+    const [, rejected] = findSpans('INSERT note')
     expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR })
     expect(rejected?.attributes).toMatchObject({
       'error.type': 'SQLITE_CONSTRAINT',
@@ -121,7 +121,7 @@ describe('spans of calls', () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     const { db } = await scripted((_, response) => response.writeHead(401).end('no'), { observe })
     await expect(db.execute('select 1')).rejects.toThrow('401')
-    expect(spanNamed('SELECT').attributes).toMatchObject({
+    expect(findSpan('SELECT').attributes).toMatchObject({
       'error.type': 'HTTP_STATUS',
       'db.response.status_code': '401',
     })
@@ -146,8 +146,8 @@ describe('spans around calls', () => {
       await db.execute('select 1')
       request.end()
     })
-    const request = spanNamed('request').spanContext().spanId
-    const transactions = spansNamed('transaction')
+    const request = findSpan('request').spanContext().spanId
+    const transactions = findSpans('transaction')
     expect(transactions.map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([request, request])
     const texts = transactions.map((transaction) => {
       expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'commit' })
@@ -171,7 +171,7 @@ describe('spans around calls', () => {
       throw new Error('changed my mind')
     })
     await expect(work).rejects.toThrow('changed my mind')
-    const transaction = spanNamed('transaction')
+    const transaction = findSpan('transaction')
     expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'rollback' })
     expect(transaction.status.code).toBe(SpanStatusCode.UNSET)
   })
@@ -185,7 +185,7 @@ describe('spans around calls', () => {
       await tx.execute('select 1')
     })
     await expect(work).rejects.toThrow()
-    const transaction = spanNamed('transaction')
+    const transaction = findSpan('transaction')
     expect(transaction.status.code).toBe(SpanStatusCode.ERROR)
     expect(transaction.attributes).toMatchObject({
       'baton.transaction.end': 'lost',
@@ -204,7 +204,7 @@ describe('spans around calls', () => {
       { observe },
     )
     await db.execute('select 1', [], { readOnly: true })
-    expect(spanNamed('SELECT').events).toMatchObject([
+    expect(findSpan('SELECT').events).toMatchObject([
       {
         name: 'retry',
         attributes: {
@@ -221,8 +221,8 @@ describe('spans around calls', () => {
       await Promise.all([1, 2].map(() => db.execute('select 1', [], { readOnly: true })))
       request.end()
     })
-    expect(spanNamed('request').events.map(({ name }) => name)).toEqual(['retry'])
-    expect(spansNamed('SELECT').flatMap(({ events }) => events)).toEqual([])
+    expect(findSpan('request').events.map(({ name }) => name)).toEqual(['retry'])
+    expect(findSpans('SELECT').flatMap(({ events }) => events)).toEqual([])
   })
 })
 
@@ -242,7 +242,7 @@ test('measures the duration of successful and failed calls in seconds, and the r
   const [duration, rows] = ['db.client.operation.duration', 'db.client.response.returned_rows'].map((name) =>
     metrics.find(({ descriptor }) => descriptor.name === name),
   )
-  const common = {
+  const commonAttributes = {
     'db.system.name': 'sqlite',
     'db.operation.name': 'SELECT',
     'server.address': '127.0.0.1',
@@ -250,15 +250,15 @@ test('measures the duration of successful and failed calls in seconds, and the r
   }
   expect(duration?.descriptor).toMatchObject({ unit: 's' })
   expect(duration?.dataPoints).toMatchObject([
-    { attributes: { ...common, 'db.query.summary': 'SELECT SELECT' } },
-    { attributes: { ...common, 'db.query.summary': 'SELECT', 'error.type': expect.any(String) as string } },
+    { attributes: { ...commonAttributes, 'db.query.summary': 'SELECT SELECT' } },
+    { attributes: { ...commonAttributes, 'db.query.summary': 'SELECT', 'error.type': expect.any(String) as string } },
   ])
   for (const { value } of duration?.dataPoints ?? []) {
     const { count, sum = 0 } = value as { count: number; sum?: number }
     expect([count, sum > 0, sum < 5]).toEqual([1, true, true])
   }
   expect(rows?.descriptor).toMatchObject({ unit: '{row}' })
-  expect(rows?.dataPoints).toMatchObject([{ attributes: common, value: { count: 1, sum: 2 } }])
+  expect(rows?.dataPoints).toMatchObject([{ attributes: commonAttributes, value: { count: 1, sum: 2 } }])
 })
 
 test('does nothing without an SDK', async () => {

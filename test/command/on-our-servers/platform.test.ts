@@ -8,7 +8,7 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { Scene, sql } from '../../platform/platform-scene.ts'
 import { runBaton, startBaton } from '../../support/baton-command.ts'
 
-async function dataDirectory(): Promise<string> {
+async function createDataDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-command-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
@@ -39,7 +39,7 @@ async function startAndReadLine(args: readonly string[]): Promise<string> {
 test('baton user prints a token, and accepts the invitations for its address', {
   timeout: 180_000,
 }, async () => {
-  const directory = await dataDirectory()
+  const directory = await createDataDirectory()
   {
     await using scene = await Scene.start({}, directory)
     await scene.done('POST', `/v2/organizations/local/invites`, {
@@ -80,7 +80,7 @@ test('baton databases configure and groups configure change individual settings,
   const token = await scene.tokenFor('app')
   const configure = (...options: string[]) => api('databases', 'configure', 'app', ...options)
 
-  const before = [
+  const initialOutput = [
     'sizeLimit         none',
     'allowAttach       false',
     'blockReads        false',
@@ -88,7 +88,7 @@ test('baton databases configure and groups configure change individual settings,
     'deleteProtection  false',
     'allowedIps        none\n',
   ].join('\n')
-  expect(await configure()).toEqual({ code: 0, output: before, errors: '' })
+  expect(await configure()).toEqual({ code: 0, output: initialOutput, errors: '' })
   const changed = await configure('--size-limit', '256mb', '--block-writes', 'on', '--json')
   expect(JSON.parse(changed.output)).toEqual({
     sizeLimit: '256mb',
@@ -135,7 +135,7 @@ test('baton databases configure and groups configure change individual settings,
     '--allowed-ips',
     '',
   ]
-  expect((await configure(...reset)).output).toBe(before)
+  expect((await configure(...reset)).output).toBe(initialOutput)
   expect((await destroy()).output).toBe('deleted app\n')
 
   await api('groups', 'create', 'team')
@@ -200,7 +200,7 @@ test('baton api-tokens create --group creates a token limited to the given scope
 })
 
 test('baton export writes a database of a stopped server to an SQLite file', async () => {
-  const directory = await dataDirectory()
+  const directory = await createDataDirectory()
   const file = join(directory, 'app.sqlite')
   const args = ['export', 'app', file, '--data', directory]
   {
@@ -219,9 +219,9 @@ test('baton export writes a database of a stopped server to an SQLite file', asy
 
 test('with baton dev --ready-delay, a new database returns 404 at first', async () => {
   const backend = inject('target')
-  const dev = ['dev', '--json', '--port', '0', '--backend', backend]
-  const file = join(await dataDirectory(), 'tokens.json')
-  await startAndReadLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
+  const devArgs = ['dev', '--json', '--port', '0', '--backend', backend]
+  const file = join(await createDataDirectory(), 'tokens.json')
+  await startAndReadLine([...devArgs, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
   const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
   const sendRequest = async (path: string, body: object) => {
@@ -234,12 +234,12 @@ test('with baton dev --ready-delay, a new database returns 404 at first', async 
   await expect
     .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 60_000 })
     .toBe(200)
-  const rejected = await baton([...dev, '--ready-delay', '5'])
+  const rejected = await baton([...devArgs, '--ready-delay', '5'])
   expect([rejected.code, rejected.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
 })
 
 test('a data directory can be used only with the back end that created its databases', async () => {
-  const directory = await dataDirectory()
+  const directory = await createDataDirectory()
   {
     await using scene = await Scene.start({}, directory)
     await scene.create('app')
@@ -250,7 +250,7 @@ test('a data directory can be used only with the back end that created its datab
     `belong to the back end "${backend}", not "${otherBackend}"`,
   )
   // a start that failed before a database was created does not determine the back end
-  const emptyDirectory = await dataDirectory()
+  const emptyDirectory = await createDataDirectory()
   const options = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: emptyDirectory } as const
   await expect(startLocalServer(options)).rejects.toThrow('/nonexistent/sqld')
   await (await startLocalServer({ backend: 'embedded', dataDirectory: emptyDirectory })).close()

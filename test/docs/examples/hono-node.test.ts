@@ -40,15 +40,15 @@ test('the server finishes pending work after SIGTERM', async () => {
   onTestFinished(() => void child.kill('SIGKILL'))
   const closed = once(child, 'close')
   const address = String((await once(child.stdout, 'data'))[0]).trim()
-  const isHeld = Promise.withResolvers<void>()
+  const lockHeld = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
   // holds the write lock, so that the request waits for it
   const holder = db.transaction(async (tx) => {
     await tx.execute("insert into guest (name) values ('Grace')")
-    isHeld.resolve()
+    lockHeld.resolve()
     await release.promise
   })
-  await isHeld.promise
+  await lockHeld.promise
   const pending = fetch(`${address}/guests`, addGuest('Ada'))
   expect(await (await fetch(`${address}/guests`)).json()).toEqual([])
   child.kill('SIGTERM')

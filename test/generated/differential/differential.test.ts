@@ -13,13 +13,13 @@ import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
 
-const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
+const SEQUENCE_COUNT = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
 // the short version uses a fixed seed, so that a failure is caused by the current change; the long version does not
 const SEED = Number(
-  process.env['FUZZ_SEED'] ?? (SEQUENCES <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
+  process.env['FUZZ_SEED'] ?? (SEQUENCE_COUNT <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
-const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
-/** Sequences from one seed. Requests after a difference are omitted. */
+const TIMEOUT_MS = 60_000 + SEQUENCE_COUNT * 2_000
+/** Number of sequences from one seed. Requests after a difference are omitted. */
 const BATCH_SIZE = 100
 const MAX_REPORTS = 20
 
@@ -64,11 +64,11 @@ async function findDifferences(count: number): Promise<readonly string[]> {
 }
 
 test.skipIf(isMissing)(
-  `${SEQUENCES} generated sequences get the same responses as from libsql-server (FUZZ_SEED=${SEED})`,
+  `${SEQUENCE_COUNT} generated sequences get the same responses as from libsql-server (FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async () => {
-    console.log(`differential: ${SEQUENCES} sequences, FUZZ_SEED=${SEED}`)
-    expect(await findDifferences(SEQUENCES)).toEqual([])
+    console.log(`differential: ${SEQUENCE_COUNT} sequences, FUZZ_SEED=${SEED}`)
+    expect(await findDifferences(SEQUENCE_COUNT)).toEqual([])
   },
 )
 

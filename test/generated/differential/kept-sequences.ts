@@ -15,7 +15,7 @@ export const REGRESSIONS: readonly { readonly title: string; readonly exchanges:
   ),
   regression('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
   regression(
-    'a vertical tab is a blank for the engine only',
+    'only the engine treats a vertical tab as white space',
     'create \u000btemp table x(a)',
     'select \u000b1',
   ),
@@ -62,7 +62,7 @@ export const REGRESSIONS: readonly { readonly title: string; readonly exchanges:
     'SELECT length(zeroblob(5000000))',
   ),
   regression(
-    'EXPLAIN ends',
+    'an EXPLAIN does not block the statements after it',
     'EXPLAIN QUERY PLAN DELETE FROM t',
     'INSERT INTO t (b) VALUES (9)',
     'DROP TABLE t',

@@ -43,7 +43,7 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
   }
 }
 
-/** Each request has its own connection, because libsql-server closes some of them after a response without announcing it. */
+/** Sends a request on its own connection, because libsql-server closes some connections after a response without notice. */
 async function send(
   subject: Subject,
   route: string,
@@ -72,7 +72,7 @@ async function send(
   })
 }
 
-/** Numbers are compared as written: 1.0 is not 1, and -0.0 is not 0. */
+/** Parses a response. Numbers are kept as written: 1.0 is not 1, and -0.0 is not 0. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text.replaceAll(/"value":(-?[0-9][0-9.eE+-]*)\}/g, '"value":"number $1"}'))
@@ -97,22 +97,22 @@ function getBaton(parsed: unknown): string | null {
 }
 
 /** The two parsers describe the position of a syntax error differently. */
-const SYNTAX = /SQL string could not be parsed: [\s\S]*/
+const SYNTAX_ERROR = /SQL string could not be parsed: [\s\S]*/
 
 /** EXPLAIN shows the address of a virtual table in the engine's memory. */
 const ADDRESS = /vtab:[0-9A-F]+/
 
-const TIME_DEPENDENT: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
+const TIME_DEPENDENT_KEYS: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
 
 function normalize(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalize)
   if (typeof value === 'string') {
-    return value.replace(SYNTAX, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
+    return value.replace(SYNTAX_ERROR, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
   }
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key]) => !TIME_DEPENDENT.has(key))
+      .filter(([key]) => !TIME_DEPENDENT_KEYS.has(key))
       .map(([key, member]) => [key, key === 'baton' ? member !== null : normalize(member)]),
   )
 }

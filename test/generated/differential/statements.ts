@@ -50,7 +50,7 @@ const literal = oneOf(
   '?2',
 )
 
-const scalar = oneOf(
+const functionName = oneOf(
   'abs',
   'hex',
   'lower',
@@ -95,7 +95,7 @@ const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
     { maxDepth: 3, depthIdentifier: 'expression' },
     literal,
     column,
-    template('$1($2)', scalar, tie('e')),
+    template('$1($2)', functionName, tie('e')),
     template(
       '($1 $2 $3)',
       tie('e'),

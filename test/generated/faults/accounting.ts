@@ -61,9 +61,9 @@ export async function runAccounting(
 ): Promise<Account> {
   await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
   const writes: WriteRecord[] = []
-  let next = 0
+  let nextId = 0
   const worker = async (): Promise<void> => {
-    for (let id = next++; id < count; id = next++) {
+    for (let id = nextId++; id < count; id = nextId++) {
       const rows = 1 + Math.floor(random() * 4)
       const entry: WriteRecord = { id, rows, outcome: 'acknowledged' }
       writes.push(entry)

@@ -35,13 +35,13 @@ type EdgeKind = keyof HistoryReport['edges']
  * Checks that a history is serializable, as Elle does for lists: the final lists give the
  * order of the writes, and the reads give the other dependencies. There must be no cycle of dependencies, no read of a value
  * that was rolled back, no partly applied transaction, and no missing acknowledged append.
- * @param final the final lists
+ * @param finalLists the final lists
  * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`,
  * only for the same client, as when each client reads from its own replica
  */
 export function checkHistory(
   history: readonly HistoryTransaction[],
-  final: ReadonlyMap<number, readonly number[]>,
+  finalLists: ReadonlyMap<number, readonly number[]>,
   order: 'real-time' | 'session',
 ): HistoryReport {
   const violations: string[] = []
@@ -51,15 +51,15 @@ export function checkHistory(
     for (const [, value] of transaction.appends) writers.set(value, transaction)
     for (const value of transaction.undone) undone.add(value)
   }
-  const present = new Set([...final.values()].flat())
-  const applied = checkAppends(history, present, violations)
-  checkLists(final, writers, undone, violations)
+  const presentValues = new Set([...finalLists.values()].flat())
+  const applied = checkAppends(history, presentValues, violations)
+  checkLists(finalLists, writers, undone, violations)
   const graph = new Graph()
-  for (const values of final.values()) addWrites(graph, values, writers)
+  for (const values of finalLists.values()) addWrites(graph, values, writers)
   for (const transaction of history) {
     for (const read of transaction.reads) {
       const otherValues = findOtherValues(transaction, read, undone, violations)
-      const list = final.get(read.key) ?? []
+      const list = finalLists.get(read.key) ?? []
       if (otherValues.some((value, index) => list[index] !== value))
         violations.push(
           `${transaction.id}: read [${otherValues.join()}] of list ${read.key}, which became [${list.join()}]`,
@@ -108,12 +108,12 @@ function checkAppends(
 }
 
 function checkLists(
-  final: ReadonlyMap<number, readonly number[]>,
+  finalLists: ReadonlyMap<number, readonly number[]>,
   writers: ReadonlyMap<number, HistoryTransaction>,
   undone: ReadonlySet<number>,
   violations: string[],
 ): void {
-  for (const [key, values] of final) {
+  for (const [key, values] of finalLists) {
     if (new Set(values).size < values.length) violations.push(`list ${key}: a value that exists twice`)
     for (const value of values)
       if (undone.has(value) || !writers.has(value)) violations.push(`list ${key}: ${value} was rolled back`)
@@ -219,19 +219,19 @@ class Graph {
   /** Returns the strongly connected components (Tarjan's algorithm, without recursion). */
   cycles(): number[][] {
     const index = new Map<number, number>()
-    const low = new Map<number, number>()
+    const lowLinks = new Map<number, number>()
     const stack: number[] = []
     const isOnStack = new Set<number>()
     const components: number[][] = []
     const visit = (node: number): { node: number; remaining: number[] } => {
       index.set(node, index.size)
-      low.set(node, index.get(node) as number)
+      lowLinks.set(node, index.get(node) as number)
       stack.push(node)
       isOnStack.add(node)
       return { node, remaining: [...(this.#successors.get(node) ?? [])] }
     }
     const lowerTo = (node: number, to: number): unknown =>
-      low.set(node, Math.min(low.get(node) as number, to))
+      lowLinks.set(node, Math.min(lowLinks.get(node) as number, to))
     for (const root of this.#successors.keys()) {
       const work = index.has(root) ? [] : [visit(root)]
       for (let top = work.at(-1); top; top = work.at(-1)) {
@@ -244,8 +244,8 @@ class Graph {
         }
         work.pop()
         const parent = work.at(-1)
-        if (parent) lowerTo(parent.node, low.get(node) as number)
-        if (low.get(node) !== index.get(node)) continue
+        if (parent) lowerTo(parent.node, lowLinks.get(node) as number)
+        if (lowLinks.get(node) !== index.get(node)) continue
         const component = stack.splice(stack.indexOf(node))
         for (const member of component) isOnStack.delete(member)
         if (component.length > 1) components.push(component)

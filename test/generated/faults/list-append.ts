@@ -129,7 +129,7 @@ export async function runListAppend(
   /** Runs a transaction in one request. */
   const runSingle = async (client: Client, record: Progress, key: number): Promise<void> => {
     const values = [(lastValue += 1), (lastValue += 1)]
-    const append = values.map((value) => ({ sql: APPEND, args: [key, value] }))
+    const appendStatements = values.map((value) => ({ sql: APPEND, args: [key, value] }))
     const choice = random()
     const options: AtomicBatchOptions = random() < 0.05 ? { signal: AbortSignal.timeout(2) } : {}
     if (choice < 0.4) {
@@ -142,8 +142,8 @@ export async function runListAppend(
     }
     // recorded regardless of the outcome
     record.appends = choice < 0.7 ? [[key, values[0] as number]] : values.map((value) => [key, value])
-    if (choice < 0.7) await client.execute(append[0]!, undefined, options)
-    else await client.batch(append, options)
+    if (choice < 0.7) await client.execute(appendStatements[0]!, undefined, options)
+    else await client.batch(appendStatements, options)
   }
   const worker = async (session: number): Promise<void> => {
     const { list, client } = clients[session % clients.length]!

@@ -33,9 +33,9 @@ export class CallTracker {
     const { timeoutMs, abortMs, abortTicks } = call.plan
     if (timeoutMs !== undefined) options.timeoutMs = timeoutMs
     if (abortMs !== undefined || abortTicks !== undefined) {
-      const watched = createWatchedSignal()
-      this.signals.push(watched)
-      const { controller } = watched
+      const watchedSignal = createWatchedSignal()
+      this.signals.push(watchedSignal)
+      const { controller } = watchedSignal
       options.signal = controller.signal
       call.reason = new PlannedError(`call ${call.id} was aborted`)
       const abort = (): void => {
@@ -52,8 +52,8 @@ export class CallTracker {
       else if (abortMs !== undefined) this.#world.after(abortMs, abort)
       else void microtasks(abortTicks ?? 0).then(abort)
     }
-    const created = (async () => await makeCall(options))()
-    return created.then(
+    const result = (async () => await makeCall(options))()
+    return result.then(
       (value) => {
         this.#ledger.succeed(call, value)
         return value

@@ -3,17 +3,17 @@ import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
 /** Reasons for which a client may send more requests than the README states. */
-const UNUSUAL =
+const UNUSUAL_HISTORY =
   /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 
 /** Checks that a history without failures took no more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {
-  if (UNUSUAL.test(JSON.stringify(history))) return []
+  if (UNUSUAL_HISTORY.test(JSON.stringify(history))) return []
   // a failure may have prevented calls of one tick
-  const shared = calls.every(({ state }) => state === 'ok')
-    ? countShared(history.tasks.flatMap(({ steps }) => steps))
+  const savedRequests = calls.every(({ state }) => state === 'ok')
+    ? countSavedRequests(history.tasks.flatMap(({ steps }) => steps))
     : 0
-  const maximum = calls.reduce((sum, call) => sum + getMaxRequests(call), 0) - shared
+  const maximum = calls.reduce((sum, call) => sum + getMaxRequests(call), 0) - savedRequests
   const count = network.requests.filter(({ isRejected }) => !isRejected).length
   return count > maximum ? [`${count} requests, although ${maximum} are sufficient`] : []
 }
@@ -42,8 +42,8 @@ function getMaxRequests({ operation, inner, plan, sql }: Call): number {
 }
 
 /**
- * One for each run of statements, BEGIN with the first, COMMIT alone, and the close of the stream, which may be sent with
- * COMMIT.
+ * Returns the maximum number of requests of a script: one for each run of statements, one for BEGIN with the first statement, one
+ * for COMMIT, and one for the close of the stream, which may be sent with COMMIT.
  */
 function getMaxScriptRequests(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
   const leadingRuns = from > 0 ? 1 : 0
@@ -55,9 +55,9 @@ function getMaxScriptRequests(length: number, [from, to]: readonly [number, numb
 }
 
 /** Counts the requests saved because calls of one tick in a transaction share one. */
-function countShared(steps: readonly Step[], isInside = false): number {
+function countSavedRequests(steps: readonly Step[], isInside = false): number {
   return steps.reduce((sum, step) => {
-    if (step.do === 'transaction' || step.do === 'savepoint') return sum + countShared(step.steps, true)
+    if (step.do === 'transaction' || step.do === 'savepoint') return sum + countSavedRequests(step.steps, true)
     if (step.do !== 'together' || !isInside) return sum
     const isPlain = step.steps.every((inner) => inner.do === 'execute' && inner.sql === 'insert')
     return sum + (isPlain ? step.steps.length - 1 : 0)

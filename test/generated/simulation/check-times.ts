@@ -20,18 +20,18 @@ export function checkTimes(program: Program, network: Network, history: History)
     if (tookMs > maxMs) return [`${callName(call)}: took ${tookMs} ms, more than the maximum of ${maxMs}`]
     const isPlain = call.operation === 'execute' || call.operation === 'batch' || call.operation === 'health'
     // the handle of a transaction takes no signal
-    const isEnd =
+    const isTransactionEnd =
       (call.operation === 'commit' || call.operation === 'rollback') && call.scope.kind === 'stream'
-    if ((isPlain || isEnd) && call.settledAt > call.abortedAt)
+    if ((isPlain || isTransactionEnd) && call.settledAt > call.abortedAt)
       return [`${callName(call)}: did not settle at once when it was aborted`]
-    if (isEarly(call, network, history)) return [`${callName(call)}: its time limit began before its turn`]
+    if (timedOutBeforeSending(call, network, history)) return [`${callName(call)}: its time limit began before its turn`]
     const isAcceptedLate = isPlain && call.state === 'ok' && call.scope.endedAt < call.turn
     return isAcceptedLate ? [`${callName(call)}: accepted by a handle that had ended`] : []
   })
 }
 
-/** Whether the first statement of a transaction timed out before it was sent. */
-function isEarly(
+/** Returns whether the first statement of a transaction timed out before it was sent. */
+function timedOutBeforeSending(
   { error, scope, operation, id, sql }: Call,
   { requests }: Network,
   { clients, faults, server }: History,
@@ -46,7 +46,7 @@ function isEarly(
   return hasTimedOut && sql.every(hasMark) && !requests.some(({ body }) => body.includes(callMark(id)))
 }
 
-/** Maximum duration of a call, in ms. */
+/** Returns the maximum duration of a call, in ms. */
 function getMaxMs({ operation, plan, scope }: Call, { clients }: History): number {
   const { requestTimeoutMs = 30_000, writeLockTimeoutMs = 60_000, coalesce } = clients[scope.client] ?? {}
   const callMs = plan.timeoutMs ?? requestTimeoutMs

@@ -24,9 +24,9 @@ function getPart(call: Call): Part {
   const callTags = call.tags.filter(isTag)
   if (call.state === 'ok') return { tags: callTags, optional: new Set() }
   if (call.error instanceof SqlError && call.operation !== 'execute' && call.operation !== 'rows') {
-    const at = call.error.statementIndex ?? 0
-    const failed = call.sql[at] === 'or fail' ? call.tags[at] : null
-    const tags = [...call.tags.slice(0, at), failed ?? null].filter(isTag)
+    const statementIndex = call.error.statementIndex ?? 0
+    const failed = call.sql[statementIndex] === 'or fail' ? call.tags[statementIndex] : null
+    const tags = [...call.tags.slice(0, statementIndex), failed ?? null].filter(isTag)
     return { tags, optional: new Set([failed ?? null].filter(isTag)) }
   }
   return getOutcome(call) === 'unknown'
@@ -37,7 +37,7 @@ function getPart(call: Call): Part {
 /** The progress of a transaction, of a stream or a callback. */
 class OpenTransaction {
   #part: Part = { tags: [], optional: new Set() }
-  readonly #points: { name: string; length: number }[] = []
+  readonly #savepoints: { name: string; length: number }[] = []
 
   get tags(): readonly number[] {
     return this.#part.tags
@@ -53,20 +53,20 @@ class OpenTransaction {
   }
 
   mark(name: string): void {
-    this.#points.push({ name, length: this.#part.tags.length })
+    this.#savepoints.push({ name, length: this.#part.tags.length })
   }
 
   undo(name: string): void {
-    const at = this.#points.findLastIndex((point) => point.name === name)
-    const point = this.#points[at]
+    const index = this.#savepoints.findLastIndex((point) => point.name === name)
+    const point = this.#savepoints[index]
     if (!point) return
     this.#part.tags.length = point.length
-    this.#points.length = at + 1
+    this.#savepoints.length = index + 1
   }
 
   forget(name: string): void {
-    const at = this.#points.findLastIndex((point) => point.name === name)
-    if (at >= 0) this.#points.length = at
+    const index = this.#savepoints.findLastIndex((point) => point.name === name)
+    if (index >= 0) this.#savepoints.length = index
   }
 
   /** Handles a statement if it controls a savepoint. @returns whether it does */
@@ -85,16 +85,16 @@ class OpenTransaction {
 }
 
 /** Collects the rows written by the callback of a transaction or a savepoint that succeeds. */
-function collectLiveRows(scope: Scope, open = new OpenTransaction()): OpenTransaction {
+function collectLiveRows(scope: Scope, openTransaction = new OpenTransaction()): OpenTransaction {
   for (const call of scope.calls) {
-    if (open.control(call)) continue
+    if (openTransaction.control(call)) continue
     if (call.operation === 'savepoint') {
       const [inner] = call.inner
-      if (inner && call.state === 'ok' && !inner.isRolledBack) collectLiveRows(inner, open)
+      if (inner && call.state === 'ok' && !inner.isRolledBack) collectLiveRows(inner, openTransaction)
     } else if (call.operation === 'execute' || call.operation === 'batch' || call.operation === 'rows')
-      open.add(getPart(call))
+      openTransaction.add(getPart(call))
   }
-  return open
+  return openTransaction
 }
 
 /** Derives from the ledger which rows have to exist. */
@@ -133,13 +133,13 @@ function getChainGroups(call: Call, name: string): Group[] {
   const getPosition = (index: number): number =>
     index + (range && index >= from ? 1 : 0) + (range && index >= to ? 1 : 0)
   const commit = getPosition(to) - 1
-  const at = failedAt(call, [0, getPosition(from) - 1, commit + 1])
+  const failedIndex = getFailedIndex(call, [0, getPosition(from) - 1, commit + 1])
   const isUnknown = getOutcome(call) === 'unknown'
   const mustBe = (isBefore: (failed: number) => boolean, mayExist: boolean): Group['must'] => {
     if (state === 'ok') return 'exist'
     // the outcome is that of the whole call
     if (state === 'failed' && !isUnknown) return 'not exist'
-    if (at !== null) return isBefore(at) ? 'exist' : mayExist ? 'exist or not' : 'not exist'
+    if (failedIndex !== null) return isBefore(failedIndex) ? 'exist' : mayExist ? 'exist or not' : 'not exist'
     return state === 'failed' ? 'exist or not' : 'not exist'
   }
   const groups = tags.flatMap((tag, index): Group[] => {
@@ -160,7 +160,7 @@ function getChainGroups(call: Call, name: string): Group[] {
  * Returns the index of the statement that failed, or null. If it is not valid SQL, returns the index where its part begins,
  * because the server then runs none of the part.
  */
-function failedAt({ error }: Call, parts: readonly number[]): number | null {
+function getFailedIndex({ error }: Call, parts: readonly number[]): number | null {
   if (!(error instanceof SqlError)) return null
   const { code, results, statementIndex } = error
   // the results show that the server ran the statements one by one
@@ -168,9 +168,9 @@ function failedAt({ error }: Call, parts: readonly number[]): number | null {
   return statementIndex === null ? null : (parts.findLast((part) => part <= statementIndex) ?? 0)
 }
 
-function getAttemptGroup(call: Call, scope: Scope, at: number): Group {
+function getAttemptGroup(call: Call, scope: Scope, attempt: number): Group {
   const { tags, optional } = collectLiveRows(scope)
-  const isLast = at === call.inner.length - 1
+  const isLast = attempt === call.inner.length - 1
   const isUnknown = !(scope.hasThrown && scope.thrown === call.error) && getOutcome(call) === 'unknown'
   const must =
     !isLast || scope.isRolledBack
@@ -181,7 +181,7 @@ function getAttemptGroup(call: Call, scope: Scope, at: number): Group {
           ? 'exist or not'
           : 'not exist'
   const groupTags = must === 'not exist' ? getAllTags(scope) : tags
-  return { name: `call ${call.id} (transaction), attempt ${at}`, tags: groupTags, optional, must }
+  return { name: `call ${call.id} (transaction), attempt ${attempt}`, tags: groupTags, optional, must }
 }
 
 /** Returns the rows of all calls on a handle and inside it. */
@@ -204,31 +204,31 @@ function continues(scope: Scope, commit: Call): boolean {
 /** Returns the rows written by calls on a stream, whose transactions begin and end with method calls or with statements. */
 function getStreamGroups(scope: Scope): Group[] {
   const groups: Group[] = []
-  let open: OpenTransaction | null = null
-  const end = (call: Call | null, must: Group['must']): void => {
+  let openTransaction: OpenTransaction | null = null
+  const endTransaction = (call: Call | null, must: Group['must']): void => {
     const name = `stream ${scope.id}, transaction up to call ${call?.id ?? 'the end'}`
-    if (open) groups.push({ name, tags: open.tags, optional: open.optional, must })
-    open = null
+    if (openTransaction) groups.push({ name, tags: openTransaction.tags, optional: openTransaction.optional, must })
+    openTransaction = null
   }
   for (const call of scope.calls) {
     const [sql] = call.sql
     const verb =
       call.operation === 'execute' && /^(begin|commit|rollback)$/.test(sql ?? '') ? sql : call.operation
     if (verb === 'begin') {
-      if (call.state === 'ok') open ??= new OpenTransaction()
+      if (call.state === 'ok') openTransaction ??= new OpenTransaction()
     } else if (verb === 'commit') {
       const isRejected = call.error instanceof SqlError || call.error instanceof TypeError
-      if (call.state === 'ok') end(call, 'exist')
+      if (call.state === 'ok') endTransaction(call, 'exist')
       else if (continues(scope, call)) continue
-      else if (!isRejected && getOutcome(call) === 'unknown') end(call, 'exist or not')
+      else if (!isRejected && getOutcome(call) === 'unknown') endTransaction(call, 'exist or not')
       else if (!isRejected && call.error instanceof Error && call.error.name === 'StreamError')
-        end(call, 'not exist')
-    } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not exist')
-    else if (open) {
-      const transaction: OpenTransaction = open
+        endTransaction(call, 'not exist')
+    } else if (verb === 'rollback' || verb === 'close stream') endTransaction(call, 'not exist')
+    else if (openTransaction) {
+      const transaction: OpenTransaction = openTransaction
       if (!transaction.control(call)) transaction.add(getPart(call))
     } else groups.push(...getCallGroups(call))
   }
-  end(null, 'not exist')
+  endTransaction(null, 'not exist')
   return groups
 }

@@ -18,23 +18,23 @@ export type Command =
 const COMMENT = /^\s*(?:\/\*.*?\*\/\s*)*|\s*\/\*[^*]*\*\/\s*$/g
 const INSERT = /^insert(?: or (abort|fail|rollback))? into (t|child|parent) values (\(.*?\))( returning a)?$/i
 const BEGIN = /^begin(?: (immediate|exclusive|deferred|readonly))?(?: transaction)?$/i
-const POINT = /^(savepoint|release|rollback to)(?: savepoint)? "?(\w+)"?$/i
+const SAVEPOINT = /^(savepoint|release|rollback to)(?: savepoint)? "?(\w+)"?$/i
 
 /** Parses one statement. @param args values for its question marks */
 export function parse(text: string, args: readonly (number | null)[] = []): Command {
   const sql = text.replace(COMMENT, '').replace(/;\s*$/, '')
   const [, conflict = 'abort', table, values = '', returning] = INSERT.exec(sql) ?? []
   if (table) {
-    let at = 0
+    let argIndex = 0
     const rows = [...values.matchAll(/\(([^,)]*)/g)].map(([, value = '']) => {
-      const bound = value === '?' ? (args[at++] ?? null) : value
+      const bound = value === '?' ? (args[argIndex++] ?? null) : value
       return bound === null || bound === 'null' ? null : Number(bound)
     })
     return { kind: 'insert', table, conflict, rows, isReturning: returning !== undefined } as Command
   }
   if (sql === 'select a from t order by rowid') return { kind: 'select' }
-  const [isBegin, mode = 'deferred'] = BEGIN.exec(sql) ?? []
-  if (isBegin)
+  const [beginText, mode = 'deferred'] = BEGIN.exec(sql) ?? []
+  if (beginText)
     return {
       kind: 'begin',
       mode: /immediate|exclusive/i.test(mode) ? 'immediate' : 'deferred',
@@ -42,12 +42,12 @@ export function parse(text: string, args: readonly (number | null)[] = []): Comm
     }
   if (/^(commit|end)$/i.test(sql)) return { kind: 'commit' }
   if (/^rollback$/i.test(sql)) return { kind: 'rollback' }
-  const [, verb, name] = POINT.exec(sql) ?? []
+  const [, verb, name] = SAVEPOINT.exec(sql) ?? []
   if (verb && name) return { kind: verb.toLowerCase() as 'savepoint', name }
-  return parseRare(sql)
+  return parseOther(sql)
 }
 
-function parseRare(sql: string): Command {
+function parseOther(sql: string): Command {
   if (/^select\s+1$/i.test(sql)) return { kind: 'constant' }
   if (sql.startsWith("select case when true then json('")) return { kind: 'assertion' }
   if (sql === 'select hex(zeroblob(2400000)) as a') return { kind: 'large' }

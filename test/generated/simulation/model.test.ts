@@ -11,10 +11,10 @@ import { type ModelExchange, RequestGenerator } from './model-requests.ts'
 import { ModelServer } from './model-server.ts'
 import { World } from './world.ts'
 
-const SEQUENCES = Number(process.env['MODEL_SEQUENCES'] ?? 60)
+const SEQUENCE_COUNT = Number(process.env['MODEL_SEQUENCES'] ?? 60)
 const SEED = Number(process.env['MODEL_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-const EXCHANGES = 25
-const TABLES = [
+const EXCHANGE_COUNT = 25
+const CREATE_TABLES = [
   'create table t (a integer not null)',
   'create table parent (a integer primary key)',
   'create table child (a integer, p integer references parent deferrable initially deferred)',
@@ -33,7 +33,7 @@ afterAll(() => source?.[Symbol.asyncDispose]())
 
 type Send = (route: string, body: string) => Promise<{ status: number; text: string }>
 
-/** A server that responds to requests, with the batons of two clients. */
+/** Two clients of a server, with their batons. */
 class Clients {
   readonly #send: Send
   readonly #openBatons: string[] = []
@@ -43,14 +43,14 @@ class Clients {
     this.#send = send
   }
 
-  /** Closes the streams that are still open: the real server has room for 128. */
-  async end(): Promise<void> {
+  /** Closes the streams that are still open, because the real server allows at most 128. */
+  async closeStreams(): Promise<void> {
     const batons = this.#openBatons.splice(0)
     const body = (baton: string): string => JSON.stringify({ baton, requests: [{ type: 'close' }] })
     await Promise.all(batons.map((baton) => this.#send('/v3/pipeline', body(baton))))
   }
 
-  newest(client: 0 | 1): string | undefined {
+  getNewestBaton(client: 0 | 1): string | undefined {
     return this.#batons[client].at(-1)
   }
 
@@ -73,11 +73,11 @@ class Clients {
     }
     if (!next && baton === 'newest') batons.length = 0
     const isCursor = route === '/v3/cursor' && status === 200
-    return { status, body: isCursor ? text.trim().split('\n').map(read) : read(text) }
+    return { status, body: isCursor ? text.trim().split('\n').map(parseResponse) : parseResponse(text) }
   }
 }
 
-function read(text: string): unknown {
+function parseResponse(text: string): unknown {
   try {
     return normalize(JSON.parse(text))
   } catch {
@@ -109,7 +109,7 @@ function normalize(value: unknown): unknown {
   )
 }
 
-function modelClients(world: World, server: ModelServer): Clients {
+function createModelClients(world: World, server: ModelServer): Clients {
   return new Clients((path, body) => getResponse(world, server, path, body))
 }
 
@@ -132,7 +132,7 @@ async function getResponse(
   return result ?? { status: 0, text: 'no response' }
 }
 
-function realClients({ url, headers }: NamedSubject): Clients {
+function createRealClients({ url, headers }: NamedSubject): Clients {
   return new Clients(async (route, body) => {
     const response = await fetch(url + route, { method: 'POST', headers, body })
     return { status: response.status, text: await response.text() }
@@ -156,8 +156,8 @@ async function compare(seed: number): Promise<void> {
   await using subject = await source.create()
   const world = new World(seed)
   const server = new ModelServer(world, {})
-  const parties = [modelClients(world, server), realClients(subject)] as const
-  const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
+  const parties = [createModelClients(world, server), createRealClients(subject)] as const
+  const setup = CREATE_TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
   await parties[1].sendRequest({
     client: 0,
     route: '/v2/pipeline',
@@ -166,27 +166,27 @@ async function compare(seed: number): Promise<void> {
   })
   const generator = new RequestGenerator(seeded(seed))
   const sentExchanges: ModelExchange[] = []
-  for (let index = 0; index < EXCHANGES; index++) {
+  for (let index = 0; index < EXCHANGE_COUNT; index++) {
     const exchange = generator.exchange()
-    const ownBaton = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
+    const ownBaton = exchange.baton === 'newest' ? parties[0].getNewestBaton(exchange.client) : undefined
     if (wouldWait(server, ownBaton, exchange)) continue
     sentExchanges.push(exchange)
     const [model, real] = await Promise.all(parties.map((clients) => clients.sendRequest(exchange)))
     expect(model, `seed ${seed}, at ${JSON.stringify(sentExchanges.at(-1))}`).toEqual(real)
   }
-  await parties[1].end()
+  await parties[1].closeStreams()
 }
 
 test.skipIf(isMissing)(
-  `${SEQUENCES} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
-  { timeout: 180_000 + SEQUENCES * 1_000 },
+  `${SEQUENCE_COUNT} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
+  { timeout: 180_000 + SEQUENCE_COUNT * 1_000 },
   async () => {
-    for (let index = 0; index < SEQUENCES; index++) await compare(SEED + index)
+    for (let index = 0; index < SEQUENCE_COUNT; index++) await compare(SEED + index)
   },
 )
 
 /** Runs a writer that blocks another one, and leaves a stream idle. */
-async function passTime(clients: Clients, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
+async function runUntilTimeouts(clients: Clients, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
   const sendRequest = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Reply> => {
     const requests = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
     return clients.sendRequest({ client, route: '/v3/pipeline', baton, requests })
@@ -206,8 +206,8 @@ async function passTime(clients: Clients, wait: (ms: number) => Promise<void>): 
 test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
   if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
-  const real = realClients(subject)
-  const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
+  const real = createRealClients(subject)
+  const setup = CREATE_TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
   await real.sendRequest({
     client: 0,
     route: '/v2/pipeline',
@@ -215,10 +215,10 @@ test.skipIf(isMissing)('the model ends transactions and streams when libsql-serv
     requests: [...setup, { type: 'close' }],
   })
   const world = new World(1)
-  const model = modelClients(world, new ModelServer(world, {}))
+  const model = createModelClients(world, new ModelServer(world, {}))
   const modelWait = async (ms: number): Promise<void> => {
     await world.runUntil(() => false, world.now + ms)
   }
-  expect(await passTime(model, modelWait)).toEqual(await passTime(real, sleep))
-  await real.end()
+  expect(await runUntilTimeouts(model, modelWait)).toEqual(await runUntilTimeouts(real, sleep))
+  await real.closeStreams()
 })

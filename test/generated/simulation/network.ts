@@ -155,7 +155,7 @@ class Exchange {
     let reply: ServerResponse
     try {
       reply = await network.handle(sent)
-      if (kind === 'repeated') reply = await this.#retry(sent, reply)
+      if (kind === 'repeated') reply = await this.#sendAgain(sent, reply)
     } catch (error) {
       if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
       throw error
@@ -176,7 +176,7 @@ class Exchange {
     return this.#shape(reply)
   }
 
-  async #retry(request: ServerRequest, first: ServerResponse): Promise<ServerResponse> {
+  async #sendAgain(request: ServerRequest, first: ServerResponse): Promise<ServerResponse> {
     const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
     const { repeated, repeatedWithoutBaton } = this.#network
     const hasBaton = request.body.startsWith('{"baton":')
@@ -212,7 +212,7 @@ class Exchange {
     const maxLines = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
     const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
     let count = 0
-    // a step that has not begun does not end either
+    // return() would not end a step that has not begun
     const end = (): Promise<unknown> => (count === 0 ? drain(lines) : lines.return())
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
@@ -267,11 +267,11 @@ function toStream(text: string, isCut: boolean): ReadableStream<Uint8Array> {
 }
 
 /** Returns JSON that does not belong to this request, as a proxy or another service may send it. */
-function makeForeignBody(body: string, which: number): string {
+function makeForeignBody(body: string, index: number): string {
   const results = (JSON.parse(body || '{}') as { results?: unknown[] }).results?.length ?? 0
   const repeatResult = (value: unknown): string =>
     JSON.stringify({ baton: null, base_url: null, results: Array.from({ length: results }, () => value) })
-  const forms = [
+  const bodies = [
     '{}',
     '[]',
     'null',
@@ -283,5 +283,5 @@ function makeForeignBody(body: string, which: number): string {
     JSON.stringify({ baton: null, base_url: null, results: [] }),
     '{"error":"try again"}',
   ]
-  return forms[which % forms.length] as string
+  return bodies[index % bodies.length] as string
 }

@@ -6,7 +6,7 @@ import type { Program } from './program.ts'
 
 /** Reasons for which a server may reject the second copy of a request whose first copy was executed. */
 interface Rejections {
-  /** Whether a token expires meanwhile. */
+  /** Whether a token expires in the meantime. */
   readonly expires: boolean
   /** Whether a writer is rejected while another one holds the lock. */
   readonly rejectsWriters: boolean
@@ -33,9 +33,9 @@ export function checkRows(
       violations.push(`exists, but was not written by a call that may have written it: ${commit.tags.join()}`)
       continue
     }
-    const outsiders = commit.tags.filter((tag) => owners.get(tag) !== owner)
-    if (outsiders.length > 0)
-      violations.push(`${owner.name}: committed together with ${outsiders.join()}, which do not belong to it`)
+    const foreignTags = commit.tags.filter((tag) => owners.get(tag) !== owner)
+    if (foreignTags.length > 0)
+      violations.push(`${owner.name}: committed together with ${foreignTags.join()}, which do not belong to it`)
     commitsByGroup.set(owner, [...(commitsByGroup.get(owner) ?? []), commit])
   }
   for (const group of groups)
@@ -73,7 +73,7 @@ function checkGroup(
     if (missing.length > 0)
       violations.push(`${name}: torn: ${missing.join()} is missing, but ${commit.tags.join()} exists`)
     const order = commit.tags.filter((tag) => tags.includes(tag)).map((tag) => tags.indexOf(tag))
-    if (order.some((at, index) => index > 0 && at < (order[index - 1] as number)))
+    if (order.some((position, index) => index > 0 && position < (order[index - 1] as number)))
       violations.push(`${name}: not in the order of the calls: ${commit.tags.join()}`)
   }
   return violations

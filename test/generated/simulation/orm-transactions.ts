@@ -22,17 +22,17 @@ export async function ormTransaction(
   orm: Orm,
   callback: (handle: OrmHandle) => Promise<unknown>,
 ): Promise<unknown> {
-  if (orm === 'drizzle') return await drizzle(client).transaction((tx) => callback(drizzleHandle(tx)))
+  if (orm === 'drizzle') return await drizzle(client).transaction((tx) => callback(toDrizzleHandle(tx)))
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
-  if (orm === 'kysely') return await db.transaction().execute((trx) => callback(kyselyHandle(trx)))
+  if (orm === 'kysely') return await db.transaction().execute((trx) => callback(toKyselyHandle(trx)))
   if (orm === 'kysely on a connection')
     return await db
       .connection()
-      .execute((connection) => connection.transaction().execute((trx) => callback(kyselyHandle(trx))))
+      .execute((connection) => connection.transaction().execute((trx) => callback(toKyselyHandle(trx))))
   const trx = await db.startTransaction().execute()
   let result: unknown
   try {
-    result = await callback(kyselyHandle(trx))
+    result = await callback(toKyselyHandle(trx))
   } catch (error) {
     await trx.rollback().execute()
     throw error
@@ -41,7 +41,7 @@ export async function ormTransaction(
   return result
 }
 
-const kyselyHandle = (trx: Transaction<unknown>): OrmHandle => ({
+const toKyselyHandle = (trx: Transaction<unknown>): OrmHandle => ({
   execute: (sql) => trx.executeQuery<Row>(CompiledQuery.raw(sql)),
   async *rows(sql) {
     for await (const { rows } of trx.getExecutor().stream<Row>(CompiledQuery.raw(sql), 1)) yield* rows
@@ -55,7 +55,7 @@ interface DrizzleTransaction {
   transaction<T>(callback: (tx: DrizzleTransaction) => Promise<T>): Promise<T>
 }
 
-const drizzleHandle = (tx: DrizzleTransaction): OrmHandle => {
+const toDrizzleHandle = (tx: DrizzleTransaction): OrmHandle => {
   const execute = async (sql: string): Promise<{ readonly rows: readonly Row[] }> => {
     const rows = (await tx.all(fragment.raw(sql))) as (Row | readonly unknown[])[]
     return { rows: rows.map((row) => (Array.isArray(row) ? { a: row[0] as unknown } : (row as Row))) }
@@ -65,6 +65,6 @@ const drizzleHandle = (tx: DrizzleTransaction): OrmHandle => {
     async *rows(sql) {
       yield* (await execute(sql)).rows
     },
-    savepoint: (callback) => tx.transaction((inner) => callback(drizzleHandle(inner))),
+    savepoint: (callback) => tx.transaction((inner) => callback(toDrizzleHandle(inner))),
   }
 }

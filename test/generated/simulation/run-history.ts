@@ -20,7 +20,7 @@ const FOLLOW_UP_MS = 100
 /** Longer than any delay before a retry, in ms. */
 const LONG_MS = 1_100
 /** Number of write transactions of one client on the server at a time. */
-const WRITE_TRANSACTIONS = 2
+const MAX_WRITE_TRANSACTIONS = 2
 /** Time for a client's work after its calls have settled: aborted requests, and the closing of streams. */
 const REST_MS = 3_500
 /** Slightly longer than a client holds its write lock for a stream whose close request gets no response, in ms. */
@@ -62,7 +62,7 @@ class Run {
   readonly #program: Program
   readonly #history: History
   readonly #violations: string[] = []
-  /** The first call after those of the history; below, the first request. */
+  /** Numbers of the first call and the first request after those of the history. */
   #firstFollowUpCall = Infinity
   #firstFollowUpRequest = Infinity
 
@@ -114,7 +114,7 @@ class Run {
     if (this.#history.server.isTursodb && this.#hasLongSleeps) return
     const { database, streams } = this.#server
     // without a queue on the server, no transaction waits there
-    const maxStreams = this.#history.server.isTursodb ? 1 : WRITE_TRANSACTIONS
+    const maxStreams = this.#history.server.isTursodb ? 1 : MAX_WRITE_TRANSACTIONS
     if (streams.size >= maxStreams && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
       call.state === 'pending' &&
@@ -188,20 +188,20 @@ class Run {
     this.#firstFollowUpRequest = this.#network.requests.length
     for (const client of this.#history.clients.keys()) {
       if (this.#program.clientScopes[client]?.calls.some(({ operation }) => operation === 'close')) continue
-      const before = this.#program.ledger.calls.length
-      const from = this.#world.now
-      await this.#follow(client, AFTER_HISTORY)
-      const calls = this.#program.ledger.calls.slice(before)
+      const callCount = this.#program.ledger.calls.length
+      const startedAt = this.#world.now
+      await this.#runSteps(client, FOLLOW_UP_STEPS)
+      const calls = this.#program.ledger.calls.slice(callCount)
       for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
         this.#violations.push(`afterwards ${callName(call)} ${call.state}: ${String(call.error)}`)
-      const tookMs = this.#world.now - from
+      const tookMs = this.#world.now - startedAt
       const isDelayed = this.#mayLeaveRequests && getSlowness(this.#program, this.#history) >= QUICK_MS
       if (tookMs > FOLLOW_UP_MS && !isDelayed)
         this.#violations.push(`client ${client} then took ${tookMs} ms for three calls`)
     }
   }
 
-  async #follow(client: number, steps: readonly Step[]): Promise<void> {
+  async #runSteps(client: number, steps: readonly Step[]): Promise<void> {
     void this.#program.runSteps(client, steps)
     if (!(await this.#world.runUntil(() => this.#program.isSettled, this.#world.now + HORIZON_MS)))
       this.#reportPending()
@@ -209,9 +209,9 @@ class Run {
 
   async #close(): Promise<void> {
     for (const client of this.#history.clients.keys()) {
-      const from = this.#world.now
-      await this.#follow(client, [{ do: 'close' }])
-      const tookMs = this.#world.now - from
+      const startedAt = this.#world.now
+      await this.#runSteps(client, [{ do: 'close' }])
+      const tookMs = this.#world.now - startedAt
       if (tookMs > 3_000) this.#violations.push(`close() of client ${client} took ${tookMs} ms`)
     }
     await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + REST_MS)
@@ -265,7 +265,7 @@ const describeError = (call: Call): string =>
     ? `${String(call.error)} (${String((call.error as { outcome?: string })?.outcome)})`
     : ''
 
-const AFTER_HISTORY: readonly Step[] = [
+const FOLLOW_UP_STEPS: readonly Step[] = [
   { do: 'execute', sql: 'insert', timeoutMs: 30_000 },
   { do: 'transaction', steps: [{ do: 'execute', sql: 'insert' }] },
   { do: 'execute', sql: 'select', timeoutMs: 30_000 },

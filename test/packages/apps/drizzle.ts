@@ -20,7 +20,7 @@ const songBand = relations(song, ({ one }) => ({
 }))
 const schema = { band, song, bandSongs, songBand }
 
-const TABLES = `create table band (id integer primary key, name text not null unique);
+const MIGRATION = `create table band (id integer primary key, name text not null unique);
 --> statement-breakpoint
 create table song (id integer primary key, band_id integer not null references band (id), title text not null);`
 
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const { DATABASE_URL: url = '', DATABASE_TOKEN: authToken } = process.env
   const db: BatonDatabase<typeof schema> = drizzle({ connection: { url, authToken }, schema })
   for (const table of ['song', 'band', '__music']) await db.run(sql.raw(`drop table if exists ${table}`))
-  const migrations = [{ tag: '0000_music', sql: TABLES, when: 1_700_000_000_000 }]
+  const migrations = [{ tag: '0000_music', sql: MIGRATION, when: 1_700_000_000_000 }]
   await migrate(db, { migrations, migrationsTable: '__music' })
 
   await db.transaction(async (tx) => {
