@@ -38,7 +38,7 @@ export interface Comparison {
 /** Duration of the warm-up of each subject, so that its code is compiled before it is measured. */
 const WARM_UP_MS = 1_000
 
-interface Lane {
+interface Participant {
   readonly subject: string
   readonly environment: string
   readonly process: ChildProcess
@@ -48,7 +48,7 @@ interface Lane {
 
 export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
   const { suite, subjects, servers, operations, rounds } = comparison
-  const lanes: Lane[] = []
+  const allParticipants: Participant[] = []
   for (const [environment, address] of Object.entries(servers)) {
     const {
       url,
@@ -60,29 +60,29 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
         execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
       })
       const [supported] = (await once(child, 'message')) as [readonly string[]]
-      lanes.push({ subject, environment, process: child, server, operations: supported })
+      allParticipants.push({ subject, environment, process: child, server, operations: supported })
     }
   }
   const [baseline = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
   for (const operation of operations) {
-    const participants = lanes.filter((lane) => lane.operations.includes(operation.name))
-    const samples = new Map<Lane, Sample[]>(participants.map((lane) => [lane, []]))
-    const isOurs = ({ subject }: Lane): boolean => subject === baseline || subject.startsWith('baton')
-    const getCount = (lane: Lane): number =>
-      isOurs(lane) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
-    for (const lane of participants) {
+    const participants = allParticipants.filter((participant) => participant.operations.includes(operation.name))
+    const samples = new Map<Participant, Sample[]>(participants.map((participant) => [participant, []]))
+    const isOurs = ({ subject }: Participant): boolean => subject === baseline || subject.startsWith('baton')
+    const getCount = (participant: Participant): number =>
+      isOurs(participant) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
+    for (const participant of participants) {
       const end = performance.now() + WARM_UP_MS
-      do await measure(lane, operation, getCount(lane))
+      do await measure(participant, operation, getCount(participant))
       while (performance.now() < end)
     }
     for (let round = 0; round < rounds; round++) {
-      for (const lane of round % 2 === 0 ? participants : participants.toReversed())
-        samples.get(lane)?.push(await measure(lane, operation, getCount(lane)))
+      for (const participant of round % 2 === 0 ? participants : participants.toReversed())
+        samples.get(participant)?.push(await measure(participant, operation, getCount(participant)))
     }
-    for (const lane of participants) {
-      const { subject, environment } = lane
-      const baseLane = participants.find(
+    for (const participant of participants) {
+      const { subject, environment } = participant
+      const baseParticipant = participants.find(
         (candidate) => candidate.subject === baseline && candidate.environment === environment,
       )
       for (const [unit, getMs] of [
@@ -90,18 +90,18 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
         ['client CPU µs', ({ cpuMs }: Sample) => cpuMs],
         ['server CPU µs', ({ serverCpuMs }: Sample) => serverCpuMs],
       ] as const) {
-        if (unit === 'server CPU µs' && lane.server === null) continue
-        const getValues = (source: Lane): number[] =>
+        if (unit === 'server CPU µs' && participant.server === null) continue
+        const getValues = (source: Participant): number[] =>
           (samples.get(source) ?? []).map(
             (sample) => (getMs(sample) * 1000) / getCount(source) / (operation.per ?? 1),
           )
         const goal = operation.goals?.[`${subject} @ ${environment}, ${unit}`]
         const labels = { suite, operation: operation.title, environment, subject, unit, baseline, goal }
-        measurements.push(toMeasurement(labels, getValues(lane), getValues(baseLane ?? lane)))
+        measurements.push(toMeasurement(labels, getValues(participant), getValues(baseParticipant ?? participant)))
       }
     }
   }
-  for (const { process: child } of lanes) child.send('close')
+  for (const { process: child } of allParticipants) child.send('close')
   return measurements
 }
 
@@ -111,15 +111,15 @@ interface Sample extends Figures {
 }
 
 async function measure(
-  { process: child, server, ...lane }: Lane,
+  { process: child, server, ...participant }: Participant,
   { name, inFlight = 1 }: Operation,
   count: number,
 ): Promise<Sample> {
-  const before = await getCpuMs(server)
+  const cpuMsBefore = await getCpuMs(server)
   child.send({ operation: name, count, inFlight } satisfies Task)
   const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
-  if ('error' in figures) throw new Error(`${lane.subject} on ${lane.environment}, ${name}: ${figures.error}`)
-  return { ...figures, serverCpuMs: (await getCpuMs(server)) - before }
+  if ('error' in figures) throw new Error(`${participant.subject} on ${participant.environment}, ${name}: ${figures.error}`)
+  return { ...figures, serverCpuMs: (await getCpuMs(server)) - cpuMsBefore }
 }
 
 /** Returns the CPU time that a process from `servers/` has used so far. */

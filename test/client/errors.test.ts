@@ -26,7 +26,7 @@ beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('t
 const SECRET = 'an argument that must stay secret'
 
 /** Runs a call in a named function, two calls deep. @returns the error that this function threw */
-async function failureOf(work: () => Promise<unknown>): Promise<Error> {
+async function catchError(work: () => Promise<unknown>): Promise<Error> {
   async function caller(): Promise<void> {
     await work()
   }
@@ -35,7 +35,7 @@ async function failureOf(work: () => Promise<unknown>): Promise<Error> {
   } catch (error) {
     return error as Error
   }
-  throw new Error('nothing failed')
+  throw new Error('expected the call to fail')
 }
 
 const inTransaction = (work: (tx: Transaction) => Promise<unknown>) => async (): Promise<unknown> =>
@@ -111,14 +111,14 @@ describe('the stack shows the caller', () => {
     ],
     ['an argument that is not a value', async () => await db.execute('select ?', [undefined as never])],
   ])('%s', async (_, work) => {
-    const error = await failureOf(work)
+    const error = await catchError(work)
     expect(error.stack).toMatch(/at (async )?caller/)
     expect(error.stack?.split(error.message)).toHaveLength(2)
   })
 
   test('of each call, even if several get the same error', async () => {
     await onStream(async (stream) => {
-      const firstError = await failureOf(async () => {
+      const firstError = await catchError(async () => {
         await stream.close()
         await stream.execute('select 1')
       })
@@ -134,7 +134,7 @@ describe('the stack shows the caller', () => {
   test('and does not change the reason of a signal', async () => {
     const reason = new Error('own error')
     const { stack } = reason
-    const error = await failureOf(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
+    const error = await catchError(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
     expect(error).toBe(reason)
     expect(error.stack).toBe(stack)
   })
@@ -150,7 +150,7 @@ describe('the stack shows the caller', () => {
       await db.execute('select 1')
       await inTransaction((tx) => tx.batch(['select 1']))()
       expect(captures).toBe(0)
-      await failureOf(() => db.execute('selec 1'))
+      await catchError(() => db.execute('selec 1'))
       expect(captures).toBeGreaterThan(0)
       expect(Error.stackTraceLimit).toBe(stackTraceLimit)
     } finally {
@@ -163,7 +163,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
   const print = (error: unknown): string => inspect(error, { showHidden: true, depth: 10 })
 
   test('the statement, and not its arguments', async () => {
-    const error = await failureOf(() => db.execute('insert into nowhere values (?)', [SECRET]))
+    const error = await catchError(() => db.execute('insert into nowhere values (?)', [SECRET]))
     expect(print(error)).toContain('SQL: insert into nowhere values (?)\n')
     expect(print(error)).not.toContain(SECRET)
     expect(error.message).not.toContain('insert into nowhere values')
@@ -171,21 +171,21 @@ describe('a printed error shows the statement, but nothing that may be secret', 
 
   test('the failing statement of a batch', async () => {
     const batch = ['select 1', { sql: 'insert into t values (?), (?)', args: [SECRET, SECRET] }]
-    const error = await failureOf(() => db.batch(batch))
+    const error = await catchError(() => db.batch(batch))
     expect(error).toBeInstanceOf(SqlError)
     expect(print(error)).toContain('SQL: insert into t values (?), (?)\n')
     expect(print(error)).not.toContain(SECRET)
   })
 
   test('all statements that were sent, if the failing one is unknown', async () => {
-    const error = await failureOf(() => unreachable.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
+    const error = await catchError(() => unreachable.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
     expect(print(error)).toContain('SQL: select 1; select ?\n')
     expect(print(error)).not.toContain(SECRET)
   })
 
   test('on one line, and truncated', async () => {
-    const error = await failureOf(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
+    const error = await catchError(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
     expect(print(error)).toContain('SQL: selec at xxx')
     expect(print(error)).toContain('x…\n')
     expect(error.stack?.length).toBeLessThan(10_000)
@@ -200,7 +200,7 @@ describe('a printed error shows the statement, but nothing that may be secret', 
     await new Promise((resolve) => unauthorized.once('listening', resolve))
     const url = `http://127.0.0.1:${(unauthorized.address() as AddressInfo).port}`
     await using client = createClient({ url, authToken: 'hunter2' })
-    const error = await failureOf(() => client.execute('select ?', [SECRET]))
+    const error = await catchError(() => client.execute('select ?', [SECRET]))
     expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|must stay secret/)
     unauthorized.close()
@@ -232,7 +232,7 @@ describe('invalid configuration that only a request can reveal', () => {
     ['number', () => 5 as never],
   ])('a token function that returns %s', async (returned, authToken) => {
     await using client = createClient({ ...database.config, authToken })
-    const error = await failureOf(() => client.execute('select 1'))
+    const error = await catchError(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
     expect(error.message).toBe(
       `authToken() must return a string, not ${returned.includes('undefined') ? 'undefined' : 'a value of type number'}`,
@@ -258,12 +258,12 @@ describe('changes of a failed statement that SQLite keeps', () => {
     ['insert into kept values (1), (2), (1)', 'not_applied', 0],
     ['insert or abort into kept values (1), (1)', 'not_applied', 0],
   ] as const
-  const rows = async (): Promise<number> => (await db.execute('select * from kept')).rows.length
+  const countRows = async (): Promise<number> => (await db.execute('select * from kept')).rows.length
 
   test.each(outcomes)('%s: %s', async (sql, outcome, count) => {
     await db.execute('delete from kept')
     await expect(db.execute(sql)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome })
-    expect(await rows()).toBe(count)
+    expect(await countRows()).toBe(count)
   })
 
   test.each(outcomes)('%s: %s in a transaction that continues', async (sql, outcome, count) => {
@@ -271,19 +271,19 @@ describe('changes of a failed statement that SQLite keeps', () => {
     await db.transaction(async (tx) => {
       await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
     })
-    expect(await rows()).toBe(count)
+    expect(await countRows()).toBe(count)
   })
 
   test.each(outcomes)('%s is not_applied once its transaction is rolled back', async (sql) => {
     await db.execute('delete from kept')
     const rolledBack = db.transaction((tx) => tx.execute(sql))
     await expect(rolledBack).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
-    expect(await rows()).toBe(0)
+    expect(await countRows()).toBe(0)
   })
 
   test.each(outcomes)('%s in a batch is not_applied, because the batch is rolled back', async (sql) => {
     await db.execute('delete from kept')
     await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
-    expect(await rows()).toBe(0)
+    expect(await countRows()).toBe(0)
   })
 })

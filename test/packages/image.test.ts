@@ -9,7 +9,7 @@ import { ROOT } from './run.ts'
 import { openTarball } from './tarballs.ts'
 
 const PORT = 8080
-const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/cli @batonsql/local-server '
+const INSTALL_COMMAND = 'RUN npm install --no-audit --no-fund @batonsql/cli @batonsql/local-server '
 const folder = mkdtempSync(join(tmpdir(), 'baton-dockerfile-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -20,9 +20,9 @@ async function buildImage(): Promise<GenericContainer> {
     copyFileSync(file, join(folder, basename(file)))
   }
   const dockerfile = readFileSync(join(ROOT, 'packages/cli/Dockerfile'), 'utf8')
-  const install = INSTALL.replace('@batonsql/cli @batonsql/local-server', './*.tgz')
-  expect(dockerfile).toContain(INSTALL)
-  writeFileSync(join(folder, 'Dockerfile'), dockerfile.replace(INSTALL, `COPY *.tgz ./\n${install}`))
+  const install = INSTALL_COMMAND.replace('@batonsql/cli @batonsql/local-server', './*.tgz')
+  expect(dockerfile).toContain(INSTALL_COMMAND)
+  writeFileSync(join(folder, 'Dockerfile'), dockerfile.replace(INSTALL_COMMAND, `COPY *.tgz ./\n${install}`))
   return await GenericContainer.fromDockerfile(folder).build()
 }
 
@@ -36,15 +36,15 @@ test('the image of the local server requires its token, and keeps databases acro
   expect((await container.exec(['id', '-un'])).output.trim()).toBe('node')
   const connect = (authToken?: string) =>
     createClient({ url: `http://${container.getHost()}:${container.getMappedPort(PORT)}`, authToken })
-  const token = async (): Promise<string> =>
+  const readToken = async (): Promise<string> =>
     JSON.parse((await container.exec(['cat', '/data/tokens.json'])).output).databases.default.token
 
   const withoutToken = connect()
   await expect(withoutToken.execute('select 1')).rejects.toMatchObject({ status: 401 })
-  const before = connect(await token())
-  await before.batch(['create table note (text)', "insert into note values ('kept')"])
+  const dbBeforeRestart = connect(await readToken())
+  await dbBeforeRestart.batch(['create table note (text)', "insert into note values ('kept')"])
   await container.restart()
-  const after = connect(await token())
-  expect((await after.execute('select text from note')).rows).toEqual([{ text: 'kept' }])
-  await Promise.all([withoutToken, before, after].map((db) => db.close()))
+  const dbAfterRestart = connect(await readToken())
+  expect((await dbAfterRestart.execute('select text from note')).rows).toEqual([{ text: 'kept' }])
+  await Promise.all([withoutToken, dbBeforeRestart, dbAfterRestart].map((db) => db.close()))
 })

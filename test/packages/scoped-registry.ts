@@ -11,7 +11,7 @@ import type { Tarball } from './tarballs.ts'
  */
 export class ScopedRegistry {
   readonly #server: Server
-  /** A unique name, so that no cache has a package that an earlier run packed under the same version. */
+  /** A unique path, so that no cache has a package that an earlier run packed under the same version. */
   readonly #path = `/${randomUUID()}/`
   readonly #responses = new Map<string, string | Buffer>()
 

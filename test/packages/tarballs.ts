@@ -32,13 +32,13 @@ export const manifestOf = (folder: string): Manifest =>
 export async function pack(
   tool: 'npm' | 'pnpm',
   folder: string,
-  to: string,
+  destination: string,
   scripts = false,
 ): Promise<Tarball> {
   const cwd = join(ROOT, 'packages', folder)
-  const args = ['pack', '--pack-destination', to, ...(scripts ? [] : ['--ignore-scripts'])]
+  const args = ['pack', '--pack-destination', destination, ...(scripts ? [] : ['--ignore-scripts'])]
   await (tool === 'npm' ? run(['npm', ...args], { cwd }) : pnpm(args, { cwd }))
-  return await openTarball(folder, to)
+  return await openTarball(folder, destination)
 }
 
 /** @param folder of a package @param packed path of its tarball */

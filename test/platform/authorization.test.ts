@@ -80,7 +80,7 @@ beforeAll(async () => {
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** Names that do not exist, so that an authorized caller changes nothing. */
-const MISSING_ID = {
+const MISSING_NAMES = {
   databaseName: 'nowhere',
   instanceName: 'nowhere',
   groupName: 'nowhere',
@@ -95,39 +95,39 @@ const MISSING_ID = {
 }
 
 type Scopes = KnownRoute['scopes']
-const PUBLIC: Scopes = { min_level: 'none', group_scope: null, role: null }
-const ANY: Scopes = { ...PUBLIC, min_level: 'any' }
-const READ: Scopes = { min_level: 'group', group_scope: 'read', role: null }
-const ADMIN: Scopes = { min_level: 'organization', group_scope: null, role: 'owner or admin' }
+const PUBLIC_SCOPES: Scopes = { min_level: 'none', group_scope: null, role: null }
+const ANY_TOKEN_SCOPES: Scopes = { ...PUBLIC_SCOPES, min_level: 'any' }
+const READ_SCOPES: Scopes = { min_level: 'group', group_scope: 'read', role: null }
+const ADMIN_SCOPES: Scopes = { min_level: 'organization', group_scope: null, role: 'owner or admin' }
 
-const O = '/v1/organizations/{organizationSlug}'
+const ORGANIZATION_PATH = '/v1/organizations/{organizationSlug}'
 /** Permissions of routes for which the documentation has none, or only a vague one, with the reason for each. */
-const DECIDED: Readonly<Record<string, Scopes>> = {
+const ASSUMED_SCOPES: Readonly<Record<string, Scopes>> = {
   // the CLI requests it with any kind of token, to determine the organization
-  'GET /v2/organizations': ANY,
+  'GET /v2/organizations': ANY_TOKEN_SCOPES,
   // the scope `read` also covers usage and locations
-  [`GET ${O}/usage`]: READ,
-  'GET /v2/organizations/{organizationSlug}/locations': READ,
+  [`GET ${ORGANIZATION_PATH}/usage`]: READ_SCOPES,
+  'GET /v2/organizations/{organizationSlug}/locations': READ_SCOPES,
   // routes about payments
-  [`POST ${O}/billing/portal`]: ADMIN,
-  [`PUT ${O}/billing/customer`]: ADMIN,
+  [`POST ${ORGANIZATION_PATH}/billing/portal`]: ADMIN_SCOPES,
+  [`PUT ${ORGANIZATION_PATH}/billing/customer`]: ADMIN_SCOPES,
   // always 501
-  'POST /v1/oauth/authorize': PUBLIC,
-  'POST /v1/oauth/token': PUBLIC,
+  'POST /v1/oauth/authorize': PUBLIC_SCOPES,
+  'POST /v1/oauth/token': PUBLIC_SCOPES,
 }
-const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => DECIDED[`${method} ${path}`] ?? scopes
+const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => ASSUMED_SCOPES[`${method} ${path}`] ?? scopes
 
 /** Permissions that the CLI expects and that differ from the list. */
-const OTHERS: readonly KnownRoute[] = [
-  ['POST', `${O}/invite`, ADMIN] as const,
-  ['POST', '/v1/billing/portal', { ...PUBLIC, min_level: 'unrestricted' }] as const,
-  ['GET', '/v1/billing/payment-methods', { ...PUBLIC, min_level: 'unrestricted' }] as const,
+const ADDITIONAL_ROUTES: readonly KnownRoute[] = [
+  ['POST', `${ORGANIZATION_PATH}/invite`, ADMIN_SCOPES] as const,
+  ['POST', '/v1/billing/portal', { ...PUBLIC_SCOPES, min_level: 'unrestricted' }] as const,
+  ['GET', '/v1/billing/payment-methods', { ...PUBLIC_SCOPES, min_level: 'unrestricted' }] as const,
 ].map(([method, path, scopes]) => ({ method, path, scopes, response: { status: 200, body: null } }))
 
-const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]
+const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...ADDITIONAL_ROUTES]
 
-/** If calls of these routes succeeded, the test would break, so only callers that must be rejected call them. */
-const LAST_ACTIONS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
+/** Routes that would break the test if a call succeeded, so only callers that must be rejected call them. */
+const DESTRUCTIVE_ROUTES = ['POST /v1/auth/invalidate', `DELETE ${ORGANIZATION_PATH}`]
 
 /** The documented permissions; if none are documented, those that match the purpose of the role. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
@@ -153,10 +153,10 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
  * Whether a caller is allowed: yes if no token is needed, no if the token is invalid, otherwise by permissions. For callers
  * who do not belong to an organization, the organization does not exist.
  */
-function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
-  if (scopesOf(route).min_level === 'none') return 'let in'
+function getExpectation(route: KnownRoute, caller: Caller): 'allowed' | 401 | 403 | 404 {
+  if (scopesOf(route).min_level === 'none') return 'allowed'
   if (caller.rejected !== undefined) return caller.rejected
-  if (isAllowed(route, caller)) return 'let in'
+  if (isAllowed(route, caller)) return 'allowed'
   return caller.isForeign === true && isAboutOrganization(route) ? 404 : 403
 }
 
@@ -166,10 +166,10 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
 
 /** Returns the problem with a route's response to a caller; null if there is none. */
 async function findDifference(route: KnownRoute, caller: Caller): Promise<string | null> {
-  const expected = expectation(route, caller)
+  const expected = getExpectation(route, caller)
   const { organization } = scene.platform
   const path = fill(route.path, {
-    ...MISSING_ID,
+    ...MISSING_NAMES,
     organizationSlug: organization,
     organizationId,
     slug: organization,
@@ -182,7 +182,7 @@ async function findDifference(route: KnownRoute, caller: Caller): Promise<string
   })
   const isHidden = status === 404 && reply?.error === 'organization not found'
   const isRejected = status === 401 || status === 403 || isHidden
-  const actual = isRejected ? status : status < 500 || status === 501 ? 'let in' : status
+  const actual = isRejected ? status : status < 500 || status === 501 ? 'allowed' : status
   const call = `${caller.name}: ${route.method} ${path}`
   if (expected !== actual) return `${call}: ${actual}, not ${expected} ${JSON.stringify(reply)}`
   return isRejected && typeof reply?.error !== 'string' ? `${call}: ${status} without an error` : null
@@ -195,7 +195,7 @@ test('each route allows or rejects each kind of token as documented', {
   let [requestCount, skipped] = [0, 0]
   for (const route of ROUTES) {
     for (const caller of callers) {
-      if (LAST_ACTIONS.includes(`${route.method} ${route.path}`) && expectation(route, caller) === 'let in') {
+      if (DESTRUCTIVE_ROUTES.includes(`${route.method} ${route.path}`) && getExpectation(route, caller) === 'allowed') {
         skipped += 1
         continue
       }
@@ -212,10 +212,10 @@ test('each route allows or rejects each kind of token as documented', {
 })
 
 test('rejections have the documented messages', async () => {
-  const error = async (token: string | null) =>
+  const getError = async (token: string | null) =>
     (await scene.sendRequest('GET', '/v1/user', { token })).body.error
-  expect(await error('nonsense')).toBe('token contains an invalid number of segments')
-  expect(await error(await scene.tokenFor('app'))).toBe('could not parse jwt id')
+  expect(await getError('nonsense')).toBe('token contains an invalid number of segments')
+  expect(await getError(await scene.tokenFor('app'))).toBe('could not parse jwt id')
   const { organization, token } = scene.platform
   expect((await scene.sendRequest('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
     error: 'organization not found',

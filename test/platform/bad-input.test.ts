@@ -20,7 +20,7 @@ async function readEverything(): Promise<unknown> {
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
 }
 
-/** A request whose path is sent unchanged. */
+/** Sends a request without normalizing its path. */
 function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(scene.platform.url)
@@ -38,20 +38,20 @@ function sendRaw(method: string, path: string, body = ''): Promise<TestResponse>
   })
 }
 
-const database = (body: unknown) => ['POST', '/databases', body] as const
-const configuration = (body: unknown) => ['PATCH', '/databases/app/configuration', body] as const
-const token = (query: string, body: unknown = {}) =>
+const databaseRequest = (body: unknown) => ['POST', '/databases', body] as const
+const configurationRequest = (body: unknown) => ['PATCH', '/databases/app/configuration', body] as const
+const tokenRequest = (query: string, body: unknown = {}) =>
   ['POST', `/databases/app/auth/tokens${query}`, body] as const
 
-const MISTAKES: readonly (readonly [method: string, path: string, body: unknown])[] = [
-  database({}),
-  database({ name: 'x' }),
-  database({ group: 'default' }),
-  database({ name: 5, group: 'default' }),
-  database({ name: null, group: 'default' }),
-  database({ name: ['x'], group: 'default' }),
-  database({ name: 'x', group: { name: 'default' } }),
-  database({ name: 'x', group: 'nowhere' }),
+const INVALID_REQUESTS: readonly (readonly [method: string, path: string, body: unknown])[] = [
+  databaseRequest({}),
+  databaseRequest({ name: 'x' }),
+  databaseRequest({ group: 'default' }),
+  databaseRequest({ name: 5, group: 'default' }),
+  databaseRequest({ name: null, group: 'default' }),
+  databaseRequest({ name: ['x'], group: 'default' }),
+  databaseRequest({ name: 'x', group: { name: 'default' } }),
+  databaseRequest({ name: 'x', group: 'nowhere' }),
   ...[
     '',
     'X',
@@ -67,59 +67,59 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
     'x'.repeat(58),
     'v2',
     'health',
-  ].map((name) => database({ name, group: 'default' })),
-  database({ name: 'app', group: 'default' }),
-  database({ name: 'default-local', group: 'default' }),
-  database({ name: 'x', group: 'default', size_limit: 'many' }),
-  database({ name: 'x', group: 'default', size_limit: '-1' }),
-  database({ name: 'x', group: 'default', seed: 'app' }),
-  database({ name: 'x', group: 'default', seed: { type: 'database' } }),
-  database({ name: 'x', group: 'default', seed: { type: 'database', name: 'nowhere' } }),
-  database({ name: 'x', group: 'default', seed: { type: 'database', name: 'app', timestamp: 'yesterday' } }),
-  database({
+  ].map((name) => databaseRequest({ name, group: 'default' })),
+  databaseRequest({ name: 'app', group: 'default' }),
+  databaseRequest({ name: 'default-local', group: 'default' }),
+  databaseRequest({ name: 'x', group: 'default', size_limit: 'many' }),
+  databaseRequest({ name: 'x', group: 'default', size_limit: '-1' }),
+  databaseRequest({ name: 'x', group: 'default', seed: 'app' }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database', name: 'nowhere' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database', name: 'app', timestamp: 'yesterday' } }),
+  databaseRequest({
     name: 'x',
     group: 'default',
     seed: { type: 'database', name: 'app', timestamp: '2999-01-01T00:00:00Z' },
   }),
-  database({
+  databaseRequest({
     name: 'x',
     group: 'default',
     seed: { type: 'database', name: 'app', timestamp: '2024-01-01T00:00:00Z' },
   }),
-  database({ name: 'x', group: 'default', seed: { type: 'dump' } }),
-  database({ name: 'x', group: 'default', seed: { type: 'dump', url: 'file:///etc/passwd' } }),
-  database({ name: 'x', group: 'default', seed: { type: 'dump', url: 'http://127.0.0.1:1/nothing' } }),
-  database({ name: 'x', group: 'default', seed: { type: 'database_upload' } }),
-  database({ name: 'x', group: 'default', seed: { type: '__proto__' } }),
-  database({ name: 'x', group: 'default', schema: 'app' }),
-  database({ name: 'x', group: 'default', is_schema: true, schema: 'app' }),
-  database({
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump', url: 'file:///etc/passwd' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump', url: 'http://127.0.0.1:1/nothing' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database_upload' } }),
+  databaseRequest({ name: 'x', group: 'default', seed: { type: '__proto__' } }),
+  databaseRequest({ name: 'x', group: 'default', schema: 'app' }),
+  databaseRequest({ name: 'x', group: 'default', is_schema: true, schema: 'app' }),
+  databaseRequest({
     name: 'x',
     group: 'default',
     remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' },
   }),
-  database('not JSON'),
-  database('[1]'),
-  database('"x"'),
-  database('['.repeat(2_000) + ']'.repeat(2_000)),
-  database(`{"name":"x","group":"default","extra":${'['.repeat(100)}${']'.repeat(100)}}`),
-  configuration({ size_limit: {} }),
-  configuration({ size_limit: -5 }),
-  configuration({ block_reads: 'yes' }),
-  configuration({ delete_protection: 1 }),
-  configuration({ delete_protecton: true }),
-  configuration({ allowed_ips: ['nowhere'] }),
-  configuration({ allowed_ips: ['10.0.0.0/99'] }),
-  configuration({ allowed_ips: '10.0.0.1' }),
-  token('?expiration=soon'),
-  token('?expiration=-1d'),
-  token('?expiration=1d2'),
-  token('?expiration=0s'),
-  token('?expiration=999999999y'),
-  token('?authorization=everything'),
-  token('', { permissions: { read_attach: { databases: 'app' } } }),
-  token('', { permissions: { read_attach: { databases: ['nowhere'] } } }),
-  token('', { fine_grained_permissions: [{ t: null, a: ['data_insert'] }] }),
+  databaseRequest('not JSON'),
+  databaseRequest('[1]'),
+  databaseRequest('"x"'),
+  databaseRequest('['.repeat(2_000) + ']'.repeat(2_000)),
+  databaseRequest(`{"name":"x","group":"default","extra":${'['.repeat(100)}${']'.repeat(100)}}`),
+  configurationRequest({ size_limit: {} }),
+  configurationRequest({ size_limit: -5 }),
+  configurationRequest({ block_reads: 'yes' }),
+  configurationRequest({ delete_protection: 1 }),
+  configurationRequest({ delete_protecton: true }),
+  configurationRequest({ allowed_ips: ['nowhere'] }),
+  configurationRequest({ allowed_ips: ['10.0.0.0/99'] }),
+  configurationRequest({ allowed_ips: '10.0.0.1' }),
+  tokenRequest('?expiration=soon'),
+  tokenRequest('?expiration=-1d'),
+  tokenRequest('?expiration=1d2'),
+  tokenRequest('?expiration=0s'),
+  tokenRequest('?expiration=999999999y'),
+  tokenRequest('?authorization=everything'),
+  tokenRequest('', { permissions: { read_attach: { databases: 'app' } } }),
+  tokenRequest('', { permissions: { read_attach: { databases: ['nowhere'] } } }),
+  tokenRequest('', { fine_grained_permissions: [{ t: null, a: ['data_insert'] }] }),
   ['POST', '/groups', { name: 'default', location: 'local' }],
   ['POST', '/groups', { name: 'g', location: 'atlantis' }],
   ['POST', '/groups', { name: 'G g', location: 'local' }],
@@ -183,7 +183,7 @@ test('routes of the service that this server does not support are rejected with 
 
 test('an invalid request is rejected with a reason, and changes nothing', async () => {
   const before = await readEverything()
-  for (const [method, path, body] of MISTAKES) {
+  for (const [method, path, body] of INVALID_REQUESTS) {
     const { status, body: response } = await scene.sendRequest(
       method,
       own + path,
@@ -235,7 +235,7 @@ test.each([
   '/v1/organizations/local/databases\\app',
   'http://127.0.0.1/v1/organizations/local/databases/app',
   '*',
-])('DELETE of the odd path %s', async (path) => {
+])('DELETE of the invalid path %s', async (path) => {
   const { status, body } = await sendRaw('DELETE', path)
   expect([status, body]).toEqual([400, { error: 'invalid path' }])
   expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(200)

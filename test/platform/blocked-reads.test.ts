@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** A database whose reads are blocked, with a row that must not be readable. */
+/** Creates a database with a row that must not be readable while reads are blocked. */
 async function createDatabase() {
   const scene = await Scene.forTest()
   const { host, id } = await scene.create('app')
   const token = await scene.tokenFor('app')
   await sql(host, token, ['CREATE TABLE t (secret)', "INSERT INTO t VALUES ('secret')"])
-  const block = async (isBlocked: boolean): Promise<void> => {
+  const setBlocked = async (isBlocked: boolean): Promise<void> => {
     const body = { block_reads: isBlocked, allow_attach: true }
     await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
   }
-  return { scene, host, id, token, block }
+  return { scene, host, id, token, setBlocked }
 }
 
 describe('block_reads', () => {
@@ -65,7 +65,7 @@ describe('block_reads', () => {
     await reopened.body?.cancel()
   })
 
-  test('it cannot be read with ATTACH', async () => {
+  test('a blocked database cannot be read with ATTACH', async () => {
     const { scene, id, block } = await createDatabase()
     const { host } = await scene.create('other')
     await block(false)

@@ -3,7 +3,7 @@ import { Scene, sql } from './platform-scene.ts'
 
 /** The database API as the user documentation describes it, on the back end of this run. */
 
-/** A change stream, and the text that has arrived on it. */
+/** Opens a change stream, and collects the text that arrives on it. */
 async function listen(host: string, token: string, query: string) {
   const controller = new AbortController()
   const { status, body } = await fetch(`http://${host}/beta/listen${query}`, {
@@ -52,21 +52,21 @@ test('a schema database has no dump; its child has one', async () => {
   const parent = await scene.create('parent', { is_schema: true })
   const child = await scene.create('child', { schema: 'parent' })
   await sql(parent.host, await scene.tokenFor('parent'), 'CREATE TABLE t (a)')
-  const dump = async (host: string, token: string) => {
+  const getDump = async (host: string, token: string) => {
     const response = await fetch(`http://${host}/dump`, { headers: { authorization: `Bearer ${token}` } })
     return [response.status, await response.text()]
   }
-  expect(await dump(parent.host, await scene.tokenFor('parent'))).toEqual([
+  expect(await getDump(parent.host, await scene.tokenFor('parent'))).toEqual([
     400,
     '{"error":"database is not a primary"}',
   ])
-  expect(await dump(child.host, await scene.tokenFor('child'))).toEqual([
+  expect(await getDump(child.host, await scene.tokenFor('child'))).toEqual([
     200,
     expect.stringContaining('CREATE TABLE t (a)'),
   ])
 })
 
-test('a float is a number, or a string with one', async () => {
+test('a float can be sent as a number or as a string', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const headers = { authorization: `Bearer ${await scene.tokenFor('app')}` }

@@ -11,11 +11,11 @@ async function createAttachable() {
   const path = `${scene.own}/databases/secret`
   const configure = (body: object) => scene.done('PATCH', `${path}/configuration`, { body })
   await configure({ allow_attach: true })
-  const rows = `CREATE TABLE long AS ${LONG_READ}`
+  const createLongTable = `CREATE TABLE long AS ${LONG_READ}`
   await sql(secretHost, await scene.tokenFor('secret'), [
     'CREATE TABLE t (a)',
     "INSERT INTO t VALUES ('secret')",
-    rows,
+    createLongTable,
   ])
   const permissions = { read_attach: { databases: ['secret'] } }
   const token = await scene.tokenFor('app', '', { permissions })
@@ -23,7 +23,7 @@ async function createAttachable() {
     sql(host, token, statements, { baton, keep: true })
   /** Opens a stream that has read the database. */
   const openStream = async (): Promise<string | null> => {
-    const { rows: values, baton } = await run([attach(id), READ])
+    const { rows: values, baton } = await run([attach(id), READ_ATTACHED])
     expect(values).toEqual([['secret']])
     return baton
   }
@@ -33,7 +33,7 @@ async function createAttachable() {
 type Attachable = Awaited<ReturnType<typeof createAttachable>>
 
 const attach = (id: string): string => `ATTACH "${id}" AS x`
-const READ = 'SELECT a FROM x.t'
+const READ_ATTACHED = 'SELECT a FROM x.t'
 
 const INVALID_BATON = { status: 400, error: 'Received an invalid baton' }
 
@@ -46,16 +46,16 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
     const database = await createAttachable()
     const baton = await database.openStream()
     await change(database)
-    expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
+    expect(await database.run([READ_ATTACHED], baton)).toMatchObject(INVALID_BATON)
     expect(await database.run(['SELECT 1'], baton)).toMatchObject(INVALID_BATON)
   })
 
-  test('a stream with an open transaction cannot be continued, nor one that has detached the database', async () => {
+  test('a stream with an open transaction cannot be continued, nor can one that has detached the database', async () => {
     const database = await createAttachable()
-    const { baton: transaction } = await database.run([attach(database.id), 'BEGIN', READ])
-    const { baton: detached } = await database.run([attach(database.id), READ, 'DETACH x'])
+    const { baton: transaction } = await database.run([attach(database.id), 'BEGIN', READ_ATTACHED])
+    const { baton: detached } = await database.run([attach(database.id), READ_ATTACHED, 'DETACH x'])
     await change(database)
-    expect(await database.run([READ], transaction)).toMatchObject(INVALID_BATON)
+    expect(await database.run([READ_ATTACHED], transaction)).toMatchObject(INVALID_BATON)
     expect(await database.run(['SELECT 1'], detached)).toMatchObject(INVALID_BATON)
   })
 
@@ -90,19 +90,19 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   const database = await createAttachable()
   const baton = await database.openStream()
   await change(database)
-  expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
+  expect(await database.run([READ_ATTACHED], baton)).toMatchObject(INVALID_BATON)
 })
 
 test('a change that allows attaching the database does not end a stream', async () => {
   const { openStream, configure, run } = await createAttachable()
   const baton = await openStream()
   await configure({ block_writes: true })
-  expect(await run([READ], baton)).toMatchObject({ status: 200, rows: [['secret']] })
+  expect(await run([READ_ATTACHED], baton)).toMatchObject({ status: 200, rows: [['secret']] })
 })
 
 test('a token that may not attach the database cannot continue the stream', async () => {
   const { scene, openStream, host } = await createAttachable()
   const baton = await openStream()
   const otherToken = await scene.tokenFor('app')
-  expect(await sql(host, otherToken, READ, { baton })).toMatchObject(INVALID_BATON)
+  expect(await sql(host, otherToken, READ_ATTACHED, { baton })).toMatchObject(INVALID_BATON)
 })

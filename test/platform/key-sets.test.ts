@@ -5,7 +5,7 @@ import { Scene, sql } from './platform-scene.ts'
 
 const SETS = '/v2/organizations/local/jwks'
 
-async function start() {
+async function startScene() {
   const scene = await Scene.forTest()
   const issuer = await Issuer.start()
   onTestFinished(() => issuer[Symbol.asyncDispose]())
@@ -13,17 +13,17 @@ async function start() {
   await sql(app.host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
   await scene.done('PUT', `${SETS}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
   const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
-  const template = async (body: object) =>
+  const getTemplate = async (body: object) =>
     (await scene.done('POST', '/v2/organizations/local/jwks-template', { body })).template
-  return { scene, issuer, app, inAnHour, template }
+  return { scene, issuer, app, inAnHour, getTemplate }
 }
 
 test('databases accept the tokens of a configured issuer, within the limits of its template', async () => {
-  const { scene, issuer, app, inAnHour, template } = await start()
+  const { scene, issuer, app, inAnHour, getTemplate } = await startScene()
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }] })
-  const fullAccess = { ...(await template({ database: 'app', scope: 'full-access' })), exp: inAnHour }
-  const readOnly = { ...(await template({ database: 'app', scope: 'read-only' })), exp: inAnHour }
-  const groupClaims = { ...(await template({ group: 'default', scope: 'full-access' })), exp: inAnHour }
+  const fullAccess = { ...(await getTemplate({ database: 'app', scope: 'full-access' })), exp: inAnHour }
+  const readOnly = { ...(await getTemplate({ database: 'app', scope: 'read-only' })), exp: inAnHour }
+  const groupClaims = { ...(await getTemplate({ group: 'default', scope: 'full-access' })), exp: inAnHour }
   expect([fullAccess.id, groupClaims.id, typeof groupClaims.gid]).toEqual([app.id, undefined, 'string'])
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) issuer.add(algorithm, algorithm)
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
@@ -43,18 +43,18 @@ test('databases accept the tokens of a configured issuer, within the limits of i
 })
 
 test('invalid tokens are rejected', async () => {
-  const { scene, issuer, app, inAnHour } = await start()
+  const { scene, issuer, app, inAnHour } = await startScene()
   const other = await scene.create('other')
   await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
   const { group: team } = await scene.done('GET', `${scene.own}/groups/team`)
   const jwk = issuer.add('rsa', 'RS256')
   issuer.add('ed', 'EdDSA')
   const valid = { a: 'rw', id: app.id, exp: inAnHour }
-  const status = async (token: string, host = app.host) => (await sql(host, token, 'SELECT 1')).status
-  expect(await status(issuer.token('rsa', valid))).toBe(200)
+  const getStatus = async (token: string, host = app.host) => (await sql(host, token, 'SELECT 1')).status
+  expect(await getStatus(issuer.token('rsa', valid))).toBe(200)
   const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
-  const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
-  const invalid: Record<string, string> = {
+  const secondsFromNow = (offset: number): number => Math.floor(Date.now() / 1_000) + offset
+  const invalidTokens: Record<string, string> = {
     'no signature': issuer.token('rsa', valid, { alg: 'none' }, () => Buffer.of()),
     'a public key used as a secret': issuer.token('rsa', valid, { alg: 'HS256' }, hmacWithPublicKey(pem)),
     'a public key used as a secret, in the issuer’s format': issuer.token(
@@ -72,43 +72,43 @@ test('invalid tokens are rejected', async () => {
     'a key in the token itself': issuer.token('ed', valid, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
     'an unsupported extension': issuer.token('rsa', valid, { crit: ['b64'], b64: false }),
     'another signature': issuer.token('rsa', valid, {}, () => Buffer.alloc(256, 1)),
-    'an expiry in the past': issuer.token('rsa', { ...valid, exp: seconds(-3_600) }),
-    'no end': issuer.token('rsa', { ...valid, exp: undefined }),
+    'an expiry in the past': issuer.token('rsa', { ...valid, exp: secondsFromNow(-3_600) }),
+    'no expiry': issuer.token('rsa', { ...valid, exp: undefined }),
     'an expiry that is not representable': issuer.token(
       'rsa',
       JSON.stringify({ ...valid, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
     'an expiry that is not a number': issuer.token('rsa', { ...valid, exp: String(inAnHour) }),
-    'a start in the future': issuer.token('rsa', { ...valid, nbf: seconds(3_600) }),
-    'a start that is not a number': issuer.token('rsa', { ...valid, nbf: String(seconds(-60)) }),
+    'a start in the future': issuer.token('rsa', { ...valid, nbf: secondsFromNow(3_600) }),
+    'a start that is not a number': issuer.token('rsa', { ...valid, nbf: String(secondsFromNow(-60)) }),
     'another audience': issuer.token('rsa', { ...valid, aud: 'shop' }),
     'no rights': issuer.token('rsa', { ...valid, a: undefined }),
     'invalid permissions': issuer.token('rsa', { ...valid, a: 'roa' }),
     'permissions as lists': issuer.token('rsa', { ...valid, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
-  for (const [reason, token] of Object.entries(invalid))
-    expect([reason, await status(token)]).toEqual([reason, 401])
-  const elsewhere: Record<string, object> = {
+  for (const [reason, token] of Object.entries(invalidTokens))
+    expect([reason, await getStatus(token)]).toEqual([reason, 401])
+  const inapplicableClaims: Record<string, object> = {
     'another database': { ...valid, id: other.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
     'a group other than that of the database': { ...valid, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
     'a name instead of an id': { ...valid, id: 'app' },
   }
-  for (const [reason, claims] of Object.entries(elsewhere))
-    expect([reason, await status(issuer.token('rsa', claims))]).toEqual([reason, 404])
-  expect(await status(issuer.token('rsa', valid), other.host)).toBe(404)
-  // the token can read nothing, or only that table
+  for (const [reason, claims] of Object.entries(inapplicableClaims))
+    expect([reason, await getStatus(issuer.token('rsa', claims))]).toEqual([reason, 404])
+  expect(await getStatus(issuer.token('rsa', valid), other.host)).toBe(404)
+  // the token can read only the table u, or is rejected
   const narrow = { ...valid, perm: [{ t: ['u'], a: ['data_read'] }] }
   const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
   if (inject('target') === 'sqld') expect(read.status).toBe(401)
-  expect(await status(issuer.token('rsa', valid))).toBe(200)
+  expect(await getStatus(issuer.token('rsa', valid))).toBe(200)
 })
 
 test('an issuer is trusted only by the organization that configured it, until it is removed', async () => {
-  const { scene, issuer, app, inAnHour } = await start()
+  const { scene, issuer, app, inAnHour } = await startScene()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const transaction = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
@@ -136,7 +136,7 @@ test('an issuer is trusted only by the organization that configured it, until it
 })
 
 test('a key set that is removed while it is being fetched authorizes no request', async () => {
-  const { scene, issuer, app, inAnHour } = await start()
+  const { scene, issuer, app, inAnHour } = await startScene()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.responseGate = promise
@@ -153,7 +153,7 @@ test('a key set that is removed while it is being fetched authorizes no request'
 })
 
 test('an address that is disallowed while a key set is being fetched is rejected', async () => {
-  const { scene, issuer, app, inAnHour } = await start()
+  const { scene, issuer, app, inAnHour } = await startScene()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.responseGate = promise
@@ -170,38 +170,38 @@ test('an address that is disallowed while a key set is being fetched is rejected
 })
 
 test('finds a new key of the issuer, and accepts known keys while the issuer is unreachable', async () => {
-  const { issuer, app, inAnHour } = await start()
+  const { issuer, app, inAnHour } = await startScene()
   issuer.add('first', 'ES256')
-  const status = async (kid: string) =>
+  const getStatus = async (kid: string) =>
     (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
-  expect(await status('first')).toBe(200)
+  expect(await getStatus('first')).toBe(200)
   issuer.add('second', 'ES256')
   // the next request to the issuer is sent after 10 s at the earliest
-  await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
+  await expect.poll(() => getStatus('second'), { timeout: 60_000 }).toBe(200)
   expect(issuer.requestCount).toBe(2)
   issuer.customResponse = { status: 500, body: '' }
   issuer.add('third', 'ES256')
-  expect([await status('first'), await status('third')]).toEqual([200, 401])
+  expect([await getStatus('first'), await getStatus('third')]).toEqual([200, 401])
 })
 
 test('removing an issuer from one organization does not affect another one', async () => {
-  const { scene, issuer, app, inAnHour } = await start()
+  const { scene, issuer, app, inAnHour } = await startScene()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
-  const status = async () => (await sql(app.host, token, 'SELECT 1')).status
-  expect(await status()).toBe(200)
+  const getStatus = async () => (await sql(app.host, token, 'SELECT 1')).status
+  expect(await getStatus()).toBe(200)
   issuer.customResponse = { status: 500, body: '' }
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   const path = '/v2/organizations/mine/jwks/same'
   await scene.done('PUT', path, { body: { jwks_url: issuer.url } })
   await scene.done('DELETE', path)
-  expect(await status()).toBe(200)
+  expect(await getStatus()).toBe(200)
   await scene.done('DELETE', `${SETS}/idp`)
-  expect(await status()).toBe(401)
+  expect(await getStatus()).toBe(401)
 })
 
 test('only valid key sets are saved', async () => {
-  const { scene } = await start()
+  const { scene } = await startScene()
   for (const jwks_url of [
     'http://issuer.test/jwks.json',
     'https://user:secret@issuer.test/jwks.json',
@@ -210,12 +210,12 @@ test('only valid key sets are saved', async () => {
     5,
   ])
     expect((await scene.sendRequest('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
-  const template = (body: object) =>
+  const requestTemplate = (body: object) =>
     scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
-  expect(await template({})).toBe(400)
-  expect(await template({ database: 'app', group: 'default' })).toBe(400)
-  expect(await template({ database: 'nowhere' })).toBe(404)
-  expect(await template({ database: 'app', scope: 'everything' })).toBe(400)
+  expect(await getTemplate({})).toBe(400)
+  expect(await getTemplate({ database: 'app', group: 'default' })).toBe(400)
+  expect(await getTemplate({ database: 'nowhere' })).toBe(404)
+  expect(await getTemplate({ database: 'app', scope: 'everything' })).toBe(400)
   for (let number = 2; number <= 10; number += 1)
     await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
   const body = { jwks_url: 'https://issuer.test/jwks' }

@@ -18,7 +18,7 @@ const NEVER_MS = 2 ** 30
 /** Each kill takes several seconds on a slow machine. */
 const MAX_KILLS = 20
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-replicas-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
@@ -26,7 +26,7 @@ async function temporaryDirectory(): Promise<string> {
 
 /** Kills the libsql-server of a replica. */
 async function killReplica(directory: string, location: string): Promise<void> {
-  await killServer(join(await onlyGroup(directory), 'replicas', location))
+  await killServer(join(await findOnlyGroup(directory), 'replicas', location))
 }
 
 async function killServer(folder: string): Promise<void> {
@@ -35,30 +35,30 @@ async function killServer(folder: string): Promise<void> {
   await waitFor(() => expect(() => process.kill(pid, 0)).toThrow())
 }
 
-async function onlyGroup(directory: string): Promise<string> {
+async function findOnlyGroup(directory: string): Promise<string> {
   const [group] = await groupFolders(directory)
   if (group === undefined) throw new Error('no group has a server')
   return group
 }
 
-/** A database with one row and a replica, and clients of both. */
+/** Creates a database with one row and a replica, and clients of both. */
 async function populate(scene: Scene) {
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
-  const db = clientOf(host, token)
+  const db = createClientOf(host, token)
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.done('POST', `${scene.own}/groups/default/locations/fra`)
   const [, instance] = (await scene.done('GET', `${scene.own}/databases/app/instances`)).instances
-  return { host, token, db, at: instance.hostname as string, replica: clientOf(instance.hostname, token) }
+  return { host, token, db, replicaHost: instance.hostname as string, replica: createClientOf(instance.hostname, token) }
 }
 
-function clientOf(host: string, authToken: string, options: object = {}): Client {
+function createClientOf(host: string, authToken: string, options: object = {}): Client {
   const client = createClient({ url: `http://${host}`, authToken, ...options })
   onTestFinished(() => client.close())
   return client
 }
 
-const count = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
+const countRows = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
 
 test.runIf(inject('target') === 'embedded')(
   'the embedded server reports that it does not support replicas',
@@ -84,25 +84,25 @@ test.runIf(inject('target') === 'embedded')(
 describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('is added with a location of the group, listed, and removed with it', async () => {
     const scene = await Scene.forTest()
-    const { host, token, at } = await populate(scene)
+    const { host, token, replicaHost } = await populate(scene)
     const { instances } = await scene.done('GET', `${scene.own}/databases/app/instances`)
     const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     expect(instances).toEqual([
       { uuid, name: 'local', type: 'primary', region: 'local', hostname: host },
-      { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: at },
+      { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: replicaHost },
     ])
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
     const path = `${scene.own}/databases/app/instances/fra`
     expect((await scene.done('GET', path)).instance).toEqual(instances[1])
     expect((await scene.sendRequest('GET', `${path}/wait`)).status).toBe(200)
-    // for the whole group, and so for each of its databases
+    // the location belongs to the whole group, so it cannot be removed from one database
     expect((await scene.sendRequest('DELETE', path)).body.error).toContain('a location of the group')
     await scene.create('late')
     const lateDatabase = await scene.done('GET', `${scene.own}/databases/late/instances`)
     expect(lateDatabase.instances).toHaveLength(2)
 
     await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
-    expect((await sql(at, token, 'SELECT 1')).status).toBe(404)
+    expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(404)
     expect((await scene.sendRequest('GET', path)).status).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
@@ -129,126 +129,126 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
 
   test('responds to its first read, forwards writes, and supports transactions', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await populate(scene)
+    const { db, replica, replicaHost, token } = await populate(scene)
     // without an earlier request, with a read-only token
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
-    expect(await count(clientOf(at, readOnly))).toBe(1)
+    expect(await countRows(createClientOf(replicaHost, readOnly))).toBe(1)
     await replica.execute('INSERT INTO t VALUES (2)')
-    expect(await count(db)).toBe(2)
-    expect(await count(replica)).toBe(2)
+    expect(await countRows(db)).toBe(2)
+    expect(await countRows(replica)).toBe(2)
     await replica.transaction(async (tx) => {
       await tx.execute('INSERT INTO t VALUES (3)')
       expect((await tx.execute('SELECT count(*) AS n FROM t')).rows).toEqual([{ n: 3 }])
     })
-    expect(await count(db)).toBe(3)
+    expect(await countRows(db)).toBe(3)
     await expect(replica.execute('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('no such table: nowhere')
     // routes that only the primary has
     const headers = { authorization: `Bearer ${token}` }
-    expect(await (await fetch(`http://${at}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
+    expect(await (await fetch(`http://${replicaHost}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
   })
 
   test('lags as configured: reads are stale unless they wait for an index', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await populate(scene)
-    const withoutIndex = clientOf(at, token, { readYourWrites: false })
+    const { db, replica, replicaHost, token } = await populate(scene)
+    const withoutIndex = createClientOf(replicaHost, token, { readYourWrites: false })
     let rowCount = 1
     // until the replica has caught up after its start, the primary responds
     await waitFor(async () => {
       await scene.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
       rowCount += 1
-      const replicaCount = Number(await count(withoutIndex))
+      const replicaCount = Number(await countRows(withoutIndex))
       if (replicaCount === rowCount) await scene.server.setReplica('fra', { lagMs: 0 })
       expect(replicaCount).toBeLessThan(rowCount)
     })
-    expect(await count(db)).toBe(rowCount)
+    expect(await countRows(db)).toBe(rowCount)
     const index = replica.replicationIndex as string
     const stmt = { sql: 'SELECT count(*) FROM t', replication_index: index }
-    const pending = fetch(`http://${at}/v3/pipeline`, {
+    const pending = fetch(`http://${replicaHost}/v3/pipeline`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}` },
       body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
     })
     await scene.server.setReplica('fra', { lagMs: 0 })
     expect(await (await pending).text()).toContain(`"value":"${rowCount}"`)
-    expect(await count(withoutIndex)).toBe(rowCount)
+    expect(await countRows(withoutIndex)).toBe(rowCount)
     await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 
   test('enforces guards, tokens and blocks', async () => {
     const scene = await Scene.forTest()
-    const { at, token, replica } = await populate(scene)
+    const { replicaHost, token, replica } = await populate(scene)
     const readOnly = await scene.tokenFor('app', '?authorization=read-only')
-    expect((await sql(at, 'nonsense', 'SELECT 1')).status).toBe(401)
+    expect((await sql(replicaHost, 'nonsense', 'SELECT 1')).status).toBe(401)
     const { host: foreignHost } = await scene.create('foreign')
-    const foreign = await scene.tokenFor('foreign')
-    expect((await sql(at, foreign, 'SELECT 1')).status).toBe(401)
-    expect((await sql(at, readOnly, 'INSERT INTO t VALUES (2)')).error).not.toBeNull()
-    expect((await sql(at, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
+    const foreignToken = await scene.tokenFor('foreign')
+    expect((await sql(replicaHost, foreignToken, 'SELECT 1')).status).toBe(401)
+    expect((await sql(replicaHost, readOnly, 'INSERT INTO t VALUES (2)')).error).not.toBeNull()
+    expect((await sql(replicaHost, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
     // a stream of the replica does not belong to any other instance or database
-    const { baton } = await sql(at, token, 'SELECT 1', { keep: true })
+    const { baton } = await sql(replicaHost, token, 'SELECT 1', { keep: true })
     const otherHost = foreignHost.replace('foreign', 'fra_foreign')
-    expect((await sql(otherHost, foreign, 'SELECT 1', { baton })).status).toBe(400)
-    expect((await sql(at, token, 'SELECT 2', { baton, keep: true })).rows).toEqual([['2']])
+    expect((await sql(otherHost, foreignToken, 'SELECT 1', { baton })).status).toBe(400)
+    expect((await sql(replicaHost, token, 'SELECT 2', { baton, keep: true })).rows).toEqual([['2']])
 
     const configuration = `${scene.own}/databases/app/configuration`
     await scene.done('PATCH', configuration, { body: { block_writes: true } })
     await expect(replica.execute('INSERT INTO t VALUES (2)')).rejects.toMatchObject({ code: 'BLOCKED' })
     await scene.done('PATCH', configuration, { body: { block_writes: false, block_reads: true } })
-    expect((await sql(at, token, 'SELECT 1')).error).toBe('BLOCKED')
-    expect((await sql(at, token, 'SELECT 1', { baton })).status).toBe(400)
+    expect((await sql(replicaHost, token, 'SELECT 1')).error).toBe('BLOCKED')
+    expect((await sql(replicaHost, token, 'SELECT 1', { baton })).status).toBe(400)
     await scene.done('PATCH', configuration, { body: { block_reads: false } })
     // at once, although the replica may still have the block
-    expect((await sql(at, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
+    expect((await sql(replicaHost, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
     await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
-    expect((await sql(at, token, 'SELECT 1')).status).toBe(401)
+    expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
   })
 
   test('can be stopped and started again', async () => {
     const scene = await Scene.forTest()
-    const { db, replica, at, token } = await populate(scene)
-    expect(await count(replica)).toBe(1)
-    const health = async () => (await fetch(`http://${at}/health`)).status
-    expect(await health()).toBe(200)
+    const { db, replica, replicaHost, token } = await populate(scene)
+    expect(await countRows(replica)).toBe(1)
+    const getHealth = async () => (await fetch(`http://${replicaHost}/health`)).status
+    expect(await getHealth()).toBe(200)
     await scene.server.setReplica('fra', { isDown: true })
-    expect(await sql(at, token, 'SELECT 1')).toMatchObject({
+    expect(await sql(replicaHost, token, 'SELECT 1')).toMatchObject({
       status: 503,
       error: expect.stringContaining('the replica in fra is down'),
     })
-    expect(await health()).toBe(503)
+    expect(await getHealth()).toBe(503)
     await db.execute('INSERT INTO t VALUES (2)')
     await scene.server.setReplica('fra', { isDown: false })
-    expect(await health()).toBe(200)
-    await waitFor(async () => expect(await count(replica)).toBe(2))
+    expect(await getHealth()).toBe(200)
+    await waitFor(async () => expect(await countRows(replica)).toBe(2))
   })
 
   test('loses no acknowledged write when it and its primary are killed', async () => {
-    const directory = await temporaryDirectory()
+    const directory = await createTemporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, replica, at, token } = await populate(scene)
+    const { db, replica, replicaHost, token } = await populate(scene)
     await replica.execute('INSERT INTO t VALUES (2)')
     await killReplica(directory, 'fra')
-    expect((await fetch(`http://${at}/health`)).status).toBe(503)
-    expect(await count(replica)).toBe(2)
-    expect((await fetch(`http://${at}/health`)).status).toBe(200)
-    const transaction = await sql(at, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
+    expect((await fetch(`http://${replicaHost}/health`)).status).toBe(503)
+    expect(await countRows(replica)).toBe(2)
+    expect((await fetch(`http://${replicaHost}/health`)).status).toBe(200)
+    const transaction = await sql(replicaHost, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
     expect(transaction.error).toBe(null)
-    await killServer(await onlyGroup(directory))
+    await killServer(await findOnlyGroup(directory))
     // it responds without waiting for the primary
-    expect((await sql(at, token, 'COMMIT', { baton: transaction.baton })).error).not.toBe(null)
-    expect(await count(replica)).toBe(2)
+    expect((await sql(replicaHost, token, 'COMMIT', { baton: transaction.baton })).error).not.toBe(null)
+    expect(await countRows(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
-    expect(await count(db)).toBe(3)
+    expect(await countRows(db)).toBe(3)
   })
 
   test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
-    const directory = await temporaryDirectory()
+    const directory = await createTemporaryDirectory()
     await using scene = await Scene.start({}, directory)
-    const { db, at, token } = await populate(scene)
-    const group = await onlyGroup(directory)
+    const { db, replicaHost, token } = await populate(scene)
+    const group = await findOnlyGroup(directory)
     const writes = new EventEmitter()
     const observe = ({ type }: ClientEvent): void => void writes.emit(type)
-    const writer = clientOf(at, token, { requestTimeoutMs: 5_000, concurrency: 8, observe })
+    const writer = createClientOf(replicaHost, token, { requestTimeoutMs: 5_000, concurrency: 8, observe })
     const writing = new AbortController()
     let kills = 0
     const killer = (async () => {
@@ -280,19 +280,19 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   }, 60_000)
 
   test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
-    const directory = await temporaryDirectory()
+    const directory = await createTemporaryDirectory()
     let host = ''
     {
       await using scene = await Scene.start({}, directory)
-      const { replica, at } = await populate(scene)
-      expect(await count(replica)).toBe(1)
-      host = new URL(`http://${at}`).pathname
+      const { replica, replicaHost } = await populate(scene)
+      expect(await countRows(replica)).toBe(1)
+      host = new URL(`http://${replicaHost}`).pathname
     }
     await using scene = await Scene.start({}, directory)
     const token = await scene.tokenFor('app')
-    const replica = clientOf(`127.0.0.1:${scene.server.port}${host}`, token)
-    expect(await count(replica)).toBe(1)
-    const group = await onlyGroup(directory)
+    const replica = createClientOf(`127.0.0.1:${scene.server.port}${host}`, token)
+    expect(await countRows(replica)).toBe(1)
+    const group = await findOnlyGroup(directory)
     const id = scene.server.databaseId('app')
     const replicaFolder = join(group, 'replicas', 'fra', 'sqld', 'dbs')
     expect(await readdir(replicaFolder)).toContain(id)
@@ -341,7 +341,7 @@ test.runIf(inject('target') === 'sqld')(
     // an index is valid at every replica
     const client = createClient({ url: lhr, minReplicationIndex: first.replicationIndex as string })
     onTestFinished(() => client.close())
-    expect(await count(client)).toBe(1)
+    expect(await countRows(client)).toBe(1)
     await server.setReplica('lhr', { isDown: true })
     await expect(second.execute('SELECT 1')).rejects.toMatchObject({ status: 503 })
     expect((await fetch(`${lhr}health`)).status).toBe(503)

@@ -18,7 +18,7 @@ const DOMAIN = 'db.example'
 const PLATFORM_HOST = 'platform.example'
 const PROGRAM = fileURLToPath(new URL('tls-program.ts', import.meta.url))
 
-/** A self-signed certificate for every database and for the platform API; valid for a day. */
+/** Creates a self-signed certificate for every database and for the platform API, valid for a day. */
 async function createCertificate(): Promise<{
   readonly cert: string
   readonly key: string

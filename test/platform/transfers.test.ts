@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { databaseFolders, groupFolders, Scene, sql } from './platform-scene.ts'
 
-const MINE = '/v1/organizations/mine'
+const MINE_PATH = '/v1/organizations/mine'
 
-/** The caller has a second organization with the group `default`, and a group `team` in the first one. */
+/** Creates a second organization with the group `default`, and a group `team` in the first one. */
 async function createScene(): Promise<Scene> {
   const scene = await Scene.forTest()
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
-  await scene.done('POST', `${MINE}/groups`, { body: { name: 'default', location: 'local' } })
+  await scene.done('POST', `${MINE_PATH}/groups`, { body: { name: 'default', location: 'local' } })
   await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
   return scene
 }
@@ -22,7 +22,7 @@ function transfer(scene: Scene, body: object, token?: string) {
   })
 }
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-transfers-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
@@ -37,10 +37,10 @@ describe('a database is transferred', () => {
     const stream = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
     expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
-    const { database } = await scene.done('GET', `${MINE}/databases/app`)
+    const { database } = await scene.done('GET', `${MINE_PATH}/databases/app`)
     expect([database.DbId, database.group]).toEqual([id, 'default'])
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
-    const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
+    const { jwt } = await scene.done('POST', `${MINE_PATH}/databases/app/auth/tokens`)
     const commit = await sql(database.Hostname, jwt, 'COMMIT', { baton: stream.baton })
     expect(commit.status).toBe(400)
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['9007199254740993']])
@@ -62,8 +62,8 @@ describe('a database is transferred', () => {
       expect((await scene.sendRequest('POST', `${scene.own}/${path}/transfer`, { body })).status).toBe(200)
       const before = await rowsWritten('local')
       expect([before >= 2, await rowsWritten('mine')]).toEqual([true, 0])
-      const { database } = await scene.done('GET', `${MINE}/databases/app`)
-      const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
+      const { database } = await scene.done('GET', `${MINE_PATH}/databases/app`)
+      const { jwt } = await scene.done('POST', `${MINE_PATH}/databases/app/auth/tokens`)
       await sql(database.Hostname, jwt, 'INSERT INTO t VALUES (3), (4), (5)')
       await expect.poll(() => rowsWritten('mine')).toBeGreaterThanOrEqual(3)
       expect(await rowsWritten('local')).toBe(before)
@@ -99,10 +99,10 @@ describe('a database is transferred', () => {
 
   test('to the oldest group if the organization has no group with the same name', async () => {
     const scene = await createScene()
-    await scene.done('POST', `${MINE}/groups`, { body: { name: 'younger', location: 'local' } })
+    await scene.done('POST', `${MINE_PATH}/groups`, { body: { name: 'younger', location: 'local' } })
     await scene.create('app', { group: 'team' })
     expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
-    expect((await scene.done('GET', `${MINE}/databases/app`)).database.group).toBe('default')
+    expect((await scene.done('GET', `${MINE_PATH}/databases/app`)).database.group).toBe('default')
     await scene.done('POST', '/v1/organizations', { body: { name: 'empty' } })
     await scene.create('app')
     expect(await transfer(scene, { org: 'empty' })).toEqual({
@@ -158,9 +158,9 @@ describe('a database is transferred', () => {
   })
 
   test.runIf(inject('target') === 'sqld')(
-    'not to a group that is deleted in the meantime: it remains in its group, and writable',
+    'not to a group that is deleted in the meantime; it remains writable in its own group',
     async () => {
-      const directory = await temporaryDirectory()
+      const directory = await createTemporaryDirectory()
       await using scene = await Scene.start({}, directory)
       await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
       const { host } = await scene.create('app')
@@ -177,7 +177,7 @@ describe('a database is transferred', () => {
   )
 
   test('to a group with leftovers of a crash, which are set aside', async () => {
-    const directory = await temporaryDirectory()
+    const directory = await createTemporaryDirectory()
     const ids: string[] = []
     {
       await using scene = await Scene.start({}, directory)
@@ -196,10 +196,10 @@ describe('a database is transferred', () => {
     }
     const [app = '', other = ''] = ids
     const folders = await databaseFolders(directory)
-    const holders = await Promise.all(
+    const folderContents = await Promise.all(
       folders.map(async (folder) => ({ folder, names: await readdir(folder) })),
     )
-    const folderOf = (id: string) => holders.find(({ names }) => names.includes(id))?.folder ?? ''
+    const folderOf = (id: string) => folderContents.find(({ names }) => names.includes(id))?.folder ?? ''
     if (inject('target') === 'sqld')
       await cp(join(folderOf(app), app), join(folderOf(other), app), { recursive: true })
     await using scene = await Scene.start({}, directory)
@@ -219,7 +219,7 @@ describe('a database is transferred', () => {
     const before = await scene.done('GET', `${scene.own}/databases/app`)
     const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
     const groupToken = await scene.mint('robot', robot)
-    const configureNothing = await scene.mint('deleter', { ...robot, scopes: ['db:delete'] })
+    const deleteOnlyToken = await scene.mint('deleter', { ...robot, scopes: ['db:delete'] })
     const otherGroupToken = await scene.mint('team-robot', { ...robot, group: 'team' })
     const outsider = await scene.platform.createUser({ username: 'stranger' })
     await scene.done('POST', '/v1/organizations', { token: outsider, body: { name: 'theirs' } })
@@ -239,13 +239,13 @@ describe('a database is transferred', () => {
       // the token's user is a member there
       [{ org: 'mine' }, 403, groupToken],
       [{ org: 'theirs' }, 404, groupToken],
-      [{ org: 'local', group: 'team' }, 403, configureNothing],
+      [{ org: 'local', group: 'team' }, 403, deleteOnlyToken],
       [{ org: 'local', group: 'team' }, 404, otherGroupToken],
       [{ org: 'mine' }, 404, outsider],
     ]
     for (const [body, status, token] of rejections)
       expect([body, (await transfer(scene, body, token)).status]).toEqual([body, status])
-    await scene.done('POST', `${MINE}/databases`, { body: { name: 'app', group: 'default' } })
+    await scene.done('POST', `${MINE_PATH}/databases`, { body: { name: 'app', group: 'default' } })
     expect((await transfer(scene, { org: 'mine' })).status).toBe(409)
     expect(await scene.done('GET', `${scene.own}/databases/app`)).toEqual(before)
   })

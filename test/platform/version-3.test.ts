@@ -62,7 +62,7 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
   })
 })
 
-test('lists databases and groups with filters, in pages, and with both versions of a name', async () => {
+test('lists databases with filters and in pages, and groups as in version 1', async () => {
   const { scene, own, groupId } = await createScene()
   const { id } = await scene.create('app', { group: 'team' })
   await scene.create('other')

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
-const INSERT = execute('insert into t values (666)')
+const INSERT_REQUEST = execute('insert into t values (666)')
 
 /** Bodies that continue a stream with its baton, in every form that some JSON parser accepts. */
-function bodiesWith(baton: string): Readonly<Record<string, string>> {
+function createBodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
-  const requests = JSON.stringify([INSERT])
+  const requests = JSON.stringify([INSERT_REQUEST])
   return {
     object: `{"baton":${quoted},"requests":${requests}}`,
     'baton last': `{"requests":${requests},"baton":${quoted}}`,
@@ -24,7 +24,7 @@ function bodiesWith(baton: string): Readonly<Record<string, string>> {
     'with a line feed': `{"baton":"${baton}\\n","requests":${requests}}`,
     'other alphabet': `{"baton":"${baton.replaceAll('+', '-').replaceAll('/', '_')}=","requests":${requests}}`,
     truncated: `{"baton":"${baton.slice(0, 63)}","requests":${requests}}`,
-    'cursor object': `{"baton":${quoted},"batch":{"steps":[{"stmt":${JSON.stringify(INSERT['stmt'])}}]}}`,
+    'cursor object': `{"baton":${quoted},"batch":{"steps":[{"stmt":${JSON.stringify(INSERT_REQUEST['stmt'])}}]}}`,
     'cursor array': `[${quoted},[[[[${JSON.stringify('insert into t values (666)')}]]]]]`,
   }
 }
@@ -48,16 +48,16 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  const names = Object.keys(bodiesWith('x'.repeat(64)))
+  const forms = Object.keys(createBodies('x'.repeat(64)))
 
   async function openStream(): Promise<string> {
     const requests = [execute('begin immediate'), execute('insert into t values (1)')]
     return batonOf(await attacked.post('/app/v3/pipeline', { requests }, appHeaders))
   }
 
-  test.each(names)('%s', async (form) => {
+  test.each(forms)('%s', async (form) => {
     const baton = await openStream()
-    const body = bodiesWith(baton)[form] as string
+    const body = createBodies(baton)[form] as string
     const path = form.startsWith('cursor') ? '/other/v3/cursor' : '/other/v3/pipeline'
     const responses = [
       attacked.post(path, body, otherHeaders),
@@ -74,10 +74,10 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
 
   test('a baton with any changed digit is invalid', async () => {
     const baton = await openStream()
-    for (const at of [0, 5, 10, 11, 20, 21, 40, 63]) {
-      const forged = baton.slice(0, at) + (baton[at] === 'A' ? 'E' : 'A') + baton.slice(at + 1)
+    for (const index of [0, 5, 10, 11, 20, 21, 40, 63]) {
+      const forged = baton.slice(0, index) + (baton[index] === 'A' ? 'E' : 'A') + baton.slice(index + 1)
       const response = await attacked.post('/app/v3/pipeline', { baton: forged, requests: [] }, appHeaders)
-      expect([at, response.status]).toEqual([at, 400])
+      expect([index, response.status]).toEqual([index, 400])
     }
     const response = await attacked.post(
       '/app/v3/pipeline',

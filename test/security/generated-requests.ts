@@ -74,7 +74,7 @@ const VALUES: readonly Json[] = [
   null,
 ]
 /** Replacements for a part of a request. */
-const MALFORMED: readonly Json[] = [
+const MALFORMED_VALUES: readonly Json[] = [
   null,
   true,
   0,
@@ -111,12 +111,12 @@ export function generateRequest(random: () => number, batons: readonly string[])
       `Bearer ${'a.'.repeat(3_000)}`,
     ])
   const canHaveBody = method !== 'GET' && method !== 'HEAD'
-  return { method, path, headers, body: canHaveBody ? bodyFor(random, path, batons) : undefined }
+  return { method, path, headers, body: canHaveBody ? createBody(random, path, batons) : undefined }
 }
 
-function bodyFor(random: () => number, path: string, batons: readonly string[]): string {
+function createBody(random: () => number, path: string, batons: readonly string[]): string {
   const baton: Json =
-    random() < 0.5 || batons.length === 0 ? null : maybeCorruptedBaton(random, pick(random, batons))
+    random() < 0.5 || batons.length === 0 ? null : maybeCorruptBaton(random, pick(random, batons))
   const requests = Array.from({ length: 1 + Math.floor(random() * 4) }, () => operation(random))
   if (random() < 0.5) requests.push({ type: 'close' })
   const body: Json = path.endsWith('cursor') ? { baton, batch: batch(random) } : { baton, requests }
@@ -125,7 +125,7 @@ function bodyFor(random: () => number, path: string, batons: readonly string[]):
   return random() < 0.1 ? corrupt(random, text) : text
 }
 
-function maybeCorruptedBaton(random: () => number, baton: string): string {
+function maybeCorruptBaton(random: () => number, baton: string): string {
   return random() < 0.7 ? baton : corrupt(random, baton)
 }
 
@@ -159,8 +159,8 @@ function batch(random: () => number): Json {
   return { steps }
 }
 
-function condition(random: () => number, at: number): Json {
-  const step = Math.floor(random() * (at + 1))
+function condition(random: () => number, stepIndex: number): Json {
+  const step = Math.floor(random() * (stepIndex + 1))
   const simple: Json =
     random() < 0.8 ? { type: pick(random, ['ok', 'error']), step } : { type: 'is_autocommit' }
   if (random() < 0.3) return { type: 'not', cond: simple }
@@ -186,26 +186,26 @@ const sql = (random: () => number): string =>
 
 /** Returns a value with one part replaced, removed or duplicated. */
 function mutate(random: () => number, value: Json): Json {
-  if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, MALFORMED)
+  if (random() < 0.15 || typeof value !== 'object' || value === null) return pick(random, MALFORMED_VALUES)
   if (Array.isArray(value)) {
     const items = value as readonly Json[]
-    if (items.length === 0) return pick(random, MALFORMED)
-    const at = Math.floor(random() * items.length)
+    if (items.length === 0) return pick(random, MALFORMED_VALUES)
+    const mutatedIndex = Math.floor(random() * items.length)
     if (random() < 0.2) return [...items, ...items]
-    return items.map((item, index) => (index === at ? mutate(random, item) : item))
+    return items.map((item, index) => (index === mutatedIndex ? mutate(random, item) : item))
   }
   const entries = Object.entries(value as Readonly<Record<string, Json>>)
-  if (entries.length === 0) return pick(random, MALFORMED)
-  const at = Math.floor(random() * entries.length)
-  if (random() < 0.2) return Object.fromEntries(entries.filter((_, index) => index !== at))
+  if (entries.length === 0) return pick(random, MALFORMED_VALUES)
+  const mutatedIndex = Math.floor(random() * entries.length)
+  if (random() < 0.2) return Object.fromEntries(entries.filter((_, index) => index !== mutatedIndex))
   return Object.fromEntries(
-    entries.map(([name, item], index) => [name, index === at ? mutate(random, item) : item]),
+    entries.map(([name, item], index) => [name, index === mutatedIndex ? mutate(random, item) : item]),
   )
 }
 
 /** Returns a text with some characters removed or replaced. */
 function corrupt(random: () => number, text: string): string {
-  const at = Math.floor(random() * text.length)
+  const offset = Math.floor(random() * text.length)
   const length = 1 + Math.floor(random() * 3)
-  return text.slice(0, at) + pick(random, ['', '\u0000', '{', '"', '\\', 'é', ',,']) + text.slice(at + length)
+  return text.slice(0, offset) + pick(random, ['', '\u0000', '{', '"', '\\', 'é', ',,']) + text.slice(offset + length)
 }

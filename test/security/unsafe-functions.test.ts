@@ -8,7 +8,7 @@ import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedCall } from './generated-calls.ts'
 
 /** Calls that access memory out of bounds, or exhaust the stack. */
-const UNSAFE = [
+const UNSAFE_CALLS = [
   "replicate('abc', 2863311531)",
   "replicate('abc', 0)",
   "padl('é€\u{1f600}', 4294967295)",
@@ -41,7 +41,7 @@ const OTHER_FUNCTIONS: readonly string[] = [
 
 const SECRET = 'a row of a transaction that is open'
 
-/** A server, the headers of a reader, and an open transaction, which must still exist at the end. */
+/** Starts a server, creates a read-only token, and opens a transaction, which must still exist at the end. */
 async function openTransaction() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
@@ -82,7 +82,7 @@ test('the engine has no functions except those in the list', async () => {
 test('rejects unsafe calls with a read-only token in any spelling, while a transaction stays open', async () => {
   const { server, reader, commit } = await openTransaction()
   await using _ = server
-  for (const call of UNSAFE) {
+  for (const call of UNSAFE_CALLS) {
     for (const sql of [
       `select ${call}`,
       `select 1 where ${call.toUpperCase()} is null`,
@@ -119,11 +119,11 @@ test.each([
 test.each([
   ['create view d as select CALL as a', 'select * from d'],
   ['create trigger d after insert on t begin select CALL; end', 'insert into t values (1)'],
-])('unsafe functions in an existing schema fail: %s', async (definition, use) => {
+])('unsafe functions in an existing schema fail: %s', async (definition, statement) => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   await query(server.url(), 'create table t(a)')
   await pipeline(server.url(), [execute(definition.replace('CALL', "replicate('a', 0)")), close])
-  const reply = await pipeline(server.url(), [execute(use), close])
+  const reply = await pipeline(server.url(), [execute(statement), close])
   expect(reply.results[0]?.error?.message).toContain('no such function: replicate')
 })
 
@@ -181,9 +181,9 @@ describe('regexp', () => {
 
 test('vectors from malformed or empty text do not leak memory', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
-  const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
+  const longVector = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
   const reply = await pipeline(server.url(), [
-    execute(`select ${long}`),
+    execute(`select ${longVector}`),
     execute('select libsql_vector_idx()'),
     close,
   ])
@@ -219,8 +219,8 @@ test('parts of a blob can be requested, even beyond its end', async () => {
   await using _ = server
   for (let round = 0; round < 40; round += 1) {
     const bytes = (1 + (round % 4)) * 1024 * 1024
-    const from = [1, bytes - 2, bytes + 1, 156_250, 4_294_967_296, 2_147_483_647][round % 6]
-    const sql = `select length(substr(zeroblob(${bytes}), ${from}, 100)), substr(x'00', ${from})`
+    const start = [1, bytes - 2, bytes + 1, 156_250, 4_294_967_296, 2_147_483_647][round % 6]
+    const sql = `select length(substr(zeroblob(${bytes}), ${start}, 100)), substr(x'00', ${start})`
     const { status, text } = await pipeline(server.url(), [execute(sql), close], { token: reader })
     expect(status, text).toBe(200)
   }

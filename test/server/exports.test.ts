@@ -47,8 +47,8 @@ test('neither a client that disconnects nor a killed process leaves an export fi
     if (number % 2 === 0) {
       const { status, body } = await response
       expect([200, 503]).toContain(status)
-      const begin = body?.getReader()
-      await begin?.read()
+      const bodyReader = body?.getReader()
+      await bodyReader?.read()
     } else setTimeout(() => controller.abort(), number)
     controller.abort()
     await response.catch(() => {})
@@ -59,8 +59,8 @@ test('neither a client that disconnects nor a killed process leaves an export fi
       timeout: 60_000,
     })
     .toEqual([[], []])
-  const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
-  expect(exported.subarray(0, 15).toString()).toBe('SQLite format 3')
+  const exportedBytes = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
+  expect(exportedBytes.subarray(0, 15).toString()).toBe('SQLite format 3')
 })
 
 test('an export with a read-only token is a snapshot, and does not affect an open transaction', async () => {
@@ -71,7 +71,7 @@ test('an export with a read-only token is a snapshot, and does not affect an ope
     [execute('begin immediate'), execute("insert into t values ('open')")],
     owner,
   )
-  const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
+  const exportedBytes = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
   const commit = await pipeline(url, [execute("insert into t values ('more')"), execute('commit'), close], {
     ...owner,
     baton: transaction.baton,
@@ -79,7 +79,7 @@ test('an export with a read-only token is a snapshot, and does not affect an ope
   expect(commit.results.map(({ type }) => type)).toEqual(['ok', 'ok', 'ok'])
   expect(await query(url, 'select count(*) from t', owner)).toEqual([['42']])
   const path = `${exports}-copy.db`
-  await writeFile(path, exported)
+  await writeFile(path, exportedBytes)
   const file = new DatabaseSync(path)
   expect(file.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
   expect(file.prepare('select count(*) as count from t').get()).toEqual({ count: 40 })

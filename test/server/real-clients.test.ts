@@ -70,14 +70,14 @@ describe('@libsql/client', async () => {
 
 describe('drizzle-kit', () => {
   let database: TestDatabase
-  // otherwise, it would prompt about unknown tables
+  // a separate database, because drizzle-kit would prompt about unknown tables
   beforeAll(async () => {
     database = await server.createDatabase()
   })
   const folder = fileURLToPath(new URL('../fixtures/drizzle-kit/', import.meta.url))
   const out = mkdtempSync(join(folder, 'out-'))
   afterAll(() => rmSync(out, { recursive: true, force: true }))
-  const kit = async (...args: string[]): Promise<string> => {
+  const runKit = async (...args: string[]): Promise<string> => {
     const { stdout, stderr } = await promisify(execFile)(
       process.execPath,
       [
@@ -99,7 +99,7 @@ describe('drizzle-kit', () => {
     )
     return stdout + stderr
   }
-  const tables = async (): Promise<unknown[]> => {
+  const listTables = async (): Promise<unknown[]> => {
     await using db = createClient(database.config)
     return (
       await db.execute(
@@ -109,27 +109,27 @@ describe('drizzle-kit', () => {
       )
     ).rows.flat()
   }
-  const clear = async (): Promise<void> => {
+  const dropTables = async (): Promise<void> => {
     await using db = createClient(database.config)
     await db.batch(['drop table if exists book', 'drop table if exists author'])
   }
 
   test('push creates the tables, and changes nothing the second time', async () => {
-    await clear()
-    await kit('push', '--force')
-    expect(await tables()).toEqual(['author', 'book'])
-    expect(await kit('push', '--force')).toContain('No changes detected')
-    await clear()
+    await dropTables()
+    await runKit('push', '--force')
+    expect(await listTables()).toEqual(['author', 'book'])
+    expect(await runKit('push', '--force')).toContain('No changes detected')
+    await dropTables()
   })
 
   test('generate and migrate', async () => {
-    await clear()
-    await kit('generate', '--name', 'init')
+    await dropTables()
+    await runKit('generate', '--name', 'init')
     const file = readdirSync(out).find((name) => name.endsWith('_init.sql')) as string
     expect(readFileSync(join(out, file), 'utf8')).toContain('CREATE TABLE')
-    await kit('migrate')
-    expect(await tables()).toEqual(['author', 'book'])
-    await kit('migrate')
+    await runKit('migrate')
+    expect(await listTables()).toEqual(['author', 'book'])
+    await runKit('migrate')
     await using db = createClient(database.config)
     expect((await db.execute('select count(*) as n from __drizzle_migrations')).rows).toEqual([{ n: 1 }])
   })

@@ -11,9 +11,9 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
 import { query } from './wire.ts'
 
-/** When the server is killed, in ms after the migration was sent: at the latest shortly after a migration has ended. */
+/** Latest time at which the server is killed, in ms after the migration was sent: shortly after a migration ends. */
 const LATEST_KILL_MS = { embedded: 500, sqld: 200 }
-const ROUNDS = { embedded: 2, sqld: 6 }
+const ROUND_COUNTS = { embedded: 2, sqld: 6 }
 
 type Backend = 'embedded' | 'sqld'
 
@@ -62,7 +62,7 @@ async function writeUntilKilled(url: string): Promise<number> {
   }
 }
 
-async function countOf(url: string, condition: string): Promise<number> {
+async function countRows(url: string, condition: string): Promise<number> {
   const [[count] = []] = await query(url, `SELECT count(*) FROM log WHERE ${condition}`)
   return Number(count)
 }
@@ -79,31 +79,31 @@ test.each(backends)('kill -9 during migrations: %s', { timeout: 1_200_000 }, asy
   await query(`${info.url}/parent`, 'CREATE TABLE log(round)')
   await query(`${info.url}/other`, 'CREATE TABLE log(round)')
   let previousCount = 0
-  const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUNDS[backend])
+  const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUND_COUNTS[backend])
   for (let round = 1; round <= rounds; round += 1) {
-    // not applied twice: a duplicate row would show
-    const isAcknowledgedLater = query(`${info.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
+    // a statement that was applied twice would leave a duplicate row
+    const acknowledgment = query(`${info.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
       () => true,
       () => false,
     )
     const writes = writeUntilKilled(`${info.url}/other`)
     await sleep(Math.random() * LATEST_KILL_MS[backend])
     await kill(child)
-    const [isAcknowledged, acknowledged] = [await isAcknowledgedLater, await writes]
+    const [isAcknowledged, acknowledged] = [await acknowledgment, await writes]
     ;({ child, info } = await startServer(directory, backend))
     const { url, names } = info
-    const rowCount = await countOf(`${url}/other`, 'true')
+    const rowCount = await countRows(`${url}/other`, 'true')
     // the write in flight may also have been applied
     expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
     expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
     previousCount = rowCount
-    const jobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
+    const getJobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
     await expect
-      .poll(async () => (await jobs()).migrations[0]?.status, { timeout: 60_000 })
+      .poll(async () => (await getJobs()).migrations[0]?.status, { timeout: 60_000 })
       .toBe('RunSuccess')
     const schemaDatabases = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
     const counts = await Promise.all(
-      schemaDatabases.map((name) => countOf(`${url}/${name}`, `round = ${round}`)),
+      schemaDatabases.map((name) => countRows(`${url}/${name}`, `round = ${round}`)),
     )
     const [firstCount] = counts
     expect(counts, `round ${round}`).toEqual(counts.map(() => firstCount))

@@ -27,7 +27,7 @@ export class TokenForge {
     return this.#ids.get(name) ?? name
   }
 
-  /** `_key` and `_alg` determine how the token is signed; `{ now: n }` is n seconds from now. */
+  /** Creates a token. `_key` and `_alg` determine how it is signed; `{ now: n }` is n seconds from now. */
   forge({ _key: key, _alg: algorithm = 'EdDSA', ...claims }: Claims): string {
     const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT' })}.${part(this.#resolve(claims))}`

@@ -20,30 +20,30 @@ export class CountingProxy {
     const { request } = upstream.protocol === 'https:' ? https : http
     const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
     const base = upstream.pathname.replace(/\/$/, '')
-    // longer than a test may block this process, in which the client is too
-    const server = http.createServer({ keepAliveTimeout: 300_000 }, (from, to) => {
+    // longer than a test may block this process, which also runs the client
+    const server = http.createServer({ keepAliveTimeout: 300_000 }, (incoming, outgoing) => {
       proxy.#requestCount += 1
       const forwarded = request(
-        new URL(base + from.url, upstream),
+        new URL(base + incoming.url, upstream),
         {
-          method: from.method,
-          headers: { ...from.headers, host },
+          method: incoming.method,
+          headers: { ...incoming.headers, host },
           agent,
         },
         (response) => {
-          to.writeHead(response.statusCode ?? 502, response.headers)
+          outgoing.writeHead(response.statusCode ?? 502, response.headers)
           // an event stream sends headers long before its body
-          to.flushHeaders()
-          response.on('error', () => to.destroy())
-          response.pipe(to)
+          outgoing.flushHeaders()
+          response.on('error', () => outgoing.destroy())
+          response.pipe(outgoing)
         },
       )
-      forwarded.on('error', () => to.destroy())
-      to.on('close', () => forwarded.destroy())
-      from.pipe(forwarded)
+      forwarded.on('error', () => outgoing.destroy())
+      outgoing.on('close', () => forwarded.destroy())
+      incoming.pipe(forwarded)
       const { bodies } = proxy
       if (bodies)
-        void text(from).then(
+        void text(incoming).then(
           (body) => bodies.push(body),
           () => {},
         )

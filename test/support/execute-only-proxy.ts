@@ -38,9 +38,9 @@ export class ExecuteOnlyProxy {
     const body = await text(request)
     if (request.url !== '/v2/pipeline') return void response.writeHead(404).end('not found')
     const { requests } = JSON.parse(body) as { requests: Operation[] }
-    const unknown = requests.find(({ type }) => type !== 'execute' && type !== 'close')
-    if (unknown) {
-      const error = `unknown variant \`${unknown.type}\`, expected \`execute\` or \`close\``
+    const unsupported = requests.find(({ type }) => type !== 'execute' && type !== 'close')
+    if (unsupported) {
+      const error = `unknown variant \`${unsupported.type}\`, expected \`execute\` or \`close\``
       return void response.writeHead(400).end(JSON.stringify({ error }))
     }
     this.requests.push(requests.map(({ stmt, type }) => stmt?.sql ?? type))

@@ -9,7 +9,7 @@ export class Issuer implements AsyncDisposable {
   readonly #http: Server
   /** The keys of the key set. */
   readonly keys = new Map<string, JsonWebKey>()
-  readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
+  readonly #privateKeys = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
   /** The response that replaces the key set, if any. */
   customResponse: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** Number of requests for the key set. */
@@ -51,21 +51,21 @@ export class Issuer implements AsyncDisposable {
           : generateKeyPairSync('ed25519')
     const jwk = { ...publicKey.export({ format: 'jwk' }), kid, ...extraFields }
     this.keys.set(kid, jwk)
-    this.#private.set(kid, { algorithm, key: privateKey })
+    this.#privateKeys.set(kid, { algorithm, key: privateKey })
     return jwk
   }
 
-  /** Creates a token. `header` and `seal` can make it invalid. Claims passed as text are encoded unchanged. */
-  token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
-    const secret = this.#private.get(kid)
-    if (secret === undefined) throw new Error(`key ${kid} not found`)
-    const { algorithm, key } = secret
-    const part = (value: object | string): string =>
+  /** Creates a token. `header` and `customSign` can make it invalid. Claims passed as text are encoded unchanged. */
+  token(kid: string, claims: object | string, header: object = {}, customSign?: (text: Buffer) => Buffer): string {
+    const privateEntry = this.#privateKeys.get(kid)
+    if (privateEntry === undefined) throw new Error(`key ${kid} not found`)
+    const { algorithm, key } = privateEntry
+    const encodePart = (value: object | string): string =>
       Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-    const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
+    const text = `${encodePart({ alg: algorithm, typ: 'JWT', kid, ...header })}.${encodePart(claims)}`
     const bytes = Buffer.from(text)
     const signature =
-      seal?.(bytes) ??
+      customSign?.(bytes) ??
       sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
     return `${text}.${signature.toString('base64url')}`
   }
@@ -76,7 +76,7 @@ export class Issuer implements AsyncDisposable {
   }
 }
 
-/** Signs like an attacker who has a public key and hopes that it is used as a secret. */
+/** Signs like an attacker who uses a public key as an HMAC secret. */
 export function hmacWithPublicKey(secret: string): (text: Buffer) => Buffer {
   return (text) => createHmac('sha256', secret).update(text).digest()
 }

@@ -3,7 +3,7 @@ import type { SerializedError, TestModule } from 'vitest/node'
 import { summarize } from './summary-reporter.ts'
 
 /** A test file as vitest reports it. @param states the states of its tests, in order */
-const testFile = (
+const createTestFile = (
   name: string,
   states: readonly string[],
   state = states.includes('failed') ? 'failed' : 'passed',
@@ -18,13 +18,13 @@ const testFile = (
 
 test('counts a file whose process crashed as one failure, in addition to the tests that had failed before', () => {
   const crash: SerializedError = { name: 'Error', message: 'Worker exited unexpectedly with signal SIGABRT' }
-  const crashed = testFile('crashed.test.ts', ['passed', 'failed', 'pending'])
-  const passed = testFile('passed.test.ts', ['passed', 'skipped'])
+  const crashed = createTestFile('crashed.test.ts', ['passed', 'failed', 'pending'])
+  const passed = createTestFile('passed.test.ts', ['passed', 'skipped'])
   expect(summarize([crashed, passed], [crash])).toMatchObject({ passed: 2, failed: 2, skipped: 2 })
 })
 
 test('counts a file that cannot be loaded as failed', () => {
-  expect(summarize([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
+  expect(summarize([createTestFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
     passed: 0,
     failed: 1,
     skipped: 0,

@@ -20,12 +20,12 @@ export interface TestServer {
   createDatabase(): Promise<TestDatabase>
 }
 
-const cleanUp: (() => Promise<unknown>)[] = []
+const cleanUpTasks: (() => Promise<unknown>)[] = []
 /**
- * Stops the servers that a test file has opened. For a hook of the file, because a hook registered inside a hook never runs.
+ * Stops the servers that a test file has opened. Call it in a hook of the file, because a hook registered inside a hook never runs.
  */
 export async function closeTestServers(): Promise<void> {
-  for (const task of cleanUp.splice(0).reverse()) await task()
+  for (const task of cleanUpTasks.splice(0).reverse()) await task()
 }
 afterAll(closeTestServers)
 
@@ -34,14 +34,14 @@ export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
   const openProxied = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {
     const proxy = await CountingProxy.start(url, host)
-    cleanUp.push(() => proxy.close())
+    cleanUpTasks.push(() => proxy.close())
     const config = { url: proxy.url, authToken }
     return { url: proxy.url, ...(authToken && { authToken }), config, requestCount: () => proxy.requestCount }
   }
 
   if (target === 'embedded') {
     const server = await startLocalServer()
-    cleanUp.push(() => server.close())
+    cleanUpTasks.push(() => server.close())
     let count = 0
     return {
       async createDatabase() {
@@ -56,7 +56,7 @@ export async function openTestServer(): Promise<TestServer> {
     return {
       async createDatabase() {
         const sqld = await startSqld({ namespaces: false })
-        cleanUp.push(() => sqld.close())
+        cleanUpTasks.push(() => sqld.close())
         return await openProxied(sqld.url)
       },
     }
@@ -65,7 +65,7 @@ export async function openTestServer(): Promise<TestServer> {
     return {
       async createDatabase() {
         const server = await TursodbServer.start()
-        cleanUp.push(() => server.close())
+        cleanUpTasks.push(() => server.close())
         const { url } = server
         return { url, config: { url, authToken: undefined }, requestCount: () => server.requestCount() }
       },
@@ -81,7 +81,7 @@ export async function openTestServer(): Promise<TestServer> {
           headers: { authorization: `basic ${adminKey}`, 'content-type': 'application/json' },
           body: '{}',
         })
-        if (!created.ok) throw new Error(`no database ${name}: ${created.status} ${await created.text()}`)
+        if (!created.ok) throw new Error(`creating the database ${name} failed: ${created.status} ${await created.text()}`)
         return await openProxied(url, undefined, `${name}.localhost`)
       },
     }

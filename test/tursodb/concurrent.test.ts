@@ -15,25 +15,25 @@ async function openServer(observe?: (event: ClientEvent) => void) {
   return { server, db }
 }
 
-const numbers = async (db: Client): Promise<unknown[]> =>
+const readNumbers = async (db: Client): Promise<unknown[]> =>
   (await db.execute('select n from t order by id')).rows.map(({ n }) => n)
 
 test('concurrent transactions of one client can write different rows', async () => {
   const { db, server } = await openServer()
   const changes = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
-  const add = (at: 0 | 1): Promise<void> =>
+  const add = (index: 0 | 1): Promise<void> =>
     db.transaction(
       async (tx) => {
-        await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
-        changes[at].resolve()
+        await tx.execute('update t set n = n + 1 where id = ?', [index + 1])
+        changes[index].resolve()
         // neither commits until the other has made its change
-        await changes[(1 - at) as 0 | 1].promise
-        await tx.execute('update t set n = n + 1 where id = ?', [at + 1])
+        await changes[(1 - index) as 0 | 1].promise
+        await tx.execute('update t set n = n + 1 where id = ?', [index + 1])
       },
       { mode: 'concurrent' },
     )
   await Promise.all([add(0), add(1)])
-  expect(await numbers(db)).toEqual([2, 2])
+  expect(await readNumbers(db)).toEqual([2, 2])
   expect(server.streamCount).toBe(0)
   await db.close()
 })
@@ -57,7 +57,7 @@ test('a transaction with a conflict is rolled back, and can be retried', async (
     outcome: 'not_applied',
     message: 'Write-write conflict',
   })
-  expect(await numbers(db)).toEqual([7, 0])
+  expect(await readNumbers(db)).toEqual([7, 0])
   expect(server.streamCount).toBe(0)
   await db.close()
 })
@@ -74,7 +74,7 @@ test('reports a conflict that is detected by COMMIT', async () => {
     )
   const conflicting = insert(8, () => insert(9, async () => {}))
   await expect(conflicting).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
-  expect(await numbers(db)).toEqual([0, 0, 9])
+  expect(await readNumbers(db)).toEqual([0, 0, 9])
   expect(server.streamCount).toBe(0)
   await db.close()
 })
@@ -92,7 +92,7 @@ test('after a conflict was caught, the transaction executes nothing more', async
     { mode: 'concurrent' },
   )
   await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
-  expect(await numbers(db)).toEqual([7, 0])
+  expect(await readNumbers(db)).toEqual([7, 0])
   await db.close()
 })
 
@@ -114,7 +114,7 @@ test('the option `retry` runs the callback again', async () => {
   )
   expect(runs).toBe(2)
   expect(retries).toMatchObject([{ code: 'SQLITE_BUSY' }])
-  expect(await numbers(db)).toEqual([6, 0])
+  expect(await readNumbers(db)).toEqual([6, 0])
   await db.close()
 })
 
@@ -130,7 +130,7 @@ test('each of many concurrent transactions is applied once', async () => {
       { mode: 'concurrent', retry: 100 },
     )
   await Promise.all(Array.from({ length: 12 }, (_, index) => add(clients[index % 3] as Client)))
-  expect(await numbers(db)).toEqual([12, 0])
+  expect(await readNumbers(db)).toEqual([12, 0])
   expect(server.streamCount).toBe(0)
   for (const client of clients) await client.close()
 })
@@ -147,7 +147,7 @@ test('supports batches, streams and savepoints', async () => {
   await stream.execute('update t set n = 0')
   stream.rollbackTo('s')
   await stream.commit()
-  expect(await numbers(db)).toEqual([11, 12])
+  expect(await readNumbers(db)).toEqual([11, 12])
   expect(server.bodies.filter((body) => /begin concurrent/i.test(body))).toHaveLength(2)
   await db.close()
 })
@@ -194,7 +194,7 @@ test('an aborted transaction leaves neither a stream nor changed rows behind', a
   released.resolve()
   await db.close()
   await other.execute('update t set n = 1 where id = 1')
-  expect(await numbers(other)).toEqual([1, 0])
+  expect(await readNumbers(other)).toEqual([1, 0])
   expect(server.streamCount).toBe(0)
   await other.close()
 })

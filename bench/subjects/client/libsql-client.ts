@@ -6,20 +6,20 @@ export const open = (url: string): Subject => createSubject(createClient({ url, 
 
 /** Also used for the drop-in replacement. */
 export function createSubject(db: Client): Subject {
-  const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
+  const batch = (size: number) => (index: number) => db.batch(inserts(index, size), 'write')
   return {
     operations: {
-      select: (at) => db.execute({ sql: SELECT, args: [toId(at)] }),
-      insert: (at) => db.execute({ sql: INSERT, args: [toId(at), 'text'] }),
-      async transaction(at) {
+      select: (index) => db.execute({ sql: SELECT, args: [toId(index)] }),
+      insert: (index) => db.execute({ sql: INSERT, args: [toId(index), 'text'] }),
+      async transaction(index) {
         const tx = await db.transaction('write')
-        for (const sql of TRANSACTION) await tx.execute({ sql, args: [toId(at)] })
+        for (const sql of TRANSACTION) await tx.execute({ sql, args: [toId(index)] })
         await tx.commit()
       },
-      async transactionAtOnce(at) {
+      async transactionAtOnce(index) {
         const tx = await db.transaction('write')
         await Promise.all(
-          [0, 1, 2, 3, 4].map((offset) => tx.execute({ sql: SELECT, args: [toId(at + offset)] })),
+          [0, 1, 2, 3, 4].map((offset) => tx.execute({ sql: SELECT, args: [toId(index + offset)] })),
         )
         await tx.commit()
       },

@@ -5,11 +5,11 @@ import { inserts } from './baton.ts'
 /** This client does not support transactions. */
 export function open(url: string): Subject {
   const db = createClient({ url, intMode: 'bigint', disableCriticalChecks: true })
-  const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
+  const batch = (size: number) => (index: number) => db.batch(inserts(index, size), 'write')
   return {
     operations: {
-      select: (at) => db.execute({ sql: SELECT, args: [toId(at)] }),
-      insert: (at) => db.execute({ sql: INSERT, args: [toId(at), 'text'] }),
+      select: (index) => db.execute({ sql: SELECT, args: [toId(index)] }),
+      insert: (index) => db.execute({ sql: INSERT, args: [toId(index), 'text'] }),
       batch10: batch(10),
       batch100: batch(100),
       rows: async () => (await db.execute(ROWS)).rows.length,

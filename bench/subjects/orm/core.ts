@@ -6,17 +6,17 @@ export function open(url: string): Subject {
   const db = createClient({ url })
   return {
     operations: {
-      ormSelect: (at) => db.execute(SELECT, [toId(at)]),
-      ormInsert: (at) => db.execute(`${INSERT} returning *`, [toId(at), 'text']),
-      ormRelational: (at) =>
+      ormSelect: (index) => db.execute(SELECT, [toId(index)]),
+      ormInsert: (index) => db.execute(`${INSERT} returning *`, [toId(index), 'text']),
+      ormRelational: (index) =>
         db.execute(
           `select id, name, (select json_group_array(json_array(id, item_id, title)) from post
            where item_id = item.id) as posts from item where id = ?`,
-          [toId(at)],
+          [toId(index)],
         ),
-      ormTransaction: (at) =>
+      ormTransaction: (index) =>
         db.transaction(async (tx) => {
-          for (const sql of TRANSACTION) await tx.execute(sql, [toId(at)])
+          for (const sql of TRANSACTION) await tx.execute(sql, [toId(index)])
         }),
       ormMigrate: () => db.execute('select name from kysely_migration order by name'),
     },

@@ -11,21 +11,21 @@ export async function openWithDialect(dialect: Dialect): Promise<Subject> {
   await migrator.migrateToLatest()
   return {
     operations: {
-      ormSelect: (at) => db.selectFrom('item').selectAll().where('id', '=', toId(at)).execute(),
-      ormInsert: (at) =>
+      ormSelect: (index) => db.selectFrom('item').selectAll().where('id', '=', toId(index)).execute(),
+      ormInsert: (index) =>
         db
           .insertInto('log')
-          .values({ a: toId(at), b: 'text' })
+          .values({ a: toId(index), b: 'text' })
           .returningAll()
           .execute(),
-      ormTransaction: (at) =>
+      ormTransaction: (index) =>
         db.transaction().execute(async (tx) => {
-          await tx.selectFrom('account').select('cents').where('id', '=', toId(at)).execute()
+          await tx.selectFrom('account').select('cents').where('id', '=', toId(index)).execute()
           for (const amount of [-1, 1]) {
             await tx
               .updateTable('account')
               .set({ cents: sql`cents + ${amount}` })
-              .where('id', '=', toId(at))
+              .where('id', '=', toId(index))
               .execute()
           }
         }),

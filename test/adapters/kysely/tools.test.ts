@@ -12,13 +12,13 @@ import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
 const example = fileURLToPath(new URL('../../../examples/kysely-tools/', import.meta.url))
 const kyselyCtl = join(example, 'node_modules/kysely-ctl/dist/bin.mjs')
-const out = mkdtempSync(join(tmpdir(), 'kysely-tools-'))
+const outFolder = mkdtempSync(join(tmpdir(), 'kysely-tools-'))
 let database: TestDatabase
 
 beforeAll(async () => {
   database = await (await openTestServer()).createDatabase()
 })
-afterAll(() => rmSync(out, { recursive: true, force: true }))
+afterAll(() => rmSync(outFolder, { recursive: true, force: true }))
 
 async function run(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, args, {
@@ -36,7 +36,7 @@ async function run(...args: string[]): Promise<string> {
   })
   return stripVTControlCharacters(stdout)
 }
-const tables = async (): Promise<unknown[]> => {
+const listTables = async (): Promise<unknown[]> => {
   await using db = createClient(database.config)
   const { rows } = await db.execute(
     "select name from sqlite_schema where type = 'table' and name in ('person', 'pet') order by name",
@@ -49,16 +49,16 @@ const tables = async (): Promise<unknown[]> => {
 test('kysely-ctl migrates, lists, and rolls back', async () => {
   expect(await run(kyselyCtl, 'migrate', 'list')).toContain('[ ] 20260902_pet')
   expect(await run(kyselyCtl, 'migrate', 'latest')).toContain('Ran 2 migrations')
-  expect(await tables()).toEqual(['person', 'pet'])
+  expect(await listTables()).toEqual(['person', 'pet'])
   expect(await run(kyselyCtl, 'migrate', 'list')).toMatch(/\[`?✓`?\] 20260902_pet/)
   expect(await run(kyselyCtl, 'migrate', 'latest')).not.toContain('Ran')
   await run(kyselyCtl, 'migrate', 'down')
-  expect(await tables()).toEqual(['person'])
+  expect(await listTables()).toEqual(['person'])
 })
 
 test('kysely-codegen writes the types of the existing tables', async () => {
   await run(kyselyCtl, 'migrate', 'latest')
-  const file = join(out, 'database.d.ts')
+  const file = join(outFolder, 'database.d.ts')
   await run('codegen.ts', file)
   const types = readFileSync(file, 'utf8')
   expect(types).toContain(`export interface Person {

@@ -137,8 +137,8 @@ test.each([
     ['SQLITE_CONSTRAINT'],
   ],
 ])('%s among transaction calls that are not awaited: the calls after it do not run', async (...args) => {
-  const [, statements, before] = args
-  const outcomes = async (db: Client): Promise<unknown[]> => {
+  const [, statements, expectedCodes] = args
+  const runStatements = async (db: Client): Promise<unknown[]> => {
     await ours.executeMultiple('delete from t; insert into t values (7)')
     const tx = await db.transaction('write')
     const calls = await Promise.all(statements.map((sql) => codeOf(tx.execute(sql))))
@@ -146,8 +146,8 @@ test.each([
     tx.close()
     return [calls, committed === 'done', (await ours.execute('select a from t order by a')).rows]
   }
-  expect(await outcomes(ours)).toEqual([[...before, 'TRANSACTION_CLOSED'], false, [{ a: 7 }]])
-  expect((await outcomes(original))[2]).toContainEqual({ a: 3 })
+  expect(await runStatements(ours)).toEqual([[...expectedCodes, 'TRANSACTION_CLOSED'], false, [{ a: 7 }]])
+  expect((await runStatements(original))[2]).toContainEqual({ a: 3 })
 })
 
 test('statements after the server has ended the transaction have no effect', async () => {
@@ -214,11 +214,11 @@ test('ws: uses HTTP, as does libsql: without TLS', async () => {
 })
 
 test('a file: URL is handled by the original, whose errors are instances of the exported classes', async () => {
-  const file = createClient({ url: ':memory:' })
-  const failed = await file.batch(['selec 1']).catch((error: unknown) => error)
+  const fileClient = createClient({ url: ':memory:' })
+  const failed = await fileClient.batch(['selec 1']).catch((error: unknown) => error)
   expect(failed).toBeInstanceOf(LibsqlBatchError)
-  expect(file).toBeInstanceOf(Sqlite3Client)
-  file.close()
+  expect(fileClient).toBeInstanceOf(Sqlite3Client)
+  fileClient.close()
 })
 
 test('accepts a token followed by a newline, as is common in secrets', async () => {

@@ -7,14 +7,14 @@ import { describeOutcome } from './describe-outcome.ts'
 
 // Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
 const server = await openTestServer()
-const [originalDatabase, replacement] = [await server.createDatabase(), await server.createDatabase()]
+const [originalDatabase, ourDatabase] = [await server.createDatabase(), await server.createDatabase()]
 const original = createOriginal({
   url: originalDatabase.url,
   ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
 })
 const ours = createClient({
-  url: replacement.url,
-  ...(replacement.authToken && { authToken: replacement.authToken }),
+  url: ourDatabase.url,
+  ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
 })
 afterAll(() => {
   original.close()
@@ -23,7 +23,7 @@ afterAll(() => {
 
 type Call = (client: Client) => Promise<unknown>
 
-async function expectSame(call: Call): Promise<void> {
+async function expectSameOutcome(call: Call): Promise<void> {
   const [expected, actual] = [
     await describeOutcome(() => call(original)),
     await describeOutcome(() => call(ours)),
@@ -31,9 +31,9 @@ async function expectSame(call: Call): Promise<void> {
   expect(actual).toEqual(expected)
 }
 
-const TABLE = 'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
+const CREATE_TABLE = 'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
 const resetTable = async (client: Client): Promise<void> => {
-  await client.executeMultiple(`drop table if exists t; ${TABLE}`)
+  await client.executeMultiple(`drop table if exists t; ${CREATE_TABLE}`)
 }
 
 const CALLS: readonly [string, Call][] = [
@@ -68,13 +68,13 @@ const CALLS: readonly [string, Call][] = [
   ['a symbol as an argument', (db) => db.execute('select ?', [Symbol('x') as never])],
   ['NaN', (db) => db.execute('select ?', [Number.NaN])],
   ['a bigint beyond 64 bits', (db) => db.execute('select ?', [2n ** 64n])],
-  ['no SQL', (db) => db.execute('selec 1')],
-  ['no SQL at all', (db) => db.execute('')],
+  ['invalid SQL', (db) => db.execute('selec 1')],
+  ['empty SQL', (db) => db.execute('')],
   ['two statements', (db) => db.execute('select 1; select 2')],
   ['a missing table', (db) => db.execute('select * from nope')],
   ['too few arguments', (db) => db.execute('select ?, ?', [1])],
   ['too many arguments', (db) => db.execute('select ?', [1, 2])],
-  ['another name', (db) => db.execute('select :a', { b: 1 })],
+  ['an unknown argument name', (db) => db.execute('select :a', { b: 1 })],
   ['args: undefined', (db) => db.execute({ sql: 'select 1', args: undefined as never })],
   [
     'a constraint',
@@ -104,7 +104,7 @@ const CALLS: readonly [string, Call][] = [
         'insert into k values (7)',
       ]),
   ],
-  ['foreign keys after it', (db) => db.execute('insert into k values (8)')],
+  ['foreign keys after migrate', (db) => db.execute('insert into k values (8)')],
   [
     'a script',
     (db) => db.executeMultiple("insert into t (a) values ('m1'); insert into t (a) values ('m2');"),
@@ -233,8 +233,8 @@ const CALLS: readonly [string, Call][] = [
         'deferred',
       ),
   ],
-  ['commit of nothing', async (db) => (await db.transaction('read')).commit()],
-  ['rollback of nothing', async (db) => (await db.transaction('read')).rollback()],
+  ['commit of an empty transaction', async (db) => (await db.transaction('read')).commit()],
+  ['rollback of an empty transaction', async (db) => (await db.transaction('read')).rollback()],
   [
     'a script with an error in its transaction',
     async (db) => {
@@ -278,7 +278,7 @@ async function callAfterClose(
 test.each(CALLS)('%s', async (_, call) => {
   await resetTable(original)
   await resetTable(ours)
-  await expectSame(call)
+  await expectSameOutcome(call)
 })
 
 test('a hundred concurrent batches are transactions', async () => {
@@ -321,8 +321,8 @@ test('returns the same values with positional and named arguments, with and with
         args: [first, second],
       },
     ]
-    for (const statement of statements) await expectSame((db) => db.execute(statement))
-    await expectSame((db) => db.batch(statements, 'deferred'))
+    for (const statement of statements) await expectSameOutcome((db) => db.execute(statement))
+    await expectSameOutcome((db) => db.batch(statements, 'deferred'))
   })
   await fc.assert(property, { numRuns: 60 })
 })
@@ -336,8 +336,8 @@ test.each(['number', 'bigint', 'string'] as const)('intMode %s', async (intMode)
       ...config,
     }),
     createClient({
-      url: replacement.url,
-      ...(replacement.authToken && { authToken: replacement.authToken }),
+      url: ourDatabase.url,
+      ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
       ...config,
     }),
   ] as const
@@ -358,7 +358,7 @@ test.each([
   'http://x#part',
   'http://x?tls=2',
 ])('both reject the URL %s', (url) => {
-  const outcome = (create: typeof createOriginal): unknown => {
+  const getOutcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()
       return 'accepted'
@@ -366,5 +366,5 @@ test.each([
       return [(error as Error).name, (error as { code?: string }).code, (error as Error).message]
     }
   }
-  expect(outcome(createClient)).toEqual(outcome(createOriginal))
+  expect(getOutcome(createClient)).toEqual(getOutcome(createOriginal))
 })

@@ -7,10 +7,10 @@ import { openTestServer } from '../../support/test-server.ts'
 
 const server = await openTestServer()
 const { url, authToken } = await server.createDatabase()
-const state = await mkdtemp(join(tmpdir(), 'baton-prompt-'))
-afterAll(() => rm(state, { recursive: true, force: true }))
+const stateDirectory = await mkdtemp(join(tmpdir(), 'baton-prompt-'))
+afterAll(() => rm(stateDirectory, { recursive: true, force: true }))
 
-const openTerminal = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
+const openTerminal = () => new Terminal(['sql', url], stateDirectory, { BATON_AUTH_TOKEN: authToken ?? '' })
 
 test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', {
   timeout: 180_000,
@@ -52,7 +52,7 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   await terminal.waitForText('The open transaction was rolled back.')
   expect(await terminal.end()).toBe(0)
 
-  const history = join(state, 'baton', 'history')
+  const history = join(stateDirectory, 'baton', 'history')
   expect((await readFile(history, 'utf8')).split('\n')).toContain("'a;b' as two;")
   expect((await stat(history)).mode & 0o777).toBe(0o600)
   const secondTerminal = openTerminal()

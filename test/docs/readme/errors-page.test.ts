@@ -21,12 +21,12 @@ const PLATFORM = {
 }
 
 describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, knownCodes }) => {
-  const source = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
-  const page = readFileSync(join(source, `../${name}`), 'utf8')
-  const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
+  const sourceFolder = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
+  const page = readFileSync(join(sourceFolder, `../${name}`), 'utf8')
+  const sources = readdirSync(sourceFolder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-    .map((file) => readFileSync(join(source, file), 'utf8'))
-  /** Codes on the page: multi-word codes anywhere, and single-word codes only where a code is expected. */
+    .map((file) => readFileSync(join(sourceFolder, file), 'utf8'))
+  /** Codes in the sources: multi-word codes anywhere, and single-word codes only where a code is expected. */
   const codes = new Set(
     sources.flatMap((text) => [
       ...[...text.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, code = '']) => code),

@@ -21,7 +21,7 @@ export interface Settings {
 }
 
 /** 2^53 + 1, which a number cannot represent. */
-const LARGE = 9_007_199_254_740_993n
+const LARGE_INTEGER = 9_007_199_254_740_993n
 const BYTES = new Uint8Array([0, 255, 128, 10])
 
 /** Runs all parts. @returns the names of the parts @throws Error at the first unexpected result */
@@ -38,28 +38,28 @@ async function useCore({ url, authToken }: Settings): Promise<void> {
   const insert = 'insert into value (id, large, bytes) values (?, ?, ?)'
   await db.batch([
     'create table value (id integer primary key, large integer, bytes blob)',
-    { sql: insert, args: [1, LARGE, BYTES] },
+    { sql: insert, args: [1, LARGE_INTEGER, BYTES] },
   ])
   const { rows } = await db.execute('select large, bytes from value where id = ?', [1])
-  expectSame('a large integer', rows[0]?.['large'], LARGE)
+  expectSame('a large integer', rows[0]?.['large'], LARGE_INTEGER)
   expectSame('a blob', String(rows[0]?.['bytes']), String(BYTES))
   await db.transaction(async (tx) => {
     await tx.execute(insert, [2, 2, BYTES])
     expectSame('inside a transaction', (await tx.execute('select id from value')).rows.length, 2)
   })
-  const onPurpose = new RangeError('on purpose')
+  const ownError = new RangeError('on purpose')
   const undone = db.transaction(async (tx) => {
     await tx.execute('delete from value')
-    throw onPurpose
+    throw ownError
   })
-  expectSame('an error inside a transaction', await failureOf(undone), onPurpose)
-  const error = await failureOf(db.execute(insert, [2, 3, null]))
+  expectSame('an error inside a transaction', await catchError(undone), ownError)
+  const error = await catchError(db.execute(insert, [2, 3, null]))
   expectSame('the code of an error', codeOf(error), 'SQLITE_CONSTRAINT')
   const ids: unknown[] = []
   for await (const { id } of readRows(db, 'select id from value order by id')) ids.push(id)
   expectSame('rows that are streamed', String(ids), '1,2')
   await db.close()
-  expectSame('a closed client', (await failureOf(db.execute('select 1'))).message, 'the client is closed')
+  expectSame('a closed client', (await catchError(db.execute('select 1'))).message, 'the client is closed')
 }
 
 async function useKysely({ url, authToken }: Settings): Promise<void> {
@@ -78,7 +78,7 @@ async function useKysely({ url, authToken }: Settings): Promise<void> {
   })
   const shelves = await db.selectFrom('shelf').select('label').execute()
   expectSame('rows of Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
-  const error = await failureOf(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
+  const error = await catchError(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
   expectSame('the code of an error in Kysely', codeOf(error), 'SQLITE_CONSTRAINT')
   await db.destroy()
 }
@@ -98,7 +98,7 @@ async function useDrizzle({ url, authToken }: Settings): Promise<void> {
     await tx.update(track).set({ title: 'Drizzle!' }).where(eq(track.id, 1))
   })
   expectSame('a row of Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
-  const error = await failureOf(db.insert(track).values({ id: 1, title: 'again' }))
+  const error = await catchError(db.insert(track).values({ id: 1, title: 'again' }))
   expectSame('the code of an error in Drizzle', codeOf(error.cause), 'SQLITE_CONSTRAINT')
   await db.$client.close()
 }
@@ -108,19 +108,19 @@ async function usePlatform({ platformUrl, platformToken, organization, database 
   const names: string[] = []
   for await (const { name } of platform.databases.list()) names.push(name)
   expectSame('this database among those of the platform', names.includes(database), true)
-  const error = await failureOf(platform.databases.get('there-is-none'))
+  const error = await catchError(platform.databases.get('there-is-none'))
   expectSame('the status of an error of the platform', (error as { status?: unknown }).status, 404)
 }
 
 const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
 
-async function failureOf(promise: PromiseLike<unknown>): Promise<Error> {
+async function catchError(promise: PromiseLike<unknown>): Promise<Error> {
   try {
     await promise
   } catch (error) {
     return error as Error
   }
-  throw new Error('the call should have failed')
+  throw new Error('expected the call to fail')
 }
 
 function expectSame(label: string, actual: unknown, expected: unknown): void {

@@ -13,7 +13,7 @@ import { freezeProcess } from '../../support/freeze-process.ts'
 // Tests the code on the pages about self-hosting and about the defect of libsql-server.
 
 const probeText = codeBlocksOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
-const units = codeBlocksOf('docs/self-hosting.md', 'ini')
+const systemdUnits = codeBlocksOf('docs/self-hosting.md', 'ini')
 const [programText = ''] = codeBlocksOf('docs/libsql-server-lost-writer.md', 'js')
 
 function codeBlocksOf(page: string, language: string): string[] {
@@ -48,18 +48,18 @@ async function run(
   )
 }
 
-const COMMAND = ['echo', 'ended']
+const RESTART_COMMAND = ['echo', 'ended']
 const SHORT_TIMEOUT = { SQLD_PROBE_SECONDS: '1' }
 
 test('the probe stops only a server that no longer grants its write lock', async () => {
   const probe = await writeExecutable('sqld-probe', probeText)
   await using sqld = await startSqld()
-  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
+  expect(await run(probe, [sqld.url, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
-  expect(await run(probe, [sqld.url, ...COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: 'ended\n' })
+  expect(await run(probe, [sqld.url, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: 'ended\n' })
   process.kill(sqld.pid, 'SIGCONT')
   // a missing path is not a reason to restart
-  expect(await run(probe, [`${sqld.url}/nothing`, ...COMMAND], SHORT_TIMEOUT)).toEqual({
+  expect(await run(probe, [`${sqld.url}/nothing`, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({
     code: 2,
     stdout: '',
   })
@@ -71,15 +71,15 @@ test('the probe sends a token from a header file', async () => {
   const { url, authToken } = await server.createDatabase('probed')
   const headers = await writeExecutable('headers', `authorization: Bearer ${authToken}\n`)
   const base = url.replace(/\/$/, '')
-  expect((await run(probe, [base, ...COMMAND])).code).toBe(2)
-  expect(await run(probe, [base, ...COMMAND], { SQLD_PROBE_HEADERS: headers })).toEqual({
+  expect((await run(probe, [base, ...RESTART_COMMAND])).code).toBe(2)
+  expect(await run(probe, [base, ...RESTART_COMMAND], { SQLD_PROBE_HEADERS: headers })).toEqual({
     code: 0,
     stdout: '',
   })
 })
 
 test('the units refer to the probe and to each other', () => {
-  const [service = '', timer = ''] = units
+  const [service = '', timer = ''] = systemdUnits
   expect(service).toMatch(
     /^ExecStart=\/usr\/local\/bin\/sqld-probe http\S+ systemctl kill .* sqld\.service$/m,
   )
@@ -106,13 +106,13 @@ test('a database on an unresponsive server given by URL is not healthy', async (
     auth: true,
     sqld: { url: sqld.url, ...sqld.adminAccess },
   })
-  const health = async (): Promise<[number, string]> => {
+  const getHealth = async (): Promise<[number, string]> => {
     const response = await fetch(`${server.url}/health`)
     return [response.status, await response.text()]
   }
-  expect(await health()).toEqual([200, ''])
+  expect(await getHealth()).toEqual([200, ''])
   await freezeProcess(sqld.pid)
-  expect(await health()).toEqual([503, ''])
+  expect(await getHealth()).toEqual([503, ''])
   process.kill(sqld.pid, 'SIGCONT')
-  expect(await health()).toEqual([200, ''])
+  expect(await getHealth()).toEqual([200, ''])
 })

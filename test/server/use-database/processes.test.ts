@@ -14,7 +14,7 @@ interface CompletedRun {
   readonly status: number | null
   readonly output: string
   /** Names of the files left in the temporary directory. */
-  readonly left: readonly string[]
+  readonly remainingFiles: readonly string[]
 }
 
 /** Runs node until it exits. */
@@ -27,8 +27,8 @@ function run(args: readonly string[]): CompletedRun {
     env: { ...env, TMPDIR: temporaryDirectory, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
     timeout: 60_000,
   })
-  const left = readdirSync(temporaryDirectory).filter((name) => name.startsWith('baton-'))
-  return { status, output: stdout + stderr, left }
+  const remainingFiles = readdirSync(temporaryDirectory).filter((name) => name.startsWith('baton-'))
+  return { status, output: stdout + stderr, remainingFiles }
 }
 
 describe('node --test', () => {
@@ -36,21 +36,21 @@ describe('node --test', () => {
     run(['--test', '--test-reporter=tap', ...names.map((name) => pathOf(`node-project/${name}`))])
 
   test('runs two files concurrently', () => {
-    const { status, output, left } = nodeTest('notes.ts', 'same-notes.ts')
+    const { status, output, remainingFiles } = nodeTest('notes.ts', 'same-notes.ts')
     expect(output).toMatch(/^# pass 8$/m)
     expect(output).toMatch(/^# fail 0$/m)
-    expect({ status, left }).toEqual({ status: 0, left: [] })
+    expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
   })
 
   test('a template that throws', () => {
-    const { status, output, left } = nodeTest('failing-template.ts')
+    const { status, output, remainingFiles } = nodeTest('failing-template.ts')
     expect(output).toMatch(/^# fail 2$/m)
     expect(output.match(/error: .*the template "makeTables" failed: no tables today/g)).toHaveLength(2)
-    expect({ status, left }).toEqual({ status: 1, left: [] })
+    expect({ status, remainingFiles }).toEqual({ status: 1, remainingFiles: [] })
   })
 
   test('runs a file directly', () => {
-    expect(run([pathOf('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
+    expect(run([pathOf('node-project/notes.ts')])).toMatchObject({ status: 0, remainingFiles: [] })
   })
 })
 
@@ -64,25 +64,25 @@ describe('vitest', () => {
     ['threads', ['--pool', 'threads']],
     ['one worker for all files', ['--no-isolate', '--maxWorkers', '1']],
   ])('two files: %s', (_, args) => {
-    const { status, output, left } = vitest(...notes, ...args)
+    const { status, output, remainingFiles } = vitest(...notes, ...args)
     expect(output).toMatch(/Tests {2}6 passed \(6\)/)
     expect(output).toMatch(/Test Files {2}2 passed \(2\)/)
-    expect({ status, left }).toEqual({ status: 0, left: [] })
+    expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
   })
 
   test('runs two files of an application with a client in module scope', () => {
-    const { status, output, left } = vitest('app.test.ts')
+    const { status, output, remainingFiles } = vitest('app.test.ts')
     expect(output).toMatch(/Tests {2}2 passed \(2\)/)
-    expect({ status, left }).toEqual({ status: 0, left: [] })
+    expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
     // files that share their modules share the client, which uses the database of the first file
     const shared = vitest('app.test.ts', '--no-isolate', '--maxWorkers', '1')
     expect(shared.output).toMatch(/Tests {2}1 failed \| 1 passed \(2\)/)
   })
 
   test('a template that throws', () => {
-    const { status, output, left } = vitest('failing-template.test.ts')
+    const { status, output, remainingFiles } = vitest('failing-template.test.ts')
     expect(output).toMatch(/Tests {2}2 failed \(2\)/)
     expect(output).toMatch(/the template "makeTables" failed: no tables today/)
-    expect({ status, left }).toEqual({ status: 1, left: [] })
+    expect({ status, remainingFiles }).toEqual({ status: 1, remainingFiles: [] })
   })
 })

@@ -87,7 +87,7 @@ describe('a database for the file', () => {
   })
 
   test.concurrent.for([1, 2])(
-    'that may run at the same time: %i',
+    'is also shared by concurrent tests: %i',
     async (_number, { onTestFinished: onThisFinished }) => {
       expect((await connect(database, onThisFinished).execute(selectNotes)).rows).toHaveLength(2)
     },
@@ -97,7 +97,7 @@ describe('a database for the file', () => {
 describe('without a template', () => {
   const database = useDatabase()
 
-  test('it is empty', async () => {
+  test('the database is empty', async () => {
     expect((await connect(database).execute('select * from sqlite_schema')).rows).toEqual([])
   })
 })

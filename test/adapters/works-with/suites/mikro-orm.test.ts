@@ -145,8 +145,8 @@ describe('MikroORM', () => {
         nested.create(Author, authorData('also kept'))
       })
     })
-    const names = await orm.em.fork().findAll(Author, { orderBy: { name: 'asc' } })
-    expect(names.map(({ name }) => name)).toEqual(['also kept', 'kept'])
+    const authors = await orm.em.fork().findAll(Author, { orderBy: { name: 'asc' } })
+    expect(authors.map(({ name }) => name)).toEqual(['also kept', 'kept'])
   })
 
   test('a violated constraint causes the corresponding exception of MikroORM', async () => {

@@ -12,7 +12,7 @@ const database = useDatabase({
   },
 })
 const urls = new Set<string>()
-const count = async (): Promise<unknown> => {
+const insertAndCount = async (): Promise<unknown> => {
   urls.add(database.url)
   // deliberately not closed
   const db = createClient(database.config)
@@ -21,21 +21,21 @@ const count = async (): Promise<unknown> => {
 }
 
 afterEach(async () => {
-  // later hooks have the database, too
+  // the database is still available in later hooks
   assert.equal(new URL(database.url).pathname.startsWith('/test-'), true)
 })
 
-void test('a database with a test inside the test', async (t) => {
-  assert.equal(await count(), 1)
-  await t.test('which uses the same database', async () => {
-    assert.equal(await count(), 2)
+void test('a test with a nested test', async (t) => {
+  assert.equal(await insertAndCount(), 1)
+  await t.test('a nested test uses the same database', async () => {
+    assert.equal(await insertAndCount(), 2)
   })
-  assert.equal(await count(), 3)
+  assert.equal(await insertAndCount(), 3)
 })
 
 void describe('a suite', () => {
   void test('has a fresh database for its test', async () => {
-    assert.equal(await count(), 1)
+    assert.equal(await insertAndCount(), 1)
     const unclosed = createClient(database.config)
     void unclosed
       .transaction(async (tx) => {
@@ -46,7 +46,7 @@ void describe('a suite', () => {
   })
 })
 
-void test('each was a different database', async () => {
-  assert.equal(await count(), 1)
+void test('each test used a different database', async () => {
+  assert.equal(await insertAndCount(), 1)
   assert.equal(urls.size, 3)
 })
