@@ -20,7 +20,7 @@ export async function openSqld(): Promise<OpenServer> {
   return { url: sqld.url, [Symbol.asyncDispose]: () => sqld.close() }
 }
 
-/** A libsql-server that verifies tokens, which takes about a tenth of a millisecond per request. */
+/** Starts a libsql-server that verifies tokens, which takes about a tenth of a millisecond per request. */
 export async function openAuthenticatedSqld(): Promise<OpenServer & { readonly token: string }> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const sqld = await startSqld({
@@ -38,7 +38,7 @@ export async function openAuthenticatedSqld(): Promise<OpenServer & { readonly t
   }
 }
 
-/** The embedded server, in its own process. */
+/** Starts the embedded server. */
 export async function openEmbedded(): Promise<OpenServer> {
   const server = await startLocalServer()
   return { url: server.url, [Symbol.asyncDispose]: () => server.close() }
@@ -50,7 +50,7 @@ export interface ChildServer extends OpenServer {
   readonly token?: string | undefined
 }
 
-/** A server from this folder, in its own process. */
+/** Starts a server from this folder in its own process. */
 export async function openChild(file: string, ...args: readonly string[]): Promise<ChildServer> {
   const child = fork(new URL(`${file}.ts`, import.meta.url), args, {
     execArgv: ['--conditions=@batonsql/source', '--no-warnings'],

@@ -70,7 +70,7 @@ create index nearest on vectors (libsql_vector_idx(e));
 insert into vectors values (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 create table empty_one (a, b default 'x;y' check (b <> ';'));`
 
-/** The contents of a database: its schema, and each value with its type. */
+/** Reads the contents of a database: its schema, and each value with its type. */
 async function readContents(db: Client): Promise<unknown> {
   const schema = await db.execute<{ name: string; type: string; sql: string }>(
     "select type, name, sql from sqlite_schema where name not like 'libsql%' and sql is not null order by type, name",

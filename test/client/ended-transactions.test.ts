@@ -79,7 +79,7 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
   )
 })
 
-/** A separate server, and a client that never ends a transaction on its own. */
+/** Starts a separate server, and a client that never ends a transaction on its own. */
 async function startServer(hidesV3: boolean) {
   const server = (await openRestartableServer(inject('target'), SIZE_LIMIT_BYTES)) as RestartableServer
   const proxy = await FaultProxy.start(server.config.url)

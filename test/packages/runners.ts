@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { copyExample, run } from './run.ts'
 import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
 
-/** The example tests, by their test runner. */
+/** Runs the example tests with their test runners. */
 export function testRunners({ project, programs, commandOf }: RuntimeTests): void {
   describe('the tests of a user project', () => {
     const bun = programs.find((name) => name.startsWith('Bun')) ?? ''

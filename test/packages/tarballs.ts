@@ -41,7 +41,7 @@ export async function pack(
   return await openTarball(folder, destination)
 }
 
-/** @param folder of a package @param packed path of its tarball */
+/** Opens the tarball of a package. @param packed the folder with the tarballs */
 export async function openTarball(folder: string, packed: string): Promise<Tarball> {
   const { name, version } = manifestOf(folder)
   const file = join(packed, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`)

@@ -129,7 +129,7 @@ const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...ADDITIONAL_ROUT
 /** Routes that would break the test if a call succeeded, so only callers that must be rejected call them. */
 const DESTRUCTIVE_ROUTES = ['POST /v1/auth/invalidate', `DELETE ${ORGANIZATION_PATH}`]
 
-/** The documented permissions; if none are documented, those that match the purpose of the role. */
+/** Returns whether the documented permissions allow a call; if none are documented, whether the purpose of the role does. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -150,8 +150,8 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Whether a caller is allowed: yes if no token is needed, no if the token is invalid, otherwise by permissions. For callers
- * who do not belong to an organization, the organization does not exist.
+ * Returns whether a caller is allowed, or the status of the rejection: any caller is allowed if no token is needed, an invalid token
+ * is rejected, and permissions decide otherwise. For callers who do not belong to an organization, the organization does not exist.
  */
 function getExpectation(route: KnownRoute, caller: Caller): 'allowed' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'allowed'

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** Everything that the API returns about the organization. */
+/** Reads everything that the API returns about the organization. */
 async function readEverything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
   return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))

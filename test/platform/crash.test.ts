@@ -265,7 +265,7 @@ test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged chan
   else await checkGroups(running, directory)
 })
 
-/** A deleted group has neither a process nor a folder, and each process belongs to an existing group. */
+/** Checks that no deleted group has a process or a folder, and that each process belongs to an existing group. */
 async function checkGroups(running: ServerProcess, directory: string): Promise<void> {
   const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)

@@ -38,7 +38,7 @@ const BODIES: Readonly<Record<string, object>> = {
 /** Fields that only scoped tokens have. */
 const OPTIONAL_FIELD = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
 
-/** Deletions come last, and the transfer after the routes that need the group. */
+/** Returns the position of a route: deletions come last, and the transfer after the routes that need the group. */
 const getPosition = (method: string, path: string): number =>
   (path.endsWith('/transfer') ? 1 : 0) +
   (method === 'DELETE' ? 2 : 0) +

@@ -212,10 +212,10 @@ test('only valid key sets are saved', async () => {
     expect((await scene.sendRequest('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
   const requestTemplate = (body: object) =>
     scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
-  expect(await getTemplate({})).toBe(400)
-  expect(await getTemplate({ database: 'app', group: 'default' })).toBe(400)
-  expect(await getTemplate({ database: 'nowhere' })).toBe(404)
-  expect(await getTemplate({ database: 'app', scope: 'everything' })).toBe(400)
+  expect(await requestTemplate({})).toBe(400)
+  expect(await requestTemplate({ database: 'app', group: 'default' })).toBe(400)
+  expect(await requestTemplate({ database: 'nowhere' })).toBe(404)
+  expect(await requestTemplate({ database: 'app', scope: 'everything' })).toBe(400)
   for (let number = 2; number <= 10; number += 1)
     await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
   const body = { jwks_url: 'https://issuer.test/jwks' }

@@ -4,7 +4,7 @@ import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
 const INSERT_REQUEST = execute('insert into t values (666)')
 
-/** Bodies that continue a stream with its baton, in every form that some JSON parser accepts. */
+/** Creates bodies that continue a stream with its baton, in every form that some JSON parser accepts. */
 function createBodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`

@@ -214,7 +214,7 @@ const PARAMETERS: readonly GeneratedCall['args'][number][] = [
   ...PARAMETER_BLOBS,
 ]
 
-/** The same statement with parameters instead of arguments, or instead of the values compared with hidden columns. */
+/** Generates a statement with bound parameters instead of arguments, or instead of the values compared with hidden columns. */
 export function generatedBoundCall(random: () => number): GeneratedCall {
   const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, PARAMETERS))
   const list = args.map(() => '?').join(', ')
@@ -236,7 +236,7 @@ export function generatedBoundCall(random: () => number): GeneratedCall {
   }
 }
 
-/** A statement that calls an allowed function with unexpected arguments. */
+/** Generates a statement that calls an allowed function with unexpected arguments. */
 export function generatedCall(random: () => number): string {
   const list = (min: number, max: number): string =>
     Array.from({ length: min + Math.floor(random() * (max - min + 1)) }, () => value(random, 2)).join(', ')
@@ -277,7 +277,7 @@ function value(random: () => number, depth: number): string {
   return depth > 0 ? call(random, depth - 1) : pick(random, NUMBERS)
 }
 
-/** A truncated part of a special value, with bytes appended. */
+/** Generates a truncated part of a special value, with bytes appended. */
 function damagedBlob(random: () => number): string {
   const blob = pick(random, BLOBS)
   const offset = Math.floor(random() * 20)

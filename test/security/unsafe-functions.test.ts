@@ -227,7 +227,7 @@ test('parts of a blob can be requested, even beyond its end', async () => {
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
-/** Nested arrays as JSONB. */
+/** Returns nested arrays as JSONB. */
 function nestedArrays(depth: number): Buffer {
   const blob = Buffer.alloc(depth * 5)
   for (let index = 0; index < depth; index += 1) {

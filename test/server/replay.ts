@@ -107,7 +107,7 @@ class Replay {
     for (const stream of this.#streams) stream.abort()
   }
 
-  /** Whether a step continues a stream whose baton is still in flight. */
+  /** Returns whether a step continues a stream whose baton is still in flight. */
   isMissingBaton({ request }: TranscriptStep): boolean {
     const names = request.body?.match(/<baton:\d+>/g) ?? []
     return names.some((name) => !this.#batons.has(name))
@@ -152,7 +152,7 @@ class Replay {
     this.#compare(index, expected, actual, recorded, text)
   }
 
-  /** Of the recorded server's administration API, only configuration changes have a counterpart. */
+  /** Replays a configuration change, the only part of the recorded server's administration API that has a counterpart. */
   async #administer({ method, path, body = '' }: TranscriptStep['request']): Promise<void> {
     if (method === 'GET') return
     const database = /^\/v1\/namespaces\/([^/]+)\/config$/.exec(path)?.[1]

@@ -42,7 +42,7 @@ export interface Transcript {
   readonly steps: readonly TranscriptStep[]
 }
 
-/** All recorded cases, by number. */
+/** Reads all recorded cases, by number. */
 export function readTranscripts(): Transcript[] {
   const folder = new URL('../fixtures/transcripts/', import.meta.url)
   return readdirSync(folder)
@@ -60,7 +60,7 @@ function shorten(file: string, text: string): string {
   return file.startsWith('223-') ? text.replaceAll(/\b4000000(?=[01]\b)/g, '40000') : text
 }
 
-/** The time that a case spends waiting, in ms. */
+/** Returns the time that a case spends waiting, in ms. */
 export function waitingTimeMs(transcript: Transcript): number {
   return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listens_ms ?? 0), 0)
 }

@@ -68,7 +68,7 @@ export class CountingProxy {
   }
 }
 
-/** libsql-server uses the first label of the host as the name of a database. */
+/** Returns the host for requests to a server. libsql-server uses its first label as the name of a database. */
 const getHost = (target: string): string => {
   const { host } = new URL(target)
   return host === '127.0.0.1' ? 'localhost' : host

@@ -4,7 +4,7 @@ import { inserts } from './baton.ts'
 
 export const open = (url: string): Subject => createSubject(createClient({ url, intMode: 'bigint' }))
 
-/** Also used for the drop-in replacement. */
+/** Creates a subject from a client; also used for the drop-in replacement. */
 export function createSubject(db: Client): Subject {
   const batch = (size: number) => (index: number) => db.batch(inserts(index, size), 'write')
   return {

@@ -21,7 +21,7 @@ interface PipelineResponse {
 const GUARD = '"condition":{"type":"not","cond":{"type":"is_autocommit"}}'
 const conditionOk = (step: number): string => `"condition":{"type":"ok","step":${step}}`
 
-/** The baseline: sends the same requests as core, written by hand, and only parses the responses. */
+/** Opens the baseline, which sends the same requests as core, written by hand, and only parses the responses. */
 export function open(url: string, token = ''): Subject {
   const pool = new Pool(url, { connections: 64 })
   const headers = {

@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { INSERT, SELECT, type Subject, TRANSACTION, toId } from '../../lib/subject.ts'
 
-/** The baseline for the ORMs: their statements, written by hand. */
+/** Opens the baseline for the ORMs: their statements, written by hand. */
 export function open(url: string): Subject {
   const db = createClient({ url })
   return {

@@ -3,7 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { type Subject, toId } from '../../lib/subject.ts'
 import type { Tables } from './schema.ts'
 
-/** The operations with Kysely, for any dialect. */
+/** Opens a subject that performs the operations with Kysely, for any dialect. */
 export async function openWithDialect(dialect: Dialect): Promise<Subject> {
   const db = new Kysely<Tables>({ dialect })
   const migrations: Record<string, Migration> = { '1': { up: async () => {} } }

@@ -14,7 +14,7 @@ interface Manifest {
 const manifestOf = (path: string): Manifest =>
   JSON.parse(readFileSync(`${root}${path}/package.json`, 'utf8')) as Manifest
 
-/** The repository's version of a package, if it has one. */
+/** Returns the repository's version of a package, if it has one. */
 function versionOf(name: string): string | undefined {
   const folder = /^@batonsql\/(.*)$/.exec(name)?.[1]
   if (folder !== undefined) return `^${manifestOf(`packages/${folder}`).version}`

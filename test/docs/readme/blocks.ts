@@ -7,7 +7,7 @@ export interface Block {
   readonly code: string
 }
 
-/** The fenced blocks of a Markdown file, in order. */
+/** Returns the fenced blocks of a Markdown file, in order. */
 export const blocksOf = (file: string): Block[] =>
   [...readFileSync(file, 'utf8').matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
     ([, language = '', code = '']) => ({

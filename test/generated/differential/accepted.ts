@@ -5,7 +5,7 @@ import { INVALID_TEXTS } from './statements.ts'
 const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',
-    applies: (exchange) => bodyText(exchange).includes('SELECT 1e;'),
+    applies: (exchange) => getBodyText(exchange).includes('SELECT 1e;'),
   },
   {
     reason:
@@ -17,32 +17,32 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
   },
   {
     reason: 'the row id after the largest possible one is chosen randomly',
-    applies: (exchange) => /(?:INSERT|REPLACE|UPDATE)[^"]*9223372036854775807/i.test(bodyText(exchange)),
+    applies: (exchange) => /(?:INSERT|REPLACE|UPDATE)[^"]*9223372036854775807/i.test(getBodyText(exchange)),
   },
   {
     reason: 'describing the creation of a vector index creates parts of it on libsql-server',
     applies: (exchange) =>
-      /"type":"describe","sql":"CREATE INDEX[^"]*libsql_vector_idx/.test(bodyText(exchange)),
+      /"type":"describe","sql":"CREATE INDEX[^"]*libsql_vector_idx/.test(getBodyText(exchange)),
   },
   {
     reason:
       'libsql-server aborts a cursor that may not attach a database; the embedded server rejects it with 403',
-    applies: (exchange) => exchange.route === '/v3/cursor' && bodyText(exchange).includes('"ATTACH '),
+    applies: (exchange) => exchange.route === '/v3/cursor' && getBodyText(exchange).includes('"ATTACH '),
   },
   {
     reason:
       'describing a pragma that changes a setting is rejected, because compiling it changes the setting',
-    applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(bodyText(exchange)),
+    applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(getBodyText(exchange)),
   },
 ]
 
-/** Whether a difference in an exchange is accepted. */
+/** Returns whether a difference in an exchange is accepted. */
 export function isAccepted(exchange: Exchange): boolean {
   return ACCEPTED.some(({ applies }) => applies(exchange))
 }
 
-/** The body with its keys in the generator's order. */
-function bodyText({ body }: Exchange): string {
+/** Returns the body as text, with its keys in the generator's order. */
+function getBodyText({ body }: Exchange): string {
   return JSON.stringify(body)
 }
 

@@ -52,7 +52,7 @@ async function getText(subject: Subject, route: string): Promise<{ status: numbe
   return { status: response.status, text }
 }
 
-/** A dump with numbers written as libsql-server does: 1.0 as 1, 1e20 with all its digits, infinities as `inf`. */
+/** Returns a dump with numbers written as libsql-server writes them: 1.0 as 1, 1e20 with all its digits, infinities as `inf`. */
 function normalizeDump(dump: string): string {
   return dump
     .split('\n')
@@ -152,7 +152,7 @@ async function compareJobs(statements: readonly string[]): Promise<unknown> {
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
-/** The states of jobs, which libsql-server numbers across databases; a failed job may be about to change its state. */
+/** Returns the states of jobs without their numbers, which libsql-server assigns across databases. A failed job may be about to change its state. */
 function getStates(text: string): unknown {
   const { migrations = [] } = JSON.parse(text) as { migrations?: { status: string }[] }
   return migrations.map(({ status }) => status.replace('DryRunFailure', 'RunFailure'))
@@ -164,7 +164,7 @@ async function getTables(...subjects: readonly Subject[]): Promise<unknown> {
 }
 
 /**
- * Responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
+ * Returns responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
  * way.
  */
 function withoutCounts(value: unknown): unknown {

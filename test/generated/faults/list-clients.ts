@@ -5,7 +5,7 @@ import { CompiledQuery, type ControlledTransaction, Kysely } from 'kysely'
 import type { ListClient, ListHandle } from './list-append.ts'
 import { withArgs } from './orm-transactions.ts'
 
-/** Core, which retries a lost transaction. */
+/** Runs transactions with core, which retries a lost transaction. */
 export const coreLists = (client: Client): ListClient => ({
   transaction: (callback, mode) => client.transaction((tx) => callback(toCoreHandle(tx)), { mode, retry: 2 }),
 })
@@ -16,7 +16,7 @@ const toCoreHandle = (tx: Transaction): ListHandle => ({
   savepoint: (callback) => tx.savepoint((inner) => callback(toCoreHandle(inner))),
 })
 
-/** Kysely, with controlled transactions, because only they have savepoints. */
+/** Runs transactions with Kysely's controlled transactions, because only they have savepoints. */
 export function kyselyLists(client: Client): ListClient {
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
   const toHandle = (trx: ControlledTransaction<unknown>, depth = 0): ListHandle => ({

@@ -1,6 +1,6 @@
 import type { ClientEvent } from '@batonsql/core'
 
-/** Checks, based on the events of a client, that everything that began has ended exactly once. */
+/** Checks that everything that began according to the events of a client ended exactly once. */
 export function checkEvents(events: readonly ClientEvent[]): string[] {
   const ends = new Map<string, number>()
   for (const event of events) {

@@ -188,8 +188,8 @@ function getAttemptGroup(call: Call, scope: Scope, attempt: number): Group {
 const getAllTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(getAllTags)])
 
-/** Whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
-function continues(scope: Scope, commit: Call): boolean {
+/** Returns whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
+function isContinuedAfter(scope: Scope, commit: Call): boolean {
   const laterCalls = scope.calls.slice(scope.calls.indexOf(commit) + 1)
   const end = laterCalls.findIndex(
     ({ operation, state }) => (operation === 'begin' && state === 'ok') || operation === 'close stream',
@@ -219,7 +219,7 @@ function getStreamGroups(scope: Scope): Group[] {
     } else if (verb === 'commit') {
       const isRejected = call.error instanceof SqlError || call.error instanceof TypeError
       if (call.state === 'ok') endTransaction(call, 'exist')
-      else if (continues(scope, call)) continue
+      else if (isContinuedAfter(scope, call)) continue
       else if (!isRejected && getOutcome(call) === 'unknown') endTransaction(call, 'exist or not')
       else if (!isRejected && call.error instanceof Error && call.error.name === 'StreamError')
         endTransaction(call, 'not exist')

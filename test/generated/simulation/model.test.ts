@@ -139,7 +139,7 @@ function createRealClients({ url, headers }: NamedSubject): Clients {
   })
 }
 
-/** Whether a request would wait for the lock, which takes 5 s on the real server. */
+/** Returns whether a request would wait for the lock, which takes 5 s on the real server. */
 function wouldWait(
   { database, streams }: ModelServer,
   ownBaton: string | undefined,

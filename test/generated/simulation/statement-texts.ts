@@ -1,9 +1,9 @@
 import type { Sql } from './history.ts'
 
-/** A comment that identifies the requests of a call. */
+/** Returns a comment that identifies the requests of a call. */
 export const callMark = (call: number): string => `/* call ${call} */`
 
-/** The text of a statement. @param tag the number that it writes */
+/** Returns the text of a statement. @param tag the number that it writes */
 export function statementText(sql: Sql, tag: number, call: number): string {
   const text = STATEMENT_TEXTS[sql](tag)
   return hasMark(sql) ? `${text} ${callMark(call)}` : text

@@ -28,7 +28,7 @@ if (error instanceof SqlError) {
   if (error.code === 'SQLITE_BUZY') throw error
 }
 
-/** Every code has its class. */
+/** Fails to compile if a code has no class. */
 export function nameOf(error: DatabaseError): string {
   switch (error.name) {
     case 'SqlError':

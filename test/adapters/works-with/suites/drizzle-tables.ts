@@ -5,7 +5,7 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 type AuthField = ReturnType<typeof getAuthTables>[string]['fields'][string]
 
-/** The Drizzle tables and relations that better-auth's generator writes as a file for these options. */
+/** Returns the Drizzle tables and relations that better-auth's generator would write to a file for these options. */
 export function drizzleTablesOf(options: BetterAuthOptions): Record<string, unknown> {
   const isSerial = options.advanced?.database?.generateId === 'serial'
   const authTables = getAuthTables(options)

@@ -3,7 +3,7 @@ import { useDatabase } from '@batonsql/local-server/testing'
 import { beforeAll, expect, test } from 'vitest'
 import type * as App from './app.ts'
 
-/** The recipe of docs/testing.md, for more than one file. */
+/** Tests the recipe from docs/testing.md; used by more than one file. */
 export function testApp(): void {
   const database = useDatabase({
     scope: 'file',

@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { expect, test } from 'vitest'
 
-/** Tests for more than one file. */
+/** Defines tests that more than one file runs. */
 export function testNotes(): void {
   const database = useDatabase({
     template: async (config) => {
