@@ -14,7 +14,7 @@ const escapeXml = (text: string): string =>
 /** Draws ratios as bars, in a group for each operation, with a line at the baseline. */
 export function drawRatios(title: string, measurements: readonly Measurement[]): string {
   const maxRatio = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
-  const x = (ratio: number): number => LABEL_WIDTH + (ratio / maxRatio) * (WIDTH - LABEL_WIDTH - 60)
+  const toX = (ratio: number): number => LABEL_WIDTH + (ratio / maxRatio) * (WIDTH - LABEL_WIDTH - 60)
   const parts: string[] = []
   let y = 34
   for (const operation of new Set(measurements.map((measurement) => measurement.operation))) {
@@ -24,14 +24,14 @@ export function drawRatios(title: string, measurements: readonly Measurement[]):
       const kind = /baton/.test(measurement.subject) ? 'o' : 'b'
       parts.push(
         `<text x="${LABEL_WIDTH - 8}" y="${y + 11}" text-anchor="end">${escapeXml(measurement.subject)}</text>`,
-        `<rect class="${kind}" x="${LABEL_WIDTH}" y="${y}" width="${(x(measurement.ratio) - LABEL_WIDTH).toFixed(1)}" height="${BAR_HEIGHT}" rx="2"/>`,
-        `<text class="n" x="${(x(measurement.ratio) + 6).toFixed(1)}" y="${y + 11}">${measurement.ratio.toFixed(2)}</text>`,
+        `<rect class="${kind}" x="${LABEL_WIDTH}" y="${y}" width="${(toX(measurement.ratio) - LABEL_WIDTH).toFixed(1)}" height="${BAR_HEIGHT}" rx="2"/>`,
+        `<text class="n" x="${(toX(measurement.ratio) + 6).toFixed(1)}" y="${y + 11}">${measurement.ratio.toFixed(2)}</text>`,
       )
       y += BAR_HEIGHT + BAR_GAP
     }
     y += 8
   }
-  const line = x(1).toFixed(1)
+  const line = toX(1).toFixed(1)
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${y + 8}" viewBox="0 0 ${WIDTH} ${y + 8}" role="img" aria-label="${escapeXml(title)}">
 <style>${STYLE}</style>
 <rect class="bg" width="100%" height="100%"/>

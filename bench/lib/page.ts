@@ -119,8 +119,8 @@ export function summaryMeasurements(results: Results): Measurement[] {
  */
 export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
-  const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
-  const cell = (measurement: Measurement | undefined): string =>
+  const linkTo = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
+  const formatCell = (measurement: Measurement | undefined): string =>
     measurement ? `${formatValue(measurement.value)} ${measurement.unit}` : 'not supported'
   const rows = SUMMARY.map(([suite, operation], index) => {
     const [ours, original, alternative] = [OURS, ORIGINAL, ALTERNATIVE].map((subject) =>
@@ -128,11 +128,11 @@ export function writePage(results: Results, folder: string): string {
     )
     const factor = ours && original ? `${(original.value / ours.value).toFixed(1)} x` : ''
     const suffix = suite === 'distance' ? ', 25 ms away' : ''
-    return `| [${operation}${suffix}](${link(suite)}) | ${cell(ours)} | ${cell(original)} | ${cell(alternative)} | ${factor} |`
+    return `| [${operation}${suffix}](${linkTo(suite)}) | ${formatCell(ours)} | ${formatCell(original)} | ${formatCell(alternative)} | ${factor} |`
   })
   const suites = Object.entries(SUITES)
     .filter(([suite]) => measurements.some((measurement) => measurement.suite === suite))
-    .map(([suite, { title, text }]) => `- [${title}](${link(suite)}). ${text}`)
+    .map(([suite, { title, text }]) => `- [${title}](${linkTo(suite)}). ${text}`)
   return `# Performance
 
 How much faster is Baton than other clients? Measured on ${server}, node ${node},

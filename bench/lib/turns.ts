@@ -66,15 +66,17 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
   const [baseline = ''] = Object.keys(subjects)
   const measurements: Measurement[] = []
   for (const operation of operations) {
-    const participants = allParticipants.filter((participant) => participant.operations.includes(operation.name))
+    const participants = allParticipants.filter((participant) =>
+      participant.operations.includes(operation.name),
+    )
     const samples = new Map<Participant, Sample[]>(participants.map((participant) => [participant, []]))
     const isOurs = ({ subject }: Participant): boolean => subject === baseline || subject.startsWith('baton')
     const getCount = (participant: Participant): number =>
       isOurs(participant) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
     for (const participant of participants) {
-      const end = performance.now() + WARM_UP_MS
+      const warmUpEnd = performance.now() + WARM_UP_MS
       do await measure(participant, operation, getCount(participant))
-      while (performance.now() < end)
+      while (performance.now() < warmUpEnd)
     }
     for (let round = 0; round < rounds; round++) {
       for (const participant of round % 2 === 0 ? participants : participants.toReversed())
@@ -97,7 +99,9 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
           )
         const goal = operation.goals?.[`${subject} @ ${environment}, ${unit}`]
         const labels = { suite, operation: operation.title, environment, subject, unit, baseline, goal }
-        measurements.push(toMeasurement(labels, getValues(participant), getValues(baseParticipant ?? participant)))
+        measurements.push(
+          toMeasurement(labels, getValues(participant), getValues(baseParticipant ?? participant)),
+        )
       }
     }
   }
@@ -118,7 +122,8 @@ async function measure(
   const cpuMsBefore = await getCpuMs(server)
   child.send({ operation: name, count, inFlight } satisfies Task)
   const [figures] = (await once(child, 'message')) as [Figures | { error: string }]
-  if ('error' in figures) throw new Error(`${participant.subject} on ${participant.environment}, ${name}: ${figures.error}`)
+  if ('error' in figures)
+    throw new Error(`${participant.subject} on ${participant.environment}, ${name}: ${figures.error}`)
   return { ...figures, serverCpuMs: (await getCpuMs(server)) - cpuMsBefore }
 }
 

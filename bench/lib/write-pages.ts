@@ -17,7 +17,8 @@ export function writePages(results: Results): void {
         measurement.unit === unit &&
         (environment === undefined || measurement.environment === environment),
     )
-    if (shownMeasurements.length > 0) writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shownMeasurements))
+    if (shownMeasurements.length > 0)
+      writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shownMeasurements))
     const page = writeSuitePage(results, suite)
     if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
   }

@@ -21,7 +21,8 @@ beforeEach(async () => {
   await direct.batch(['drop table if exists t', 'create table t (a)'])
 })
 /** Writes with another client, which must not have to wait for the lock. */
-const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
+const writeWithOtherClient = (): Promise<unknown> =>
+  expectNoStall(() => direct.execute('insert into t values (0)'))
 
 /** Creates a client whose responses to statements are delayed until the test releases them. */
 function createClientWithHeldResponses() {
@@ -177,7 +178,8 @@ describe('many transactions at once', () => {
     let openTransactions = 0
     let maxOpenTransactions = 0
     proxy.next = (body) => {
-      if (body.includes('BEGIN IMMEDIATE')) maxOpenTransactions = Math.max(maxOpenTransactions, (openTransactions += 1))
+      if (body.includes('BEGIN IMMEDIATE'))
+        maxOpenTransactions = Math.max(maxOpenTransactions, (openTransactions += 1))
       if (body.includes('"close"')) openTransactions -= 1
       return { kind: 'none' }
     }

@@ -185,7 +185,7 @@ describe('restore', () => {
 
   /** Creates a client that loses the responses or the requests of the given batches. */
   const createLossyClient = (
-    lost: ReadonlyMap<number, 'response' | 'request'>,
+    losses: ReadonlyMap<number, 'response' | 'request'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
     let batches = 0
@@ -194,7 +194,7 @@ describe('restore', () => {
       maxRetries: 0,
       intMode,
       fetch: async (url, init) => {
-        const loss = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
+        const loss = init.body?.includes('"batch"') ? losses.get((batches += 1)) : undefined
         if (loss === 'request') throw new TypeError('lost on the way')
         const response = await fetch(url, init)
         if (loss === undefined) return response
@@ -208,11 +208,17 @@ describe('restore', () => {
     'the number of applied statements is read with each intMode: %s',
     async (intMode) => {
       await createEmptyDatabase()
-      const { statements } = await restore(createLossyClient(new Map([[2, 'response']]), intMode), LARGE_SCRIPT)
+      const { statements } = await restore(
+        createLossyClient(new Map([[2, 'response']]), intMode),
+        LARGE_SCRIPT,
+      )
       expect(statements).toBe(LARGE_SCRIPT.length + 2)
       expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
       await createEmptyDatabase()
-      const losingClient = createLossyClient(new Map([2, 3, 4, 5, 6].map((batch) => [batch, 'request'])), intMode)
+      const losingClient = createLossyClient(
+        new Map([2, 3, 4, 5, 6].map((batch) => [batch, 'request'])),
+        intMode,
+      )
       await expect(restore(losingClient, LARGE_SCRIPT)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
       await restore(open({ ...database.config, intMode }), LARGE_SCRIPT, { resume: true })
       expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
@@ -255,7 +261,9 @@ describe('restore', () => {
     await createEmptyDatabase()
     const shortScript = createScript(12_000, 0)
     expect(shortScript.join('').length).toBeGreaterThan(300_000)
-    await expect(restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
+    await expect(
+      restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n')),
+    ).rejects.toMatchObject({
       applied: 0,
     })
     expect(await listTables()).toEqual([])
@@ -284,7 +292,9 @@ describe('restore', () => {
     expect(applied).toBeGreaterThan(200)
     expect(applied).toBeLessThan(452)
     expect(await listTables()).toEqual(['baton_restore_progress', 't'])
-    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow(`a restore stopped here after ${applied} statements`)
+    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow(
+      `a restore stopped here after ${applied} statements`,
+    )
     const progressCounts: number[] = []
     await restore(db, LARGE_SCRIPT, {
       resume: true,
@@ -347,8 +357,12 @@ describe('restore', () => {
 
   test('a truncated source is an error, and can be resumed', async () => {
     await createEmptyDatabase()
-    await expect(restore(db, LARGE_SCRIPT.slice(0, -1))).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
-    await expect(restore(db, LARGE_SCRIPT.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(/ends/)
+    await expect(restore(db, LARGE_SCRIPT.slice(0, -1))).rejects.toMatchObject({
+      cause: { name: 'ProtocolError' },
+    })
+    await expect(restore(db, LARGE_SCRIPT.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(
+      /ends/,
+    )
     await restore(db, LARGE_SCRIPT, { resume: true })
     expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
@@ -369,7 +383,9 @@ describe('restore', () => {
     await createEmptyDatabase()
     await db.execute('create table mine (a)')
     await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow('the database already has tables')
-    await expect(restore(db, LARGE_SCRIPT, { resume: true })).rejects.toThrow('the database already has tables')
+    await expect(restore(db, LARGE_SCRIPT, { resume: true })).rejects.toThrow(
+      'the database already has tables',
+    )
     expect(await listTables()).toEqual(['mine'])
   })
 
@@ -410,7 +426,9 @@ describe('dump', () => {
     await reader.read()
     await reader.cancel()
     await db.execute('insert into z values (2)')
-    expect((await collectStatements(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(2)
+    expect((await collectStatements(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(
+      2,
+    )
   })
 
   test('a server failure is an error, never a partial dump', async () => {
@@ -544,7 +562,8 @@ test('jobs report a schema change that is being applied to the children, and one
   skip,
 }) => {
   const target = inject('target')
-  if (target !== 'embedded' && target !== 'sqld') skip('a server on which the test cannot create schema databases')
+  if (target !== 'embedded' && target !== 'sqld')
+    skip('a server on which the test cannot create schema databases')
   await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })
   const parent = await openOn(schemas, 'parent', { isSchema: true })
   await parent.execute('create table t (a integer primary key, b)')

@@ -47,7 +47,10 @@ async function countInserts(
   )
 }
 
-const KEPT_CHANGES: Record<string, readonly [statements: readonly string[], expected: Record<string, number>]> = {
+const KEPT_CHANGES: Record<
+  string,
+  readonly [statements: readonly string[], expected: Record<string, number>]
+> = {
   'a statement that keeps the rows before the one that fails': [
     ['begin', 'insert or fail into u values (2), (3), (1), (4)', 'commit'],
     { u: 2 },
@@ -75,9 +78,12 @@ const KEPT_CHANGES: Record<string, readonly [statements: readonly string[], expe
   ],
 }
 
-test.each(Object.entries(KEPT_CHANGES))('%s is reported as committed', async (_name, [statements, expected]) => {
-  expect(await countInserts(await server.createDatabase(), statements)).toEqual(expected)
-})
+test.each(Object.entries(KEPT_CHANGES))(
+  '%s is reported as committed',
+  async (_name, [statements, expected]) => {
+    expect(await countInserts(await server.createDatabase(), statements)).toEqual(expected)
+  },
+)
 
 /** The third value is the count that libsql-server reports, which includes undone changes. */
 const UNDONE_CHANGES: Record<

@@ -67,14 +67,14 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     responses.push({ method: init.method, path: pathname, status: reply.status, text })
     return { status: reply.status, headers: reply.headers, text: async () => text }
   }
-  const clientFor = (token: string): PlatformClient => {
+  const createClientFor = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
     return createPlatformClient({ organization, token, url, fetch: recordingFetch })
   }
   beforeAll(async () => {
     const backend = target === 'sqld' ? 'sqld' : 'embedded'
     server = await startLocalServer({ backend, platform: { readyDelayMs: 300 } })
-    platform = clientFor(server.platform?.token as string)
+    platform = createClientFor(server.platform?.token as string)
   }, 180_000)
   afterAll(() => server.close())
 
@@ -201,8 +201,8 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(await platform.organizations.invoices({ type: 'all' })).toEqual([])
     expect(await platform.locations.list()).toHaveProperty('local')
     expect(await platform.users.current()).toHaveProperty('username')
-    const foreign = platform.forOrganization('nobody')
-    await expect(foreign.databases.delete('db', { missingOk: true })).rejects.toThrow(
+    const foreignPlatform = platform.forOrganization('nobody')
+    await expect(foreignPlatform.databases.delete('db', { missingOk: true })).rejects.toThrow(
       'organization not found',
     )
   })
@@ -212,7 +212,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
     const permissions = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
     const { token } = await platform.apiTokens.create('reader', permissions)
-    const reader = clientFor(token)
+    const reader = createClientFor(token)
     expect(await reader.databases.get('db')).toMatchObject({ name: 'db' })
     await expect(reader.databases.delete('db')).rejects.toMatchObject({ status: 403 })
     const isReader = ({ name }: ApiToken): boolean => name === 'reader'

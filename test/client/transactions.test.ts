@@ -394,10 +394,10 @@ test('aborting a statement before it is sent cancels neither BEGIN nor savepoint
 })
 
 test('a queued statement rejects at its timeout, or when its signal is aborted', async () => {
-  const slow = slowRead(1500000)
+  const slowQuery = slowRead(1500000)
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
-    const running = tx.execute(slow)
+    const running = tx.execute(slowQuery)
     await new Promise((resolve) => setTimeout(resolve, 5))
     const reason = new Error('changed my mind')
     const controller = new AbortController()

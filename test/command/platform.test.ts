@@ -31,7 +31,10 @@ test('baton databases and baton database-tokens use the platform API', async () 
   expect([write.code, write.errors]).toEqual([1, expect.stringMatching(/HTTP 403|BLOCKED/)])
 
   const invalidExpiration = await api('database-tokens', 'create', 'app', '--expiration', 'tomorrow')
-  expect([invalidExpiration.code, invalidExpiration.errors]).toEqual([2, expect.stringContaining('2w1d30m or 1h, or never')])
+  expect([invalidExpiration.code, invalidExpiration.errors]).toEqual([
+    2,
+    expect.stringContaining('2w1d30m or 1h, or never'),
+  ])
 
   const unconfirmed = await api('databases', 'destroy', 'app')
   expect([unconfirmed.code, unconfirmed.errors]).toEqual([2, expect.stringContaining('--yes')])
@@ -96,8 +99,8 @@ test('baton api-tokens and organizations work for a user with one organization, 
     expect.stringContaining('403'),
   ])
 
-  const unknown = await api('api-tokens', 'list', '--organization', 'local')
-  expect([unknown.code, unknown.errors]).toEqual([
+  const unknownOption = await api('api-tokens', 'list', '--organization', 'local')
+  expect([unknownOption.code, unknownOption.errors]).toEqual([
     2,
     expect.stringContaining('unknown option --organization'),
   ])

@@ -115,7 +115,8 @@ const ASSUMED_SCOPES: Readonly<Record<string, Scopes>> = {
   'POST /v1/oauth/authorize': PUBLIC_SCOPES,
   'POST /v1/oauth/token': PUBLIC_SCOPES,
 }
-const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes => ASSUMED_SCOPES[`${method} ${path}`] ?? scopes
+const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes =>
+  ASSUMED_SCOPES[`${method} ${path}`] ?? scopes
 
 /** Permissions that the CLI expects and that differ from the list. */
 const ADDITIONAL_ROUTES: readonly KnownRoute[] = [
@@ -195,7 +196,10 @@ test('each route allows or rejects each kind of token as documented', {
   let [requestCount, skipped] = [0, 0]
   for (const route of ROUTES) {
     for (const caller of callers) {
-      if (DESTRUCTIVE_ROUTES.includes(`${route.method} ${route.path}`) && getExpectation(route, caller) === 'allowed') {
+      if (
+        DESTRUCTIVE_ROUTES.includes(`${route.method} ${route.path}`) &&
+        getExpectation(route, caller) === 'allowed'
+      ) {
         skipped += 1
         continue
       }

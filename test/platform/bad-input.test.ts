@@ -75,7 +75,11 @@ const INVALID_REQUESTS: readonly (readonly [method: string, path: string, body: 
   databaseRequest({ name: 'x', group: 'default', seed: 'app' }),
   databaseRequest({ name: 'x', group: 'default', seed: { type: 'database' } }),
   databaseRequest({ name: 'x', group: 'default', seed: { type: 'database', name: 'nowhere' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database', name: 'app', timestamp: 'yesterday' } }),
+  databaseRequest({
+    name: 'x',
+    group: 'default',
+    seed: { type: 'database', name: 'app', timestamp: 'yesterday' },
+  }),
   databaseRequest({
     name: 'x',
     group: 'default',
@@ -182,7 +186,7 @@ test('routes of the service that this server does not support are rejected with 
 })
 
 test('an invalid request is rejected with a reason, and changes nothing', async () => {
-  const before = await readEverything()
+  const stateBefore = await readEverything()
   for (const [method, path, body] of INVALID_REQUESTS) {
     const { status, body: response } = await scene.sendRequest(
       method,
@@ -217,7 +221,7 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
       'string',
     ])
   }
-  expect(await readEverything()).toEqual(before)
+  expect(await readEverything()).toEqual(stateBefore)
 })
 
 test.each([

@@ -16,19 +16,19 @@ async function createDatabase() {
 
 describe('block_reads', () => {
   test('a blocked database cannot be copied', async () => {
-    const { scene, block } = await createDatabase()
-    await block(true)
+    const { scene, setBlocked } = await createDatabase()
+    await setBlocked(true)
     const copy = (name: string) =>
       scene.sendRequest('POST', `${scene.own}/databases`, {
         body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
       })
     expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
-    await block(false)
+    await setBlocked(false)
     expect((await copy('copy')).status).toBe(200)
   })
 
   test('no statement can be described', async () => {
-    const { host, token, block } = await createDatabase()
+    const { host, token, setBlocked } = await createDatabase()
     const describeStatement = async (requests: readonly object[]): Promise<string> => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
       const headers = { authorization: `Bearer ${token}` }
@@ -42,7 +42,7 @@ describe('block_reads', () => {
       ],
     ]
     for (const requests of pipelines) expect(await describeStatement(requests)).toContain('"secret"')
-    await block(true)
+    await setBlocked(true)
     for (const requests of pipelines) {
       const response = await describeStatement(requests)
       expect(response).toContain('"BLOCKED"')
@@ -51,30 +51,30 @@ describe('block_reads', () => {
   })
 
   test('change streams end, and no new ones can be opened', async () => {
-    const { host, token, block } = await createDatabase()
+    const { host, token, setBlocked } = await createDatabase()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
     const stream = await listen()
-    await block(true)
+    await setBlocked(true)
     // libsql-server aborts it, the embedded server ends it
     await stream.text().catch(() => {})
     expect((await listen()).status).toBe(403)
-    await block(false)
+    await setBlocked(false)
     const reopened = await listen()
     expect(reopened.status).toBe(200)
     await reopened.body?.cancel()
   })
 
   test('a blocked database cannot be read with ATTACH', async () => {
-    const { scene, id, block } = await createDatabase()
+    const { scene, id, setBlocked } = await createDatabase()
     const { host } = await scene.create('other')
-    await block(false)
+    await setBlocked(false)
     const token = await scene.tokenFor('other', '', { permissions: { read_attach: { databases: ['app'] } } })
     const read = () => sql(host, token, [`ATTACH "${id}" AS x`, 'SELECT secret FROM x.t'])
     expect(await read()).toMatchObject({ status: 200, rows: [['secret']] })
-    await block(true)
+    await setBlocked(true)
     expect(JSON.stringify(await read())).not.toContain('"secret"')
-    await block(false)
+    await setBlocked(false)
     expect(await read()).toMatchObject({ status: 200, rows: [['secret']] })
   })
 })

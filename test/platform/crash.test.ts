@@ -242,7 +242,7 @@ test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged chan
         slot.database !== undefined &&
         slot.hasGroup !== undefined
       )
-        await slot.step(running)
+        await slot.makeCall(running)
     })
     await sleep(30 + Math.random() * 400)
     const killed = kill(running)

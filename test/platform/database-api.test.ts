@@ -28,7 +28,7 @@ test('a change stream reports the requested actions, or all if none are given; t
   await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
   const allActions = await listen(host, token, '?table=t')
   const deletes = await listen(host, token, '?table=t&action=delete')
-  const both = await listen(host, token, '?table=t&action=delete&action=insert')
+  const deletesAndInserts = await listen(host, token, '?table=t&action=delete&action=insert')
   for (const statement of [
     'UPDATE t SET a = 3 WHERE a = 2',
     'INSERT INTO t VALUES (4)',
@@ -37,7 +37,7 @@ test('a change stream reports the requested actions, or all if none are given; t
     expect((await sql(host, token, statement)).error).toBeNull()
   const bodyOf = ({ text }: { text: string }) => text.match(/\{.*\}/g)
   await expect
-    .poll(() => [allActions, deletes, both].map(bodyOf))
+    .poll(() => [allActions, deletes, deletesAndInserts].map(bodyOf))
     .toEqual([
       ['{"update":1}', '{"insert":1}', '{"delete":3}'],
       ['{"delete":3}'],

@@ -52,8 +52,12 @@ describe('the initial state of a database', () => {
       ['3', 'new'],
     ])
     const bareDump = 'create table d (x); insert into d values (7);'
-    const second = await scene.create('bare', { seed: { type: 'dump', url: await upload(scene, bareDump) } })
-    expect((await sql(second.host, await scene.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([['7']])
+    const bareDatabase = await scene.create('bare', {
+      seed: { type: 'dump', url: await upload(scene, bareDump) },
+    })
+    expect((await sql(bareDatabase.host, await scene.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([
+      ['7'],
+    ])
   })
 
   test.each([
@@ -308,23 +312,33 @@ test('rows read and written are counted, including those before a restart and of
     const { database } = await scene.done('GET', `${scene.own}/databases/app`)
     expect((await sql(database.Hostname, await scene.tokenFor('app'), statements)).error).toBeNull()
   }
-  let before: { rows_read: number; rows_written: number }
+  let usageBeforeRestart: { rows_read: number; rows_written: number }
   {
     await using scene = await Scene.start({}, directory)
     await scene.create('app')
-    await runStatements(scene, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2), (3)', 'SELECT * FROM t'])
+    await runStatements(scene, [
+      'CREATE TABLE t (a)',
+      'INSERT INTO t VALUES (1), (2), (3)',
+      'SELECT * FROM t',
+    ])
     const { total, usage, uuid, instances } = await usageOf(scene)
     expect([total, instances]).toEqual([usage, [{ uuid, usage }]])
-    before = total
-    expect(before).toMatchObject({ rows_read: expect.any(Number), rows_written: expect.any(Number) })
-    expect([before.rows_read >= 3, before.rows_written >= 3]).toEqual([true, true])
+    usageBeforeRestart = total
+    expect(usageBeforeRestart).toMatchObject({
+      rows_read: expect.any(Number),
+      rows_written: expect.any(Number),
+    })
+    expect([usageBeforeRestart.rows_read >= 3, usageBeforeRestart.rows_written >= 3]).toEqual([true, true])
     const { top_queries: queries } = await scene.done('GET', `${scene.own}/databases/app/stats`)
     expect(queries).toContainEqual({ query: 'SELECT * FROM t', rows_read: 3, rows_written: 0 })
   }
   await using scene = await Scene.start({}, directory)
-  expect((await usageOf(scene)).total).toMatchObject({ ...before, storage_bytes: expect.any(Number) })
+  expect((await usageOf(scene)).total).toMatchObject({
+    ...usageBeforeRestart,
+    storage_bytes: expect.any(Number),
+  })
   await runStatements(scene, ['SELECT * FROM t'])
-  expect((await usageOf(scene)).total.rows_read).toBe(before.rows_read + 3)
+  expect((await usageOf(scene)).total.rows_read).toBe(usageBeforeRestart.rows_read + 3)
   const past = await scene.done(
     'GET',
     `${scene.own}/databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z`,

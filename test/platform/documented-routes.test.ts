@@ -43,7 +43,9 @@ const getPosition = (method: string, path: string): number =>
   (path.endsWith('/transfer') ? 1 : 0) +
   (method === 'DELETE' ? 2 : 0) +
   (path.endsWith('{groupName}') ? 1 : 0)
-const orderedRoutes = [...DOCUMENTED_ROUTES].sort((a, b) => getPosition(a.method, a.path) - getPosition(b.method, b.path))
+const orderedRoutes = [...DOCUMENTED_ROUTES].sort(
+  (a, b) => getPosition(a.method, a.path) - getPosition(b.method, b.path),
+)
 
 test('there are 49 documented routes', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 

@@ -3,7 +3,7 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { hmacWithPublicKey, Issuer } from '../support/issuer.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-const SETS = '/v2/organizations/local/jwks'
+const KEY_SETS_PATH = '/v2/organizations/local/jwks'
 
 async function startScene() {
   const scene = await Scene.forTest()
@@ -11,7 +11,7 @@ async function startScene() {
   onTestFinished(() => issuer[Symbol.asyncDispose]())
   const app = await scene.create('app')
   await sql(app.host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
-  await scene.done('PUT', `${SETS}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
+  await scene.done('PUT', `${KEY_SETS_PATH}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
   const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
   const getTemplate = async (body: object) =>
     (await scene.done('POST', '/v2/organizations/local/jwks-template', { body })).template
@@ -20,7 +20,9 @@ async function startScene() {
 
 test('databases accept the tokens of a configured issuer, within the limits of its template', async () => {
   const { scene, issuer, app, inAnHour, getTemplate } = await startScene()
-  expect(await scene.done('GET', SETS)).toEqual({ jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }] })
+  expect(await scene.done('GET', KEY_SETS_PATH)).toEqual({
+    jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }],
+  })
   const fullAccess = { ...(await getTemplate({ database: 'app', scope: 'full-access' })), exp: inAnHour }
   const readOnly = { ...(await getTemplate({ database: 'app', scope: 'read-only' })), exp: inAnHour }
   const groupClaims = { ...(await getTemplate({ group: 'default', scope: 'full-access' })), exp: inAnHour }
@@ -44,67 +46,75 @@ test('databases accept the tokens of a configured issuer, within the limits of i
 
 test('invalid tokens are rejected', async () => {
   const { scene, issuer, app, inAnHour } = await startScene()
-  const other = await scene.create('other')
+  const otherDatabase = await scene.create('other')
   await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
   const { group: team } = await scene.done('GET', `${scene.own}/groups/team`)
   const jwk = issuer.add('rsa', 'RS256')
   issuer.add('ed', 'EdDSA')
-  const valid = { a: 'rw', id: app.id, exp: inAnHour }
+  const validClaims = { a: 'rw', id: app.id, exp: inAnHour }
   const getStatus = async (token: string, host = app.host) => (await sql(host, token, 'SELECT 1')).status
-  expect(await getStatus(issuer.token('rsa', valid))).toBe(200)
+  expect(await getStatus(issuer.token('rsa', validClaims))).toBe(200)
   const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
   const secondsFromNow = (offset: number): number => Math.floor(Date.now() / 1_000) + offset
   const invalidTokens: Record<string, string> = {
-    'no signature': issuer.token('rsa', valid, { alg: 'none' }, () => Buffer.of()),
-    'a public key used as a secret': issuer.token('rsa', valid, { alg: 'HS256' }, hmacWithPublicKey(pem)),
+    'no signature': issuer.token('rsa', validClaims, { alg: 'none' }, () => Buffer.of()),
+    'a public key used as a secret': issuer.token(
+      'rsa',
+      validClaims,
+      { alg: 'HS256' },
+      hmacWithPublicKey(pem),
+    ),
     'a public key used as a secret, in the issuer’s format': issuer.token(
       'rsa',
-      valid,
+      validClaims,
       { alg: 'HS256' },
       hmacWithPublicKey(JSON.stringify(jwk)),
     ),
-    'the algorithm of another key': issuer.token('rsa', valid, { alg: 'EdDSA' }),
-    'the id of another key': issuer.token('rsa', valid, { kid: 'ed' }),
-    'an unknown key': issuer.token('rsa', valid, { kid: 'unknown' }),
-    'an invalid key id': issuer.token('rsa', valid, { kid: 5 }),
-    'an empty key id': issuer.token('rsa', valid, { kid: '' }),
-    'no key id': issuer.token('ed', valid, { kid: undefined }),
-    'a key in the token itself': issuer.token('ed', valid, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
-    'an unsupported extension': issuer.token('rsa', valid, { crit: ['b64'], b64: false }),
-    'another signature': issuer.token('rsa', valid, {}, () => Buffer.alloc(256, 1)),
-    'an expiry in the past': issuer.token('rsa', { ...valid, exp: secondsFromNow(-3_600) }),
-    'no expiry': issuer.token('rsa', { ...valid, exp: undefined }),
+    'the algorithm of another key': issuer.token('rsa', validClaims, { alg: 'EdDSA' }),
+    'the id of another key': issuer.token('rsa', validClaims, { kid: 'ed' }),
+    'an unknown key': issuer.token('rsa', validClaims, { kid: 'unknown' }),
+    'an invalid key id': issuer.token('rsa', validClaims, { kid: 5 }),
+    'an empty key id': issuer.token('rsa', validClaims, { kid: '' }),
+    'no key id': issuer.token('ed', validClaims, { kid: undefined }),
+    'a key in the token itself': issuer.token('ed', validClaims, {
+      kid: 'own',
+      jwk: issuer.add('own', 'EdDSA'),
+    }),
+    'an unsupported extension': issuer.token('rsa', validClaims, { crit: ['b64'], b64: false }),
+    'another signature': issuer.token('rsa', validClaims, {}, () => Buffer.alloc(256, 1)),
+    'an expiry in the past': issuer.token('rsa', { ...validClaims, exp: secondsFromNow(-3_600) }),
+    'no expiry': issuer.token('rsa', { ...validClaims, exp: undefined }),
     'an expiry that is not representable': issuer.token(
       'rsa',
-      JSON.stringify({ ...valid, exp: 0 }).replace('"exp":0', '"exp":1e999'),
+      JSON.stringify({ ...validClaims, exp: 0 }).replace('"exp":0', '"exp":1e999'),
     ),
-    'an expiry that is not a number': issuer.token('rsa', { ...valid, exp: String(inAnHour) }),
-    'a start in the future': issuer.token('rsa', { ...valid, nbf: secondsFromNow(3_600) }),
-    'a start that is not a number': issuer.token('rsa', { ...valid, nbf: String(secondsFromNow(-60)) }),
-    'another audience': issuer.token('rsa', { ...valid, aud: 'shop' }),
-    'no rights': issuer.token('rsa', { ...valid, a: undefined }),
-    'invalid permissions': issuer.token('rsa', { ...valid, a: 'roa' }),
-    'permissions as lists': issuer.token('rsa', { ...valid, p: { rw: { ns: [app.id] } } }),
+    'an expiry that is not a number': issuer.token('rsa', { ...validClaims, exp: String(inAnHour) }),
+    'a start in the future': issuer.token('rsa', { ...validClaims, nbf: secondsFromNow(3_600) }),
+    'a start that is not a number': issuer.token('rsa', { ...validClaims, nbf: String(secondsFromNow(-60)) }),
+    'another audience': issuer.token('rsa', { ...validClaims, aud: 'shop' }),
+    'no rights': issuer.token('rsa', { ...validClaims, a: undefined }),
+    'invalid permissions': issuer.token('rsa', { ...validClaims, a: 'roa' }),
+    'permissions as lists': issuer.token('rsa', { ...validClaims, p: { rw: { ns: [app.id] } } }),
   }
   issuer.keys.delete('own')
   for (const [reason, token] of Object.entries(invalidTokens))
     expect([reason, await getStatus(token)]).toEqual([reason, 401])
   const inapplicableClaims: Record<string, object> = {
-    'another database': { ...valid, id: other.id },
+    'another database': { ...validClaims, id: otherDatabase.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
-    'a group other than that of the database': { ...valid, gid: team.uuid },
+    'a group other than that of the database': { ...validClaims, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
-    'a name instead of an id': { ...valid, id: 'app' },
+    'a name instead of an id': { ...validClaims, id: 'app' },
   }
   for (const [reason, claims] of Object.entries(inapplicableClaims))
     expect([reason, await getStatus(issuer.token('rsa', claims))]).toEqual([reason, 404])
-  expect(await getStatus(issuer.token('rsa', valid), other.host)).toBe(404)
+  expect(await getStatus(issuer.token('rsa', validClaims), otherDatabase.host)).toBe(404)
   // the token can read only the table u, or is rejected
-  const narrow = { ...valid, perm: [{ t: ['u'], a: ['data_read'] }] }
-  const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
+  const narrowClaims = { ...validClaims, perm: [{ t: ['u'], a: ['data_read'] }] }
+  const read = await sql(app.host, issuer.token('rsa', narrowClaims), 'SELECT a FROM t')
   expect(read.rows).toEqual([])
   if (inject('target') === 'sqld') expect(read.status).toBe(401)
-  expect(await getStatus(issuer.token('rsa', valid))).toBe(200)
+  expect(await getStatus(issuer.token('rsa', validClaims))).toBe(200)
 })
 
 test('an issuer is trusted only by the organization that configured it, until it is removed', async () => {
@@ -123,16 +133,16 @@ test('an issuer is trusted only by the organization that configured it, until it
   const { database } = await scene.done('POST', '/v1/organizations/mine/databases', {
     body: { name: 'app', group: 'default' },
   })
-  const foreign = issuer.token('key', { a: 'rw', id: database.DbId, exp: inAnHour })
-  expect((await sql(database.Hostname, foreign, 'SELECT 1')).status).toBe(401)
+  const foreignToken = issuer.token('key', { a: 'rw', id: database.DbId, exp: inAnHour })
+  expect((await sql(database.Hostname, foreignToken, 'SELECT 1')).status).toBe(401)
   expect([changes.status, hasEnded]).toEqual([200, false])
-  await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
+  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
   await expect.poll(() => hasEnded).toBe(true)
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
-  expect((await scene.sendRequest('DELETE', `${SETS}/idp`)).status).toBe(404)
-  expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
+  expect((await scene.sendRequest('DELETE', `${KEY_SETS_PATH}/idp`)).status).toBe(404)
+  expect(await scene.done('GET', KEY_SETS_PATH)).toEqual({ jwks: [] })
 })
 
 test('a key set that is removed while it is being fetched authorizes no request', async () => {
@@ -146,7 +156,7 @@ test('a key set that is removed while it is being fetched authorizes no request'
   await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
   const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
-  await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
+  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
   resolve()
   expect((await pending).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
@@ -196,7 +206,7 @@ test('removing an issuer from one organization does not affect another one', asy
   await scene.done('PUT', path, { body: { jwks_url: issuer.url } })
   await scene.done('DELETE', path)
   expect(await getStatus()).toBe(200)
-  await scene.done('DELETE', `${SETS}/idp`)
+  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`)
   expect(await getStatus()).toBe(401)
 })
 
@@ -209,7 +219,7 @@ test('only valid key sets are saved', async () => {
     'nowhere',
     5,
   ])
-    expect((await scene.sendRequest('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
+    expect((await scene.sendRequest('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).status).toBe(400)
   const requestTemplate = (body: object) =>
     scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
   expect(await requestTemplate({})).toBe(400)
@@ -217,7 +227,9 @@ test('only valid key sets are saved', async () => {
   expect(await requestTemplate({ database: 'nowhere' })).toBe(404)
   expect(await requestTemplate({ database: 'app', scope: 'everything' })).toBe(400)
   for (let number = 2; number <= 10; number += 1)
-    await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
+    await scene.done('PUT', `${KEY_SETS_PATH}/set-${number}`, {
+      body: { jwks_url: 'https://issuer.test/jwks' },
+    })
   const body = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await scene.sendRequest('PUT', `${SETS}/one-too-many`, { body: body })).status).toBe(400)
+  expect((await scene.sendRequest('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).status).toBe(400)
 })

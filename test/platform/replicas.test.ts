@@ -49,7 +49,13 @@ async function populate(scene: Scene) {
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await scene.done('POST', `${scene.own}/groups/default/locations/fra`)
   const [, instance] = (await scene.done('GET', `${scene.own}/databases/app/instances`)).instances
-  return { host, token, db, replicaHost: instance.hostname as string, replica: createClientOf(instance.hostname, token) }
+  return {
+    host,
+    token,
+    db,
+    replicaHost: instance.hostname as string,
+    replica: createClientOf(instance.hostname, token),
+  }
 }
 
 function createClientOf(host: string, authToken: string, options: object = {}): Client {
@@ -144,7 +150,9 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await expect(replica.execute('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('no such table: nowhere')
     // routes that only the primary has
     const headers = { authorization: `Bearer ${token}` }
-    expect(await (await fetch(`http://${replicaHost}/dump`, { headers })).text()).toContain('INSERT INTO t VALUES(3)')
+    expect(await (await fetch(`http://${replicaHost}/dump`, { headers })).text()).toContain(
+      'INSERT INTO t VALUES(3)',
+    )
   })
 
   test('lags as configured: reads are stale unless they wait for an index', async () => {
@@ -231,7 +239,9 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await fetch(`http://${replicaHost}/health`)).status).toBe(503)
     expect(await countRows(replica)).toBe(2)
     expect((await fetch(`http://${replicaHost}/health`)).status).toBe(200)
-    const transaction = await sql(replicaHost, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], { keep: true })
+    const transaction = await sql(replicaHost, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], {
+      keep: true,
+    })
     expect(transaction.error).toBe(null)
     await killServer(await findOnlyGroup(directory))
     // it responds without waiting for the primary

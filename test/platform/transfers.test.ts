@@ -115,11 +115,11 @@ describe('a database is transferred', () => {
     const scene = await createScene()
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
-    const end = new AbortController()
+    const stop = new AbortController()
     const acknowledged: string[] = []
     const writer = async (name: string) => {
       let token = await scene.tokenFor('app')
-      for (let count = 0; !end.signal.aborted; count += 1) {
+      for (let count = 0; !stop.signal.aborted; count += 1) {
         const { status, error } = await sql(host, token, `INSERT INTO t VALUES ('${name}${count}')`)
         if (status === 200 && error === null) acknowledged.push(`${name}${count}`)
         if (status === 401) token = await scene.tokenFor('app')
@@ -131,7 +131,7 @@ describe('a database is transferred', () => {
       await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 10)
       expect(await transfer(scene, { org: 'local', group })).toEqual({ status: 200, body: undefined })
     }
-    end.abort()
+    stop.abort()
     await Promise.all(writers)
     const { rows } = await sql(host, await scene.tokenFor('app'), 'SELECT a FROM t')
     const names = rows.map(([name]) => name)

@@ -109,9 +109,9 @@ describe.each(KINDS.filter(({ auth }) => auth))(
       const reader = await attacked.headers('app', 'read-only')
       const storeSql = { requests: [{ type: 'store_sql', sql_id: 1, sql: 'create table made(a)' }] }
       const baton = batonOf(await attacked.post('/app/v3/pipeline', storeSql, headers))
-      const run = { baton, requests: [{ type: 'execute', stmt: { sql_id: 1 } }, close] }
-      expect((await attacked.post('/app/v3/pipeline', run)).status).toBe(401)
-      expect([400, 403]).toContain((await attacked.post('/app/v3/pipeline', run, reader)).status)
+      const runStoredSql = { baton, requests: [{ type: 'execute', stmt: { sql_id: 1 } }, close] }
+      expect((await attacked.post('/app/v3/pipeline', runStoredSql)).status).toBe(401)
+      expect([400, 403]).toContain((await attacked.post('/app/v3/pipeline', runStoredSql, reader)).status)
       const check = { requests: [execute('select count(*) from sqlite_schema'), close] }
       expect((await attacked.post('/app/v3/pipeline', check, headers)).text).toContain('"value":"0"')
     })

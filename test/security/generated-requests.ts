@@ -207,5 +207,9 @@ function mutate(random: () => number, value: Json): Json {
 function corrupt(random: () => number, text: string): string {
   const offset = Math.floor(random() * text.length)
   const length = 1 + Math.floor(random() * 3)
-  return text.slice(0, offset) + pick(random, ['', '\u0000', '{', '"', '\\', 'é', ',,']) + text.slice(offset + length)
+  return (
+    text.slice(0, offset) +
+    pick(random, ['', '\u0000', '{', '"', '\\', 'é', ',,']) +
+    text.slice(offset + length)
+  )
 }

@@ -73,8 +73,8 @@ async function openTransaction() {
 test('the engine has no functions except those in the list', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const functions = await query(server.url(), 'select distinct lower(name) from pragma_function_list')
-  const unknown = functions.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
-  expect(unknown.sort()).toEqual([...OTHER_FUNCTIONS].sort())
+  const unlisted = functions.flat().filter((name) => !ALLOWED_FUNCTIONS.has(String(name)))
+  expect(unlisted.sort()).toEqual([...OTHER_FUNCTIONS].sort())
   const reply = await pipeline(server.url(), [execute("select sqlite_log(1, 'a')"), close])
   expect(reply.results[0]?.error?.code).toBe('SQLITE_AUTH')
 })

@@ -35,15 +35,20 @@ const countFitting = (bytes: number): number => Math.floor((10_000_000 - 30) / b
 /** Each creates a request whose response has exactly the maximum size with 0, and is too large with 1. */
 const REQUESTS_AT_LIMIT: Readonly<Record<string, (excess: number) => WireRequest>> = {
   'a blob: its bytes': (excess) => single(`${TWO_LARGE_BLOBS}, zeroblob(${REMAINING_BYTES + excess}) AS c`),
-  'the name of a column': (excess) => single(`${TWO_LARGE_BLOBS}, zeroblob(${REMAINING_BYTES - 10 + excess}) AS ccccccccccc`),
+  'the name of a column': (excess) =>
+    single(`${TWO_LARGE_BLOBS}, zeroblob(${REMAINING_BYTES - 10 + excess}) AS ccccccccccc`),
   'the declared type of a column': (excess) =>
     single(`${TWO_LARGE_BLOBS}, d, zeroblob(${REMAINING_BYTES - 33 - 3 + excess}) AS c FROM declared`),
   'text: 26 bytes plus its length': (excess) =>
     single(`${TWO_LARGE_BLOBS}, printf('%.*c', ${REMAINING_BYTES - 26 + excess}, 'x') AS c`),
   'line breaks as one byte': (excess) =>
-    single(`${TWO_LARGE_BLOBS}, replace(printf('%.*c', ${REMAINING_BYTES - 26 + excess}, 'x'), 'x', char(10)) AS c`),
+    single(
+      `${TWO_LARGE_BLOBS}, replace(printf('%.*c', ${REMAINING_BYTES - 26 + excess}, 'x'), 'x', char(10)) AS c`,
+    ),
   'é as two bytes': (excess) =>
-    single(`${TWO_LARGE_BLOBS}, replace(printf('%.*c', ${(REMAINING_BYTES - 26) / 2 + excess}, 'x'), 'x', 'é') AS c`),
+    single(
+      `${TWO_LARGE_BLOBS}, replace(printf('%.*c', ${(REMAINING_BYTES - 26) / 2 + excess}, 'x'), 'x', 'é') AS c`,
+    ),
   'integers: 29 bytes plus their digits': (excess) => single(selectRows(countFitting(30) + excess, '5')),
   'negative integers': (excess) => single(selectRows(countFitting(32) + excess, '-10')),
   nulls: (excess) => single(selectRows(countFitting(15) + excess, 'null')),

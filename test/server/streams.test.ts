@@ -127,7 +127,11 @@ describe('a client that disconnects', () => {
   test('while its statement is running ends its transaction at once, so that no other client is blocked', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
-    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS_QUERY)]
+    const requests = [
+      execute('BEGIN IMMEDIATE'),
+      execute("INSERT INTO t VALUES ('gone')"),
+      execute(ENDLESS_QUERY),
+    ]
     await Promise.all(
       Array.from({ length: 4 }, () =>
         disconnectAfter(150, (signal) => pipeline(server.url, requests, { signal })),

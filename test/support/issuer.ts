@@ -56,7 +56,12 @@ export class Issuer implements AsyncDisposable {
   }
 
   /** Creates a token. `header` and `customSign` can make it invalid. Claims passed as text are encoded unchanged. */
-  token(kid: string, claims: object | string, header: object = {}, customSign?: (text: Buffer) => Buffer): string {
+  token(
+    kid: string,
+    claims: object | string,
+    header: object = {},
+    customSign?: (text: Buffer) => Buffer,
+  ): string {
     const privateEntry = this.#privateKeys.get(kid)
     if (privateEntry === undefined) throw new Error(`key ${kid} not found`)
     const { algorithm, key } = privateEntry

@@ -7,8 +7,8 @@ const SLOW_FILES =
 /** Starts with the slow files, so that none of them runs at the end, when the other workers are idle. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files)
+    const sortedFiles = await super.sort(files)
     const isSlow = ({ moduleId }: TestSpecification): boolean => SLOW_FILES.test(moduleId)
-    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
+    return [...sortedFiles.filter(isSlow), ...sortedFiles.filter((file) => !isSlow(file))]
   }
 }

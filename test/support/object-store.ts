@@ -20,7 +20,10 @@ export class ObjectStore implements AsyncDisposable {
   static async start(bucket: string): Promise<ObjectStore> {
     const http = createServer()
     const store = new ObjectStore(http, bucket)
-    http.on('request', (request: IncomingMessage, response: ServerResponse) => void store.#respond(request, response))
+    http.on(
+      'request',
+      (request: IncomingMessage, response: ServerResponse) => void store.#respond(request, response),
+    )
     await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
     return store
   }

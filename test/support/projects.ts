@@ -24,7 +24,7 @@ export const POLLING = { poll: { timeout: 60_000 } }
 const MAX_CONCURRENCY = 24
 
 const resolveFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
-const CONTAINER = resolveFile('libsql-container.ts')
+const CONTAINER_SETUP = resolveFile('libsql-container.ts')
 
 /** Time after which a test counts as hanging. It is long, so that no result depends on the speed of the machine. */
 export const TEST_TIMEOUT_MS = 180_000
@@ -73,7 +73,7 @@ export async function endToEndProjects() {
       provide: { target: name, kysely: DEFAULT_KYSELY },
       // the database is shared, so the files run one at a time
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
-      ...(name === 'container' && { globalSetup: CONTAINER }),
+      ...(name === 'container' && { globalSetup: CONTAINER_SETUP }),
     }))
 }
 

@@ -81,7 +81,8 @@ export async function openTestServer(): Promise<TestServer> {
           headers: { authorization: `basic ${adminKey}`, 'content-type': 'application/json' },
           body: '{}',
         })
-        if (!created.ok) throw new Error(`creating the database ${name} failed: ${created.status} ${await created.text()}`)
+        if (!created.ok)
+          throw new Error(`creating the database ${name} failed: ${created.status} ${await created.text()}`)
         return await openProxied(url, undefined, `${name}.localhost`)
       },
     }

@@ -18,12 +18,16 @@ export interface LibraryTests {
 }
 
 const worksWithFile = (file: string): string => `test/adapters/works-with/${file}.test.ts`
-const OVERRIDES = 'test/packages/overrides.test.ts'
-const override = (library: string, packageName: keyof typeof LIBRARIES, test: string): LibraryTests => ({
+const OVERRIDES_FILE = 'test/packages/overrides.test.ts'
+const createOverrideTests = (
+  library: string,
+  packageName: keyof typeof LIBRARIES,
+  test: string,
+): LibraryTests => ({
   library,
   packageName,
   through: '@batonsql/libsql-client',
-  file: OVERRIDES,
+  file: OVERRIDES_FILE,
   tests: `libraries with @libsql/client inside > ${test}`,
 })
 const installedIn = 'test'
@@ -81,11 +85,11 @@ export const LIBRARY_TESTS: readonly LibraryTests[] = [
     file: 'test/adapters/drizzle/kit.test.ts',
     installedIn,
   },
-  override('Prisma', '@prisma/adapter-libsql', 'prisma'),
-  override('Payload', '@payloadcms/db-sqlite', 'payload'),
-  override('Mastra', '@mastra/libsql', 'mastra'),
-  override('Auth.js', '@auth/drizzle-adapter', 'auth'),
-  override('drizzle-kit', 'drizzle-kit', 'drizzle-kit'),
+  createOverrideTests('Prisma', '@prisma/adapter-libsql', 'prisma'),
+  createOverrideTests('Payload', '@payloadcms/db-sqlite', 'payload'),
+  createOverrideTests('Mastra', '@mastra/libsql', 'mastra'),
+  createOverrideTests('Auth.js', '@auth/drizzle-adapter', 'auth'),
+  createOverrideTests('drizzle-kit', 'drizzle-kit', 'drizzle-kit'),
 ]
 
 /** The results of a run, for one library on one server. */

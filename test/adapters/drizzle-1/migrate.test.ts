@@ -36,7 +36,10 @@ const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
 test('pending migrations are listed, and nothing is changed', async () => {
-  expect(await pendingMigrations(db, { migrations: [createB, createA] })).toEqual([createB.name, createA.name])
+  expect(await pendingMigrations(db, { migrations: [createB, createA] })).toEqual([
+    createB.name,
+    createA.name,
+  ])
   await migrate(db, { migrations: [createA] })
   expect(await pendingMigrations(db, { migrations: [createA, createB] })).toEqual([createB.name])
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
@@ -104,7 +107,9 @@ test('the error names the failing statement, and no part of any migration is kep
     name: '20260102000000_broken',
     sql: 'create table c (id integer);insert into nowhere values (1)',
   }
-  const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch((reason: unknown) => reason)
+  const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch(
+    (reason: unknown) => reason,
+  )
   expect(error).toBeInstanceOf(MigrationError)
   expect(error).toMatchObject({ migration: broken.name, statementIndex: 1 })
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
@@ -112,13 +117,15 @@ test('the error names the failing statement, and no part of any migration is kep
 
 test('two migrations from the same second are distinct; concurrent deployments apply each once', async () => {
   await migrate(db, { migrations: [createA] })
-  const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [createA, createB] })))
+  const applied = await Promise.all(
+    Array.from({ length: 5 }, () => migrate(db, { migrations: [createA, createB] })),
+  )
   expect(applied.filter((names) => names.length > 0)).toEqual([[createB.name]])
 })
 
 test('folders with another layout, and names without a timestamp, are rejected', async () => {
-  const old = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
-  await expect(migrate(db, { migrationsFolder: old })).rejects.toThrow('drizzle-kit up')
+  const oldFolder = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
+  await expect(migrate(db, { migrationsFolder: oldFolder })).rejects.toThrow('drizzle-kit up')
   await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')
   await expect(migrate(db, { migrations: [{ ...createA, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
@@ -168,15 +175,22 @@ describe('init', () => {
 
   test('marks the only migration as applied without running it, as Drizzle’s own migrator does', async () => {
     expect(await migrate(db, { migrations: [createA], init: true })).toBeUndefined()
-    expect([await readTables(), (await readJournal()).map(([, , name]) => name)]).toEqual([[], [createA.name]])
+    expect([await readTables(), (await readJournal()).map(([, , name]) => name)]).toEqual([
+      [],
+      [createA.name],
+    ])
     expect(await migrate(db, { migrations: [createA, createB] })).toEqual([createB.name])
   })
 
   test('rejects a database that has migrations, and more than one local migration', async () => {
-    expect(await migrate(db, { migrations: [createA, createB], init: true })).toEqual({ exitCode: 'localMigrations' })
+    expect(await migrate(db, { migrations: [createA, createB], init: true })).toEqual({
+      exitCode: 'localMigrations',
+    })
     expect(await readJournal()).toEqual([])
     await migrate(db, { migrations: [createA] })
-    expect(await migrate(db, { migrations: [createA], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await migrate(db, { migrations: [createA], init: true })).toEqual({
+      exitCode: 'databaseMigrations',
+    })
     expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
   })
 

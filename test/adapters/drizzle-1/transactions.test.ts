@@ -18,8 +18,8 @@ beforeAll(async () => {
 })
 afterAll(() => db.$client.close())
 
-const insertConcurrently = (to: BatonDatabase): Promise<unknown> =>
-  to.transaction((tx) => tx.insert(items).values({ name: 'a' }), { behavior: 'concurrent' })
+const insertConcurrently = (executor: BatonDatabase): Promise<unknown> =>
+  executor.transaction((tx) => tx.insert(items).values({ name: 'a' }), { behavior: 'concurrent' })
 
 test('libsql-server rejects concurrent transactions', async () => {
   await expect(insertConcurrently(db)).rejects.toMatchObject({
@@ -40,11 +40,11 @@ test('Turso’s engine runs concurrent transactions, and keeps one of two that c
   await turso.run(sql`pragma journal_mode = mvcc`)
   await turso.run(sql`create table items (id integer primary key, name text not null)`)
   await turso.insert(items).values([{ name: 'one' }, { name: 'two' }])
-  const rename = (name: string, inside = async (): Promise<unknown> => null): Promise<void> =>
+  const rename = (name: string, runInside = async (): Promise<unknown> => null): Promise<void> =>
     turso.transaction(
       async (tx) => {
         await tx.update(items).set({ name }).where(sql`id = 1`)
-        await inside()
+        await runInside()
       },
       { behavior: 'concurrent' },
     )

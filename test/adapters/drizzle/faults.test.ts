@@ -137,7 +137,7 @@ test('a request that times out is aborted', async () => {
     },
   })
   const timeout = { name: 'TransportError', code: 'TIMEOUT' }
-  const insert = (on: Pick<BatonDatabase, 'insert'>) => on.insert(items).values({ name: 'a' })
+  const insert = (executor: Pick<BatonDatabase, 'insert'>) => executor.insert(items).values({ name: 'a' })
   await expect(insert(shortTimeout)).rejects.toMatchObject({ cause: timeout })
   await expect(shortTimeout.batch([insert(shortTimeout)])).rejects.toMatchObject({ cause: timeout })
   await expect(shortTimeout.transaction(insert)).rejects.toMatchObject({

@@ -56,7 +56,9 @@ test('migrating takes two requests, or one if nothing is pending, and returns wh
 test('listing pending migrations takes one request, and changes nothing', async () => {
   const bothMigrations = { migrations: [createA, createB] }
   expect(
-    await requestsOf(() => expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test'])),
+    await requestsOf(() =>
+      expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test']),
+    ),
   ).toBe(1)
   expect(await readTables()).toEqual([])
   await migrate(db, { migrations: [createB] })
@@ -134,7 +136,9 @@ describe('all or nothing', () => {
       2,
       'create table b (id integer);--> statement-breakpoint\ninsert into nowhere values (1)',
     )
-    const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch((reason: unknown) => reason)
+    const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch(
+      (reason: unknown) => reason,
+    )
     expect(error).toBeInstanceOf(MigrationError)
     expect(error).toMatchObject({
       migration: '0002_test',
@@ -168,7 +172,10 @@ describe('all or nothing', () => {
     await migrate(db, { migrations: [creation] })
     await db.run(sql`insert into p values (1)`)
     await db.run(sql`insert into c values (1)`)
-    const deletion = createMigration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
+    const deletion = createMigration(
+      2,
+      'create table extra (id integer);--> statement-breakpoint\ndelete from p',
+    )
     await expect(migrate(db, { migrations: [creation, deletion] })).rejects.toThrow('violate a foreign key')
     expect(await readTables()).toEqual(['__drizzle_migrations', 'c', 'p'])
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
@@ -224,7 +231,10 @@ describe('all or nothing', () => {
         'violate a foreign key',
       )
       expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
-      const second = createMigration(2, 'create table d (p integer references p (id));insert into d values (1)')
+      const second = createMigration(
+        2,
+        'create table d (p integer references p (id));insert into d values (1)',
+      )
       await expect(migrate(db, { migrations: [createA, second], ...options })).rejects.toThrow(
         'cannot be checked',
       )
@@ -250,12 +260,12 @@ describe('all or nothing', () => {
 
 describe('which migrations are pending', () => {
   test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
-    const three = createMigration(3, 'create table c (id integer)')
-    await migrate(db, { migrations: [createA, three] })
-    await expect(migrate(db, { migrations: [createA, createB, three], outOfOrder: 'error' })).rejects.toThrow(
-      '0002_test is older',
-    )
-    expect(await migrate(db, { migrations: [createA, createB, three] })).toEqual(['0002_test'])
+    const createC = createMigration(3, 'create table c (id integer)')
+    await migrate(db, { migrations: [createA, createC] })
+    await expect(
+      migrate(db, { migrations: [createA, createB, createC], outOfOrder: 'error' }),
+    ).rejects.toThrow('0002_test is older')
+    expect(await migrate(db, { migrations: [createA, createB, createC] })).toEqual(['0002_test'])
   })
 
   test('a migration whose SQL or time was changed afterwards is not applied again', async () => {
@@ -278,7 +288,10 @@ describe('which migrations are pending', () => {
 
 test('concurrent deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
-  const migrations = [createMigration(1, 'insert into log values (1)'), createMigration(2, 'insert into log values (2)')]
+  const migrations = [
+    createMigration(1, 'insert into log values (1)'),
+    createMigration(2, 'insert into log values (2)'),
+  ]
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))
   expect(applied.filter((tags) => tags.length > 0)).toEqual([['0001_test', '0002_test']])
   expect(await db.values(sql`select n from log order by n`)).toEqual([[1], [2]])

@@ -265,8 +265,11 @@ describe('errors', () => {
         () => db.transaction((tx) => tx.run(statement)),
       ]) {
         const error: unknown = await attempt().catch((reason: unknown) => reason)
-        expect(violationChecks.map((check) => check(error))).toEqual(violationChecks.map((_, index) => index === expectedIndex))
-        if (expectedIndex < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
+        expect(violationChecks.map((check) => check(error))).toEqual(
+          violationChecks.map((_, index) => index === expectedIndex),
+        )
+        if (expectedIndex < 2)
+          expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
       }
     }
     expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)
@@ -299,7 +302,8 @@ describe('values', () => {
       await expectRoundTrip(value, normalize(value))
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1])
       await expectRoundTrip(value)
-    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await expectRoundTrip(value)
+    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)])
+      await expectRoundTrip(value)
     for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await expectRoundTrip(value)
     const any = fc.oneof(
       fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),

@@ -151,10 +151,10 @@ test('a query that is also executed separately at the same time gets separate re
 })
 
 test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
-  const queriesWithInvalidSql = (on: typeof db) => [
-    on.insertInto('person').values({ name: 'lost' }),
+  const queriesWithInvalidSql = (executor: typeof db) => [
+    executor.insertInto('person').values({ name: 'lost' }),
     sql`selec 1`,
-    on.selectFrom('person').selectAll(),
+    executor.selectFrom('person').selectAll(),
   ]
   const rejection = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
   await expect(batch(db, queriesWithInvalidSql(db))).rejects.toMatchObject(rejection)
@@ -221,7 +221,7 @@ test('a query of another Kysely instance is rejected before anything is sent', a
     dialect: new BatonDialect(database.config),
     plugins: [new CamelCasePlugin()],
   })
-  const insert = (on: typeof db) => on.insertInto('person').values({ name: 'a' })
+  const insert = (executor: typeof db) => executor.insertInto('person').values({ name: 'a' })
   const requests = await requestsOf(async () => {
     await expect(batch(db, [insert(db), insert(other)])).rejects.toThrow('query 1 of the batch')
     await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')

@@ -279,7 +279,9 @@ describe('values', () => {
     for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1, -1.5])
       await expectRoundTrip(value)
     await fc.assert(
-      fc.asyncProperty(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => expectRoundTrip(value)),
+      fc.asyncProperty(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) =>
+        expectRoundTrip(value),
+      ),
       { numRuns: 50 },
     )
   })

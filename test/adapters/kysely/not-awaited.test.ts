@@ -39,7 +39,8 @@ const FIRST_OPERATIONS = {
 const SECOND_OPERATIONS = {
   'an insert': (trx: Kysely<Tables>) => insertItem(trx, 'second').execute(),
   'a batch': (trx: Kysely<Tables>) => batch(trx, [insertItem(trx, 'second'), insertItem(trx, 'second')]),
-  'a stream of an INSERT': (trx: Kysely<Tables>) => readAll(insertItem(trx, 'second').returningAll().stream()),
+  'a stream of an INSERT': (trx: Kysely<Tables>) =>
+    readAll(insertItem(trx, 'second').returningAll().stream()),
 }
 
 type Callback = (trx: Kysely<Tables>) => Promise<void>

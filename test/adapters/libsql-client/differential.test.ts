@@ -31,7 +31,8 @@ async function expectSameOutcome(call: Call): Promise<void> {
   expect(actual).toEqual(expected)
 }
 
-const CREATE_TABLE = 'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
+const CREATE_TABLE =
+  'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
 const resetTable = async (client: Client): Promise<void> => {
   await client.executeMultiple(`drop table if exists t; ${CREATE_TABLE}`)
 }

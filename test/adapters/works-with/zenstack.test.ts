@@ -120,13 +120,13 @@ test('a constraint violation rejects with its kind', async () => {
 })
 
 test('a transaction is all or nothing', async () => {
-  const before = await db.team.count()
+  const countBefore = await db.team.count()
   const transaction = db.$transaction(async (tx) => {
     await tx.team.create({ data: { name: 'Blues', founded } })
     throw new RangeError('on purpose')
   })
   await expect(transaction).rejects.toThrow(RangeError)
-  expect(await db.team.count()).toBe(before)
+  expect(await db.team.count()).toBe(countBefore)
   await db.$transaction(async (tx) => {
     const { id: teamId } = await tx.team.create({ data: { name: 'Greens', founded } })
     await tx.player.create({ data: { name: 'Mary', teamId } })

@@ -251,7 +251,13 @@ test('measures the duration of successful and failed calls in seconds, and the r
   expect(duration?.descriptor).toMatchObject({ unit: 's' })
   expect(duration?.dataPoints).toMatchObject([
     { attributes: { ...commonAttributes, 'db.query.summary': 'SELECT SELECT' } },
-    { attributes: { ...commonAttributes, 'db.query.summary': 'SELECT', 'error.type': expect.any(String) as string } },
+    {
+      attributes: {
+        ...commonAttributes,
+        'db.query.summary': 'SELECT',
+        'error.type': expect.any(String) as string,
+      },
+    },
   ])
   for (const { value } of duration?.dataPoints ?? []) {
     const { count, sum = 0 } = value as { count: number; sum?: number }

@@ -76,16 +76,16 @@ async function readTables(): Promise<Map<string, string>> {
 
 describe.each(['first', 'second'])('the %s time', (time) => {
   test.each(programs)('$name runs, and uses only its own tables', async ({ name, code }) => {
-    const before = await readTables()
+    const tablesBefore = await readTables()
     const output = await run(code, name)
     expect(output !== '').toBe(/console\.log|from 'node:test'/.test(code))
-    const after = await readTables()
-    for (const [table, content] of after) {
+    const tablesAfter = await readTables()
+    for (const [table, content] of tablesAfter) {
       if (!owners.has(table)) owners.set(table, name)
-      if (content !== before.get(table)) expect([table, owners.get(table)]).toEqual([table, name])
+      if (content !== tablesBefore.get(table)) expect([table, owners.get(table)]).toEqual([table, name])
     }
-    expect([...before.keys()].filter((table) => !after.has(table))).toEqual([])
-    if (time === 'second') expect([...after.keys()]).toEqual([...before.keys()])
+    expect([...tablesBefore.keys()].filter((table) => !tablesAfter.has(table))).toEqual([])
+    if (time === 'second') expect([...tablesAfter.keys()]).toEqual([...tablesBefore.keys()])
   })
 })
 
@@ -152,7 +152,9 @@ describe.each(readmes)('%s', (file) => {
     ) as { engines: { node: string } }
     const text = readFileSync(join(root, file), 'utf8')
     const supportedVersions = file === 'README.md' ? '>=22.19' : manifest.engines.node
-    expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supportedVersions.replace('>=', '')} or newer`)
+    expect(text.split('\n').slice(0, 8).join(' ')).toContain(
+      `Node ${supportedVersions.replace('>=', '')} or newer`,
+    )
     // the repository's tools also run on older versions, because they download a newer node
     if (file === 'README.md')
       expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)

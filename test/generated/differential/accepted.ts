@@ -2,7 +2,7 @@ import type { Exchange } from './sequences.ts'
 import { INVALID_TEXTS } from './statements.ts'
 
 /** Accepted differences of the embedded server's responses, each with its reason. */
-const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
+const ACCEPTED_DIFFERENCES: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',
     applies: (exchange) => getBodyText(exchange).includes('SELECT 1e;'),
@@ -38,7 +38,7 @@ const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange):
 
 /** Returns whether a difference in an exchange is accepted. */
 export function isAccepted(exchange: Exchange): boolean {
-  return ACCEPTED.some(({ applies }) => applies(exchange))
+  return ACCEPTED_DIFFERENCES.some(({ applies }) => applies(exchange))
 }
 
 /** Returns the body as text, with its keys in the generator's order. */

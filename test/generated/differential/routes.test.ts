@@ -193,14 +193,14 @@ const attachedStatement = fc.constantFrom(
 
 async function compareAttached(statements: readonly string[]): Promise<unknown> {
   const [ours, theirs] = await runOnBoth(async (source) => {
-    await using open: NamedSubject = await source.create({ allowAttach: true })
-    await using closed = await source.create()
+    await using attachable: NamedSubject = await source.create({ allowAttach: true })
+    await using notAttachable = await source.create()
     await using subject = await source.create()
-    await runSequence(open, [SETUP_EXCHANGE])
+    await runSequence(attachable, [SETUP_EXCHANGE])
     const requests = [
-      `ATTACH "${open.name}" AS o`,
+      `ATTACH "${attachable.name}" AS o`,
       ...statements.slice(0, 2),
-      `ATTACH "${closed.name}" AS p`,
+      `ATTACH "${notAttachable.name}" AS p`,
       ...statements.slice(2),
     ]
     const [first, ...rest] = await runSequence(subject, [
@@ -212,8 +212,8 @@ async function compareAttached(statements: readonly string[]): Promise<unknown> 
       })),
     ])
     const names: readonly (readonly [string, string])[] = [
-      [open.name, 'open'],
-      [closed.name, 'closed'],
+      [attachable.name, 'open'],
+      [notAttachable.name, 'closed'],
       [subject.name, 'subject'],
     ]
     const text = names.reduce(

@@ -100,14 +100,16 @@ function getBaton(parsed: unknown): string | null {
 const SYNTAX_ERROR = /SQL string could not be parsed: [\s\S]*/
 
 /** EXPLAIN shows the address of a virtual table in the engine's memory. */
-const ADDRESS = /vtab:[0-9A-F]+/
+const MEMORY_ADDRESS = /vtab:[0-9A-F]+/
 
 const TIME_DEPENDENT_KEYS: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
 
 function normalize(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalize)
   if (typeof value === 'string') {
-    return value.replace(SYNTAX_ERROR, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
+    return value
+      .replace(SYNTAX_ERROR, 'SQL string could not be parsed')
+      .replace(MEMORY_ADDRESS, 'vtab:ADDRESS')
   }
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(

@@ -233,17 +233,17 @@ class Graph {
     const lowerTo = (node: number, to: number): unknown =>
       lowLinks.set(node, Math.min(lowLinks.get(node) as number, to))
     for (const root of this.#successors.keys()) {
-      const work = index.has(root) ? [] : [visit(root)]
-      for (let top = work.at(-1); top; top = work.at(-1)) {
+      const frames = index.has(root) ? [] : [visit(root)]
+      for (let top = frames.at(-1); top; top = frames.at(-1)) {
         const { node } = top
         const next = top.remaining.pop()
         if (next !== undefined) {
-          if (!index.has(next)) work.push(visit(next))
+          if (!index.has(next)) frames.push(visit(next))
           else if (isOnStack.has(next)) lowerTo(node, index.get(next) as number)
           continue
         }
-        work.pop()
-        const parent = work.at(-1)
+        frames.pop()
+        const parent = frames.at(-1)
         if (parent) lowerTo(parent.node, lowLinks.get(node) as number)
         if (lowLinks.get(node) !== index.get(node)) continue
         const component = stack.splice(stack.indexOf(node))

@@ -57,7 +57,8 @@ function getMaxScriptRequests(length: number, [from, to]: readonly [number, numb
 /** Counts the requests saved because calls of one tick in a transaction share one. */
 function countSavedRequests(steps: readonly Step[], isInside = false): number {
   return steps.reduce((sum, step) => {
-    if (step.do === 'transaction' || step.do === 'savepoint') return sum + countSavedRequests(step.steps, true)
+    if (step.do === 'transaction' || step.do === 'savepoint')
+      return sum + countSavedRequests(step.steps, true)
     if (step.do !== 'together' || !isInside) return sum
     const isPlain = step.steps.every((inner) => inner.do === 'execute' && inner.sql === 'insert')
     return sum + (isPlain ? step.steps.length - 1 : 0)

@@ -24,7 +24,8 @@ export function checkTimes(program: Program, network: Network, history: History)
       (call.operation === 'commit' || call.operation === 'rollback') && call.scope.kind === 'stream'
     if ((isPlain || isTransactionEnd) && call.settledAt > call.abortedAt)
       return [`${callName(call)}: did not settle at once when it was aborted`]
-    if (timedOutBeforeSending(call, network, history)) return [`${callName(call)}: its time limit began before its turn`]
+    if (timedOutBeforeSending(call, network, history))
+      return [`${callName(call)}: its time limit began before its turn`]
     const isAcceptedLate = isPlain && call.state === 'ok' && call.scope.endedAt < call.turn
     return isAcceptedLate ? [`${callName(call)}: accepted by a handle that had ended`] : []
   })

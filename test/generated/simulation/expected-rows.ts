@@ -207,7 +207,8 @@ function getStreamGroups(scope: Scope): Group[] {
   let openTransaction: OpenTransaction | null = null
   const endTransaction = (call: Call | null, must: Group['must']): void => {
     const name = `stream ${scope.id}, transaction up to call ${call?.id ?? 'the end'}`
-    if (openTransaction) groups.push({ name, tags: openTransaction.tags, optional: openTransaction.optional, must })
+    if (openTransaction)
+      groups.push({ name, tags: openTransaction.tags, optional: openTransaction.optional, must })
     openTransaction = null
   }
   for (const call of scope.calls) {

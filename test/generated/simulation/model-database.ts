@@ -201,8 +201,12 @@ export class ModelConnection {
         return NO_ROWS
       }
       case 'savepoint': {
-        const open = transaction ?? this.#begin(true)
-        open.savepoints.push({ name: command.name, length: open.ownRows.length, missing: open.missing })
+        const openTransaction = transaction ?? this.#begin(true)
+        openTransaction.savepoints.push({
+          name: command.name,
+          length: openTransaction.ownRows.length,
+          missing: openTransaction.missing,
+        })
         return NO_ROWS
       }
       case 'release':
@@ -343,7 +347,8 @@ export class ModelConnection {
   }
 }
 
-const unknownError = (message: string): SqlFailure => new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+const unknownError = (message: string): SqlFailure =>
+  new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
 const constraintError = (message: string): SqlFailure =>
   new SqlFailure('SQLITE_CONSTRAINT', `SQLite error: ${message}`)
 const staleError = (): SqlFailure =>

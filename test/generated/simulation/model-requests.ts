@@ -91,7 +91,8 @@ export class RequestGenerator {
       return `insert into parent values (${child})`
     }
     if (choice < 17) return 'select a from t order by rowid'
-    if (choice < 19) return pick(this.#random, ['begin', 'begin immediate', 'begin deferred', 'begin readonly'])
+    if (choice < 19)
+      return pick(this.#random, ['begin', 'begin immediate', 'begin deferred', 'begin readonly'])
     if (choice < 22) return pick(this.#random, ['commit', 'commit', 'end', 'rollback'])
     return pick(this.#random, [
       'savepoint p',

@@ -35,7 +35,9 @@ export function checkRows(
     }
     const foreignTags = commit.tags.filter((tag) => owners.get(tag) !== owner)
     if (foreignTags.length > 0)
-      violations.push(`${owner.name}: committed together with ${foreignTags.join()}, which do not belong to it`)
+      violations.push(
+        `${owner.name}: committed together with ${foreignTags.join()}, which do not belong to it`,
+      )
     commitsByGroup.set(owner, [...(commitsByGroup.get(owner) ?? []), commit])
   }
   for (const group of groups)

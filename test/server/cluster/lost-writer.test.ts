@@ -56,7 +56,10 @@ test('the probe stops only a server that no longer grants its write lock', async
   await using sqld = await startSqld()
   expect(await run(probe, [sqld.url, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: '' })
   await freezeProcess(sqld.pid)
-  expect(await run(probe, [sqld.url, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({ code: 0, stdout: 'ended\n' })
+  expect(await run(probe, [sqld.url, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({
+    code: 0,
+    stdout: 'ended\n',
+  })
   process.kill(sqld.pid, 'SIGCONT')
   // a missing path is not a reason to restart
   expect(await run(probe, [`${sqld.url}/nothing`, ...RESTART_COMMAND], SHORT_TIMEOUT)).toEqual({

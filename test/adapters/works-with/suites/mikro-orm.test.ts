@@ -40,7 +40,7 @@ const TagSchema = defineEntity({
 class Tag extends TagSchema.class {}
 TagSchema.setClass(Tag)
 
-const JOINED = new Date('2026-03-29T10:00:00.123Z')
+const JOINED_AT = new Date('2026-03-29T10:00:00.123Z')
 
 describe('MikroORM', () => {
   let database: TestDatabase
@@ -60,7 +60,7 @@ describe('MikroORM', () => {
   afterAll(() => orm.close())
   beforeEach(() => orm.schema.refresh())
 
-  const authorData = (name: string) => ({ name, joined: JOINED })
+  const authorData = (name: string) => ({ name, joined: JOINED_AT })
 
   test('the schema generator creates a schema, then finds no differences, and can update it', async () => {
     expect(await orm.schema.getUpdateSchemaSQL()).toBe('')
@@ -75,8 +75,8 @@ describe('MikroORM', () => {
     const settings = { theme: 'dark' }
     em.create(Author, { ...authorData('Ada'), settings, portrait: Buffer.from([0, 255]) })
     await em.flush()
-    const ada = await orm.em.fork().findOneOrFail(Author, { joined: JOINED })
-    expect(ada.joined).toEqual(JOINED)
+    const ada = await orm.em.fork().findOneOrFail(Author, { joined: JOINED_AT })
+    expect(ada.joined).toEqual(JOINED_AT)
     expect(ada.settings).toEqual(settings)
     expect([...(ada.portrait ?? [])]).toEqual([0, 255])
   })
