@@ -64,7 +64,10 @@ const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type
 
 const quote = (name: string): string => `"${name}"`
 
-/** Generates the statements that create a database. No view ends in a `--` comment, because servers would write the semicolon into the comment. */
+/**
+ * Generates the statements that create a database. No view ends in a `--` comment, because servers would write the semicolon into
+ * the comment.
+ */
 function generateStatements(random: () => number): string[] {
   const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
   const value = (): string => pick([...TEXTS, ...NUMBERS, ...REALS, ...BLOBS, 'null'])

@@ -151,8 +151,9 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
 }
 
 /**
- * Returns whether a caller is allowed, or the status of the rejection: any caller is allowed if no token is needed, an invalid token
- * is rejected, and permissions decide otherwise. For callers who do not belong to an organization, the organization does not exist.
+ * Returns whether a caller is allowed, or the status of the rejection: any caller is allowed if no token is needed, an invalid
+ * token is rejected, and permissions decide otherwise. For callers who do not belong to an organization, the organization does
+ * not exist.
  */
 function getExpectation(route: KnownRoute, caller: Caller): 'allowed' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'allowed'

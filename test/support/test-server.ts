@@ -22,7 +22,8 @@ export interface TestServer {
 
 const cleanUpTasks: (() => Promise<unknown>)[] = []
 /**
- * Stops the servers that a test file has opened. Call it in a hook of the file, because a hook registered inside a hook never runs.
+ * Stops the servers that a test file has opened. Call it in a hook of the file, because a hook registered inside a hook never
+ * runs.
  */
 export async function closeTestServers(): Promise<void> {
   for (const task of cleanUpTasks.splice(0).reverse()) await task()

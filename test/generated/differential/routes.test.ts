@@ -152,7 +152,10 @@ async function compareJobs(statements: readonly string[]): Promise<unknown> {
   return isDeepStrictEqual(ours, theirs) ? null : { ours, theirs }
 }
 
-/** Returns the states of jobs without their numbers, which libsql-server assigns across databases. A failed job may be about to change its state. */
+/**
+ * Returns the states of jobs without their numbers, which libsql-server assigns across databases. A failed job may be about to
+ * change its state.
+ */
 function getStates(text: string): unknown {
   const { migrations = [] } = JSON.parse(text) as { migrations?: { status: string }[] }
   return migrations.map(({ status }) => status.replace('DryRunFailure', 'RunFailure'))
@@ -164,8 +167,8 @@ async function getTables(...subjects: readonly Subject[]): Promise<unknown> {
 }
 
 /**
- * Returns responses without row counters, because each server stores the state of a migration, or a copy of a database, in its own
- * way.
+ * Returns responses without row counters, because each server stores the state of a migration, or a copy of a database, in its
+ * own way.
  */
 function withoutCounts(value: unknown): unknown {
   return JSON.parse(

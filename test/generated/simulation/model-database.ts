@@ -176,7 +176,11 @@ export class ModelConnection {
     this.rollback()
   }
 
-  /** Runs a statement. @param isBusyDatabase whether the lock is taken and the statement must fail instead of waiting @throws SqlFailure */
+  /**
+   * Runs a statement.
+   * @param isBusyDatabase whether the lock is taken and the statement must fail instead of waiting
+   * @throws SqlFailure
+   */
   async run(command: Command, isBusyDatabase = false): Promise<StatementResult> {
     const transaction = this.transaction
     switch (command.kind) {

@@ -9,7 +9,9 @@ export function statementText(sql: Sql, tag: number, call: number): string {
   return hasMark(sql) ? `${text} ${callMark(call)}` : text
 }
 
-/** Returns whether a statement has a mark that identifies its requests. Statements without one are as short as handwritten ones. */
+/**
+ * Returns whether a statement has a mark that identifies its requests. Statements without one are as short as handwritten ones.
+ */
 export const hasMark = (sql: Sql): boolean => !/^(begin|commit|rollback)$| p$/.test(sql)
 
 /** Returns the text of each statement. A write inserts its tag. */
