@@ -51,11 +51,11 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
 }
 
 /** Returns the measurements that are worse than in an older run by more than the tolerance. */
-export function findRegressions(now: Results, before: Results, tolerance: number): string[] {
+export function findRegressions(current: Results, previous: Results, tolerance: number): string[] {
   const key = ({ suite, operation, environment, subject, unit }: Measurement): string =>
     [suite, operation, environment, subject, unit].join(' · ')
-  const olderByKey = new Map(before.measurements.map((measurement) => [key(measurement), measurement]))
-  return now.measurements.flatMap((measurement) => {
+  const olderByKey = new Map(previous.measurements.map((measurement) => [key(measurement), measurement]))
+  return current.measurements.flatMap((measurement) => {
     const earlier = olderByKey.get(key(measurement))
     if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.baseline)
       return []

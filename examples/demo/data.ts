@@ -23,7 +23,7 @@ export interface Tables {
 }
 
 const YEAR = '2020'
-const SIZES = /^(.*) (Small|Medium|Large|Extra Large)$/
+const NAME_AND_SIZE = /^(.*) (Small|Medium|Large|Extra Large)$/
 
 export function readTables(): Tables {
   return { ...readOlympians(), ...readSales() }
@@ -69,7 +69,7 @@ function readSales(): Pick<Tables, 'pizza' | 'sale'> {
     const previousSize = ids.size
     const id = idFor(ids, label)
     if (ids.size > previousSize) {
-      const [, name = label, size = ''] = SIZES.exec(label) ?? []
+      const [, name = label, size = ''] = NAME_AND_SIZE.exec(label) ?? []
       pizza.push({
         id,
         name: name.replace(/ Extra$/, ''),

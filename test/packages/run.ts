@@ -38,7 +38,7 @@ export async function run(command: readonly string[], { cwd, env = {} }: RunOpti
   }
 }
 
-/** Runs the pnpm that package.json names. */
+/** Runs the version of pnpm that package.json names. */
 export const pnpm = (args: readonly string[], options: RunOptions): Promise<string> =>
   run([...NPX, '--package', packageManager, '--', 'pnpm', ...args], options)
 

@@ -82,14 +82,14 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       logger: { disabled: true },
       ...options,
     })
-  const users = async (): Promise<unknown[]> => {
+  const selectUsers = async (): Promise<unknown[]> => {
     await using db = createClient(database.config)
     return (await db.execute('select name, email from user order by email')).rows
   }
 
   beforeAll(async () => {
     database = await (await openTestServer()).createDatabase()
-    // its own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
+    // better-auth's own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
     const dialect = new BatonDialect(database.config)
     const { runMigrations } = await getMigrations({
       database: { db: new Kysely({ dialect }), type: 'sqlite', transaction: true },
@@ -128,28 +128,28 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
     expect(await auth.api.listUserAccounts({ headers })).toHaveLength(1)
 
     await auth.api.updateUser({ headers, body: { name: 'Ada Lovelace' } })
-    expect(await users()).toEqual([{ name: 'Ada Lovelace', email: 'ada@example.com' }])
+    expect(await selectUsers()).toEqual([{ name: 'Ada Lovelace', email: 'ada@example.com' }])
     await auth.api.signOut({ headers })
     expect(await auth.api.getSession({ headers })).toBeNull()
   })
 
-  const FAILING = {
+  const FAILING_HOOKS = {
     databaseHooks: {
       account: { create: { before: () => Promise.reject(new Error('the second write fails')) } },
     },
   }
 
   test('with `transaction: true`, a sign-up that fails halfway leaves nothing behind', async () => {
-    const before = await users()
+    const before = await selectUsers()
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(createAuth(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
-    expect(await users()).toEqual(before)
+    await expect(createAuth(true, FAILING_HOOKS).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await selectUsers()).toEqual(before)
   })
 
-  test('without it, a user without a password is left behind', async () => {
+  test('without `transaction: true`, a user without a password is left behind', async () => {
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(createAuth(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
-    expect(await users()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
+    await expect(createAuth(false, FAILING_HOOKS).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await selectUsers()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
   })
 
   test('simultaneous sign-ups do not affect each other', async () => {

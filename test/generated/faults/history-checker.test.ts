@@ -161,9 +161,9 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     { 0: [10] },
     /cycle/,
   ],
-])('%s is detected', (_, transactions, lists, mistake) => {
+])('%s is detected', (_, transactions, lists, violation) => {
   expect(check(transactions, lists).violations).toEqual(
-    [expect.stringMatching(mistake)].concat(check(transactions, lists).violations.slice(1)),
+    [expect.stringMatching(violation)].concat(check(transactions, lists).violations.slice(1)),
   )
 })
 

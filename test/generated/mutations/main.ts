@@ -1,8 +1,8 @@
 /*
  * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
- * default), and runs its tests there; for core, the simulation first. `--count` sets how many, `--seed` which, `--only`
- * selects files with a text in their path, `--seconds` limits the simulation of each, `--parallel` sets how many run at
- * once.
+ * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
+ * selection, `--only` limits them to files with this text in their path, `--seconds` limits the simulation of each,
+ * `--parallel` sets how many run at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
@@ -121,7 +121,7 @@ const baseline = await detect(copies[0] as string, 1)
 if (baseline !== SURVIVED) throw new Error(`the tests fail without a mutation: ${baseline}`)
 console.log(`${selection.length} of ${mutations.length} mutations`)
 const queue = [...selection]
-const work = async (copy: string): Promise<void> => {
+const runWorker = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
     const detection = await tryMutation(copy, mutation, 1 + detections.size)
@@ -133,7 +133,7 @@ const work = async (copy: string): Promise<void> => {
     )
   }
 }
-await Promise.all(copies.map(work))
+await Promise.all(copies.map(runWorker))
 const counts = new Map<Detection, number>()
 for (const detection of detections.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
 const caught = detections.size - (counts.get(SURVIVED) ?? 0)

@@ -49,8 +49,8 @@ function findProblemOutside(
 ): string | null {
   const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
-  const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
-  if (sent.length > maxRetries + 1 + wasDivided) return `sent ${sent.length} times`
+  const extraRequests = isRead && sent.some(isDivided) ? 1 : 0
+  if (sent.length > maxRetries + 1 + extraRequests) return `sent ${sent.length} times`
   const isRejected = ({ fault }: ObservedRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((request) => !isRejected(request)))

@@ -73,7 +73,7 @@ class ServerStream {
   }
 }
 
-const IDLE_MS = 10_000
+const IDLE_TIMEOUT_MS = 10_000
 
 /** A libsql-server, as seen by a client. */
 export class ModelServer {
@@ -138,9 +138,9 @@ export class ModelServer {
     } catch (error) {
       return { status: 400, body: `Cannot deserialize client message from JSON: ${String(error)}` }
     }
-    const unknown = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
-    if (isExecuteOnly && unknown)
-      return json(400, { error: `unknown variant \`${unknown.type}\`, expected \`execute\` or \`close\`` })
+    const unknownRequest = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
+    if (isExecuteOnly && unknownRequest)
+      return json(400, { error: `unknownRequest variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
@@ -151,8 +151,8 @@ export class ModelServer {
   #open(baton: string | null): ServerStream | ServerResponse {
     if (baton === null) {
       const { lagMs } = this.#plan
-      const visible = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
-      const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, visible))
+      const countVisibleRows = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
+      const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, countVisibleRows))
       this.streams.set(stream.id, stream)
       stream.isRunning = true
       return stream
@@ -190,7 +190,7 @@ export class ModelServer {
     stream.isRunning = false
     stream.sequence += 1
     stream.cancelExpiry()
-    stream.cancelExpiry = this.#world.after(IDLE_MS, () => {
+    stream.cancelExpiry = this.#world.after(IDLE_TIMEOUT_MS, () => {
       this.expiries += 1
       this.#expired.add(stream.id)
       this.streams.delete(stream.id)
@@ -206,7 +206,7 @@ export class ModelServer {
     request: ServerRequest,
     isV3: boolean,
   ): Promise<ServerResponse> {
-    const results: unknown[] = []
+    const results: unknownRequest[] = []
     let isOpen = true
     await stream.cursor
     try {
@@ -239,7 +239,7 @@ export class ModelServer {
     wireRequest: WireRequest,
     request: ServerRequest,
     isV3: boolean,
-  ): Promise<unknown> {
+  ): Promise<unknownRequest> {
     const { connection } = stream
     if (wireRequest.type === 'get_autocommit')
       return { type: 'ok', response: { type: wireRequest.type, is_autocommit: connection.isAutocommit } }
@@ -255,7 +255,7 @@ export class ModelServer {
         await program.sequence(wireRequest.sql)
         return { type: 'ok', response: { type: 'sequence' } }
       }
-      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknown variant \`${wireRequest.type}\``)
+      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknownRequest variant \`${wireRequest.type}\``)
       const steps = await program.batch(wireRequest.batch.steps, isV3)
       const result = {
         step_results: steps.map((step) => (step && 'rows' in step ? this.#encodeResult(step, false) : null)),
@@ -277,22 +277,22 @@ export class ModelServer {
       : String(this.#indexBase + this.database.commits.length)
   }
 
-  /** A replica responds when it has caught up to this index. */
+  /** Waits until the replica has caught up to this index. */
   async #waitForIndex(index: string | number | null | undefined): Promise<void> {
     const { lagMs } = this.#plan
     if (index == null || lagMs === undefined || this.isFaultFree) return
     const generation = this.#generation
-    const hasArrived = (): boolean => {
+    const hasCaughtUp = (): boolean => {
       const newer = this.database.commits.filter(({ at }) => at > this.#world.now - lagMs).length
       return this.#indexBase + this.database.commits.length - newer >= Number(index)
     }
-    while (!hasArrived()) {
+    while (!hasCaughtUp()) {
       await this.#world.sleep(20)
       if (generation !== this.#generation) throw new ServerGone('the server has ended')
     }
   }
 
-  #encodeResult({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknown {
+  #encodeResult({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknownRequest {
     return {
       cols: columns.map((name) => ({ name, decltype: 'INTEGER' })),
       rows: rows.map((row) => [{ type: 'integer', value: String(row) }]),
@@ -333,11 +333,11 @@ export class ModelServer {
     request: ServerRequest,
     onDone: () => void,
   ): AsyncGenerator<string, void, undefined> {
-    const line = (value: unknown): string => `${JSON.stringify(value)}\n`
+    const toLine = (value: unknownRequest): string => `${JSON.stringify(value)}\n`
     const program = new ModelProgram(stream.connection, request, this.#world)
     let isWriting = false
     try {
-      yield line({ baton, base_url: null })
+      yield toLine({ baton, base_url: null })
       await this.#waitForIndex(index)
       const results: StepResult[] = []
       for (const [index, { condition }] of steps.entries()) {
@@ -350,20 +350,20 @@ export class ModelServer {
         if (result instanceof SqlFailure) {
           // a statement that fails when it is prepared has not begun
           const hasBegun = commands[index]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
-          if (hasBegun) yield line({ type: 'step_begin', step: index, cols: getColumns(commands[index]) })
-          yield line({ type: 'step_error', step: index, error: encodeError(result) })
+          if (hasBegun) yield toLine({ type: 'step_begin', step: index, cols: getColumns(commands[index]) })
+          yield toLine({ type: 'step_error', step: index, error: encodeError(result) })
           continue
         }
         const cols = result.columns.map((name) => ({ name, decltype: 'INTEGER' }))
         isWriting = commands[index]?.kind === 'insert'
-        yield line({ type: 'step_begin', step: index, cols })
+        yield toLine({ type: 'step_begin', step: index, cols })
         for (const row of result.rows)
-          yield line({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
-        yield line({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
+          yield toLine({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
+        yield toLine({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
         isWriting = false
       }
       const lastIndex = this.#index === null ? null : Number(this.#index)
-      yield line({ type: 'replication_index', replication_index: lastIndex })
+      yield toLine({ type: 'replication_index', replication_index: lastIndex })
     } finally {
       // SQLite rolls back when a statement that writes is interrupted
       if (isWriting) stream.connection.rollback()
@@ -374,8 +374,8 @@ export class ModelServer {
 }
 
 /** Returns the columns that a statement would have had if it had not failed. */
-const getColumns = (command: Command | undefined): unknown =>
+const getColumns = (command: Command | undefined): unknownRequest =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
-const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
-const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
+const encodeError = ({ message, code }: SqlFailure): unknownRequest => ({ message, code })
+const json = (status: number, value: unknownRequest): ServerResponse => ({ status, body: JSON.stringify(value) })
