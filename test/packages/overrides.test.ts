@@ -98,7 +98,7 @@ describe.each([
 })
 
 // 300 MB: installed only for a release
-describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries that depend on @libsql/client', () => {
+describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
     project = createProject('libraries', {

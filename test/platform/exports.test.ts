@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
@@ -31,7 +31,7 @@ function inspect(file: string) {
 
 test('each export is a snapshot of the database, and does not block writers', async () => {
   const scene = await Scene.forTest()
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const reader = await scene.tokenFor('app', '?authorization=read-only')
@@ -82,11 +82,11 @@ test('an export needs a token for the database, and fails while reads are blocke
   expect(empty.status).toBe(200)
   await empty.arrayBuffer()
   const headers = { authorization: `Bearer ${token}` }
-  const statusOf = async (method: string, path: string): Promise<number> =>
+  const getStatus = async (method: string, path: string): Promise<number> =>
     (await fetch(`http://${host}${path}`, { method, headers })).status
   for (const method of ['GET', 'HEAD'])
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
-      expect([method, path, await statusOf(method, path)]).toEqual([method, path, status])
+      expect([method, path, await getStatus(method, path)]).toEqual([method, path, status])
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: { block_reads: true } })
   expect([
     (await sendRequest(host, token)).status,
@@ -118,7 +118,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']
   const end = new AbortController()
   onTestFinished(() => end.abort())
@@ -159,16 +159,16 @@ test('baton export --all exports a snapshot of every database of a running serve
   // a database that cannot be read does not prevent the export of the others
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
   const partialTarget = join(directory, 'some')
-  const partial = await run('--all', partialTarget)
-  expect([partial.code, partial.errors]).toEqual([
+  const partialRun = await run('--all', partialTarget)
+  expect([partialRun.code, partialRun.errors]).toEqual([
     1,
     expect.stringMatching(/^baton: 1 of \d+ databases were not exported:\n\S+two: .*403/),
   ])
   const exportedFiles = await readdir(join(partialTarget, organization))
   expect(['one.db', 'three.db'].filter((name) => !exportedFiles.includes(name))).toEqual([])
   expect(exportedFiles.filter((name) => name.startsWith('two'))).toEqual([])
-  const repeated = await run('--all', target)
-  expect([repeated.code, repeated.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
+  const repeatedRun = await run('--all', target)
+  expect([repeatedRun.code, repeatedRun.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
   expect(inspect(join(exportDirectory, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
   for (const args of [[], ['one'], ['--all', target, 'one'], ['one', file, '--all', target]])
     expect([args, (await run(...args)).code]).toEqual([args, 2])

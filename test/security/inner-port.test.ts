@@ -18,7 +18,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
     expect(
       (await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status,
     ).toBe(200)
-    ports = await portsOf(join(attacked.directory, 'data/sqld'))
+    ports = await readPorts(join(attacked.directory, 'data/sqld'))
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
@@ -29,7 +29,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
   }
 
   test('accepts neither tokens of clients nor requests without a token', async () => {
-    const victim = join(attacked.directory, 'written')
+    const victimFile = join(attacked.directory, 'written')
     const file = join(attacked.directory, 'data/registry.db')
     const headersForDatabase = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
     const tokens = [{}, await attacked.headers(), await attacked.headers('app', 'read-only')]
@@ -54,10 +54,10 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
         expect([path, response.status]).toEqual([path, 401])
       }
     }
-    await expect(stat(victim)).rejects.toThrow('ENOENT')
+    await expect(stat(victimFile)).rejects.toThrow('ENOENT')
   })
 
-  test('its admin API accepts neither of them', async () => {
+  test('the admin API accepts neither of them', async () => {
     for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
       const url = `http://${ports.admin}/v1/namespaces/${id}/config`
       expect((await fetch(url, { headers })).status).toBe(401)
@@ -70,10 +70,10 @@ function pipeline(sql: string): object {
 }
 
 /** Reads the ports of the first server with its data in a folder from the arguments of its process. */
-async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
+async function readPorts(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }
   const words = (await readFile(`/proc/${pid}/cmdline`, 'latin1')).split('\0')
-  const after = (word: string): string => words[words.indexOf(word) + 1] ?? ''
-  return { data: after('--http-listen-addr'), admin: after('--admin-listen-addr') }
+  const getArgument = (word: string): string => words[words.indexOf(word) + 1] ?? ''
+  return { data: getArgument('--http-listen-addr'), admin: getArgument('--admin-listen-addr') }
 }

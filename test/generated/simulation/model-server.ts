@@ -140,7 +140,7 @@ export class ModelServer {
     }
     const unknownRequest = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
     if (isExecuteOnly && unknownRequest)
-      return json(400, { error: `unknownRequest variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
+      return json(400, { error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
@@ -255,7 +255,7 @@ export class ModelServer {
         await program.sequence(wireRequest.sql)
         return { type: 'ok', response: { type: 'sequence' } }
       }
-      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknownRequest variant \`${wireRequest.type}\``)
+      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknown variant \`${wireRequest.type}\``)
       const steps = await program.batch(wireRequest.batch.steps, isV3)
       const result = {
         step_results: steps.map((step) => (step && 'rows' in step ? this.#encodeResult(step, false) : null)),
@@ -333,7 +333,7 @@ export class ModelServer {
     request: ServerRequest,
     onDone: () => void,
   ): AsyncGenerator<string, void, undefined> {
-    const toLine = (value: unknownRequest): string => `${JSON.stringify(value)}\n`
+    const toLine = (value: unknown): string => `${JSON.stringify(value)}\n`
     const program = new ModelProgram(stream.connection, request, this.#world)
     let isWriting = false
     try {
@@ -378,4 +378,4 @@ const getColumns = (command: Command | undefined): unknownRequest =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
 const encodeError = ({ message, code }: SqlFailure): unknownRequest => ({ message, code })
-const json = (status: number, value: unknownRequest): ServerResponse => ({ status, body: JSON.stringify(value) })
+const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
