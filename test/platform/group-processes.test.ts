@@ -80,7 +80,7 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', ()  
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
 
-  test('leaves a folder that is removed after a crash if its group was deleted; other folders are kept', async () => {
+  test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
     const directory = await createDataDirectory()
     {
       await using scene = await Scene.start({}, directory)

@@ -37,7 +37,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
       for (const sql of [
         'SELECT 42',
         `SELECT hex(readfile('${file}'))`,
-        `SELECT writefile('${victim}', 1)`,
+        `SELECT writefile('${victimFile}', 1)`,
       ]) {
         const origin = { origin: 'https://evil.example' }
         for (const headers of [

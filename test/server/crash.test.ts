@@ -9,8 +9,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
-const NOT_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
+const ENDLESS_SELECT = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const INSERT_RETURNING_INVALID_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
 
 const hasSqld = await findSqld().then(
   () => true,
@@ -44,7 +44,7 @@ describe('one database cannot affect another', () => {
       execute('BEGIN'),
       execute("INSERT INTO t VALUES ('lost')"),
     ])
-    const failed = await pipeline(server.url, [execute(NOT_UTF8)], { baton: transaction.baton })
+    const failed = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], { baton: transaction.baton })
     expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
     const commit = await pipeline(server.url, [execute('COMMIT')], { baton: transaction.baton })
     expect(commit.status).toBe(400)
@@ -72,7 +72,7 @@ describe('one database cannot affect another', () => {
     const b = await server.createDatabase('b')
     await query(a.url, 'CREATE TABLE t(a)')
     const controller = new AbortController()
-    const endless = pipeline(a.url, [execute(ENDLESS), close], { signal: controller.signal })
+    const endless = pipeline(a.url, [execute(ENDLESS_SELECT), close], { signal: controller.signal })
     endless.catch(() => {})
     await sleep(300)
     expect(await query(b.url, 'SELECT 1')).toEqual([['1']])
@@ -89,7 +89,7 @@ test('a statement whose client has disconnected ends at once, and affects no oth
   await query(server.url, 'CREATE TABLE t(a)')
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
   await expect(
-    pipeline(server.url, [execute(ENDLESS), close], { signal: AbortSignal.timeout(100) }),
+    pipeline(server.url, [execute(ENDLESS_SELECT), close], { signal: AbortSignal.timeout(100) }),
   ).rejects.toThrow()
   expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton }))).toEqual(
     ['ok', 'ok'],
@@ -123,7 +123,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
         for (; acknowledged < 1_000; acknowledged += 1)
           await query(crashed.url, `INSERT INTO t VALUES (${acknowledged})`)
       } catch {
-        // the connection broke: this write may or may not have been applied
+        // the connection was lost: this write may or may not have been applied
       }
       await killing
       const restarted = await startDevServer(directory, backend)
@@ -135,13 +135,13 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
     })
 
     test.skipIf(process.platform !== 'linux')(
-      'none of its processes survives, not even a busy one',
+      'ends all of its processes, even a busy one',
       async () => {
         const server = await startDevServer(await temporaryDirectory(), backend)
-        const endless = pipeline(server.url, [execute(ENDLESS), close])
+        const endless = pipeline(server.url, [execute(ENDLESS_SELECT), close])
         endless.catch(() => {})
         await sleep(200)
-        const children = childrenOf(server.child.pid as number)
+        const children = readChildPids(server.child.pid as number)
         await killServer(server)
         // the embedded engine is a thread of the server's own process
         expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
@@ -154,7 +154,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   },
 )
 
-function childrenOf(pid: number): number[] {
+function readChildPids(pid: number): number[] {
   const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
   return list === '' ? [] : list.split(' ').map(Number)
 }
@@ -191,7 +191,7 @@ describe('close() while clients are active leaves a plain file with all data', (
       await query(url, "INSERT INTO t VALUES ('kept')")
       const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
       if (activity === 'a statement that never ends') {
-        pipeline(url, [execute(ENDLESS), close]).catch(() => {})
+        pipeline(url, [execute(ENDLESS_SELECT), close]).catch(() => {})
         await sleep(200)
       } else {
         const sql = activity === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`

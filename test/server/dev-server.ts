@@ -37,7 +37,7 @@ export async function killServer({ child }: DevServer): Promise<void> {
   await exited
 }
 
-/** A directory that is removed when the test has ended. */
+/** Creates a directory that is removed when the test ends. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))

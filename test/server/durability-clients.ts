@@ -44,7 +44,7 @@ function belongsTo(key: string, client: number | undefined): boolean {
   return client === undefined || key.startsWith(`${client}/`)
 }
 
-/** Writes until the server was killed. */
+/** Writes until the server is killed. */
 export async function runClient(
   url: string,
   kind: (typeof CLIENTS)[number],
@@ -72,7 +72,7 @@ interface Rows {
   readonly parts: number
 }
 
-/** Resolves to whether the change was acknowledged as committed. Rejects when the server was killed. */
+/** Resolves to whether the change was acknowledged as committed. Rejects when the server is killed. */
 const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Promise<boolean>> = {
   single: async (url, rows) => await succeeds(url, [execute(insert(rows, 0)), close]),
   batch: async (url, rows) => {
@@ -103,7 +103,7 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
     const filler = `hex(randomblob(${HUGE_BYTES / 2}))`
     const sql = `INSERT INTO t SELECT ${client}, ${number}, value, ${filler} FROM generate_series(1, ${parts})`
     const done = await succeeds(url, [execute(sql), close])
-    // its pages are reused
+    // makes the pages of earlier rows reusable
     await succeeds(url, [
       execute(`UPDATE t SET filler = NULL WHERE client = ${client} AND number < ${number}`),
       close,

@@ -206,7 +206,7 @@ export class ModelServer {
     request: ServerRequest,
     isV3: boolean,
   ): Promise<ServerResponse> {
-    const results: unknownRequest[] = []
+    const results: unknown[] = []
     let isOpen = true
     await stream.cursor
     try {
@@ -239,7 +239,7 @@ export class ModelServer {
     wireRequest: WireRequest,
     request: ServerRequest,
     isV3: boolean,
-  ): Promise<unknownRequest> {
+  ): Promise<unknown> {
     const { connection } = stream
     if (wireRequest.type === 'get_autocommit')
       return { type: 'ok', response: { type: wireRequest.type, is_autocommit: connection.isAutocommit } }
@@ -292,7 +292,7 @@ export class ModelServer {
     }
   }
 
-  #encodeResult({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknownRequest {
+  #encodeResult({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknown {
     return {
       cols: columns.map((name) => ({ name, decltype: 'INTEGER' })),
       rows: rows.map((row) => [{ type: 'integer', value: String(row) }]),
@@ -374,8 +374,8 @@ export class ModelServer {
 }
 
 /** Returns the columns that a statement would have had if it had not failed. */
-const getColumns = (command: Command | undefined): unknownRequest =>
+const getColumns = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
-const encodeError = ({ message, code }: SqlFailure): unknownRequest => ({ message, code })
+const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
 const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
