@@ -3,7 +3,7 @@ import { autocommit, close, execute, pipeline, type WireRequest } from './wire.t
 /** A change by a client: its number of rows, and the outcome that the client received. */
 interface Change {
   readonly parts: number
-  fate: 'unknown' | 'acknowledged' | 'never committed'
+  outcome: 'unknown' | 'acknowledged' | 'never committed'
 }
 
 /** Every change that was ever attempted, by `client/number`. */
@@ -33,7 +33,7 @@ const HUGE_BYTES = 4_000
 
 /** Counts the acknowledged changes of one client or of all. */
 export function countAcknowledged(ledger: Ledger, client?: number): number {
-  return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && belongsTo(key, client)).length
+  return [...ledger].filter((fate === => NOPE => fate === 'acknowledged' && belongsTo(key, client)).length
 }
 
 export function countAttempts(ledger: Ledger, client: number): number {
@@ -55,11 +55,11 @@ export async function runClient(
     const parts = kind === 'huge' ? HUGE_PARTS : 1 + Math.floor(random() * 5)
     const change: Change = {
       parts: kind === 'single' ? 1 : parts,
-      fate: kind === 'open' ? 'never committed' : 'unknown',
+      outcome: kind === 'open' ? 'never committed' : 'unknown',
     }
     ledger.set(`${client}/${number}`, change)
     try {
-      if (await WRITERS[kind](url, { client, number, parts: change.parts })) change.fate = 'acknowledged'
+      if (await WRITERS[kind](url, { client, number, parts: change.parts })) change.outcome = 'acknowledged'
     } catch {
       return
     }

@@ -12,21 +12,21 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
 
-/** Creates a file with another SQLite, with the last rows still in its WAL. */
+/** Creates a file with another build of SQLite, with the last rows still in its WAL. */
 function createFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")
   return file
 }
 
-test.each(['delete', 'wal'])('a database begins as a copy of a file in journal mode %s', async (mode) => {
-  const path = join(await temporaryDirectory(), 'pets.db')
+test.each(['delete', 'wal'])('a database is created as a copy of a file in journal mode %s', async (mode) => {
+  const path = join(await createTemporaryDirectory(), 'pets.db')
   const file = createFile(path)
   file.exec(`PRAGMA journal_mode = ${mode}`)
   if (mode === 'delete') file.close()
@@ -47,7 +47,7 @@ test.each([
   'PRAGMA auto_vacuum = INCREMENTAL',
   "PRAGMA encoding = 'UTF-16le'",
 ])('a file created with %s is served, and exported again', async (pragma) => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   const file = new DatabaseSync(path)
   file.exec(`${pragma}; CREATE TABLE pet (name TEXT); CREATE INDEX by_name ON pet (name);
@@ -69,7 +69,7 @@ test.each([
 })
 
 test('a size limit takes the page size of the file into account', async () => {
-  const path = join(await temporaryDirectory(), 'small-pages.db')
+  const path = join(await createTemporaryDirectory(), 'small-pages.db')
   const file = new DatabaseSync(path)
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
   file.close()
@@ -82,7 +82,7 @@ test('a size limit takes the page size of the file into account', async () => {
 })
 
 /** Creates a file with a journal, like a program that was killed in a transaction. */
-async function createUnfinished(directory: string): Promise<string> {
+async function createUnfinishedFile(directory: string): Promise<string> {
   const [path, unfinishedPath] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
@@ -95,7 +95,7 @@ async function createUnfinished(directory: string): Promise<string> {
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const unfinishedPath = await createUnfinished(await temporaryDirectory())
+  const unfinishedPath = await createUnfinishedFile(await createTemporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
@@ -103,7 +103,7 @@ test('an unfinished transaction of another program is rolled back', async () => 
 })
 
 test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const text = join(directory, 'notes.txt')
   await writeFile(text, 'these are notes and no database')
   await using server = await startLocalServer({ dataDirectory: join(directory, 'data') })
@@ -121,7 +121,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 })
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
-  const target = join(await temporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   await query(server.url, "INSERT INTO t VALUES ('kept')")
@@ -139,10 +139,10 @@ test('a database is exported to a file that any SQLite can open, and remains usa
   await expect(server.exportDatabase('nosuch', target)).rejects.toThrow('database "nosuch" does not exist')
 })
 
-const COPIES = ['a', 'b', 'c']
+const COPY_NAMES = ['a', 'b', 'c']
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const end = new AbortController()
@@ -158,8 +158,8 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
   }
   const writers = Promise.all([write(), write(), write()])
   for (let round = 0; round < 10; round += 1) {
-    await Promise.all(COPIES.map((name) => server.exportDatabase('default', join(directory, name + round))))
-    for (const name of COPIES) {
+    await Promise.all(COPY_NAMES.map((name) => server.exportDatabase('default', join(directory, name + round))))
+    for (const name of COPY_NAMES) {
       const copy = new DatabaseSync(join(directory, name + round))
       expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
       copy.close()
@@ -173,7 +173,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
 })
 
 test('a database that was never written to is exported as an empty file', async () => {
-  const target = join(await temporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target)
@@ -182,8 +182,8 @@ test('a database that was never written to is exported as an empty file', async 
 })
 
 describe.skipIf(!hasSqld)('libsql-server', () => {
-  test.each(['delete', 'wal'])('begins a database as a copy of a file in journal mode %s', async (mode) => {
-    const directory = await temporaryDirectory()
+  test.each(['delete', 'wal'])('creates a database as a copy of a file in journal mode %s', async (mode) => {
+    const directory = await createTemporaryDirectory()
     const path = join(directory, 'pets.db')
     const file = createFile(path)
     file.exec(`PRAGMA journal_mode = ${mode}`)
@@ -204,16 +204,16 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('treats an unfinished transaction as rolled back', async () => {
-    const directory = await temporaryDirectory()
-    const unfinishedPath = await createUnfinished(directory)
+    const directory = await createTemporaryDirectory()
+    const unfinishedPath = await createUnfinishedFile(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
     const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
     expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })
 
-  test('is not given a file that it could not open; other databases are not affected', async () => {
-    const directory = await temporaryDirectory()
+  test('is not given a file that it cannot open, and other databases are not affected', async () => {
+    const directory = await createTemporaryDirectory()
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
     const good = await readFile(path('good.db'))

@@ -62,7 +62,7 @@ export async function runBaton(
   { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<CommandResult> {
   const child = startBaton(args, env)
-  // it may exit without having read its input
+  // the command may exit without having read its input
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   return await collectOutput(child)

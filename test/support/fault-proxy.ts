@@ -9,7 +9,7 @@ export type Fault =
   | { readonly kind: 'delay-response'; readonly ms: number }
   /** The server executes the request at once, but its response is delayed until the promise settles. */
   | { readonly kind: 'hold-response'; readonly until: Promise<unknown> }
-  /** The connection breaks before the server has seen the request. */
+  /** The connection is lost before the server has received the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, but its response is lost. */
   | { readonly kind: 'drop-after' }

@@ -8,8 +8,8 @@ const stopServers = async (): Promise<void> => {
 afterAll(stopServers)
 
 /**
- * Skips the tests of a file if the engine has no build for this platform, with the reason in the summary; stops its servers
- * after them.
+ * Skips the tests of a file if the engine has no build for this platform, with the reason in the summary, and stops its
+ * servers afterwards.
  */
 export function requireTursodb(): void {
   // files that share a process import this module only once
