@@ -23,10 +23,10 @@ beforeEach(async () => {
   events.length = 0
 })
 const getEventTypes = (): string[] => events.map(({ type }) => type)
-const SECRET = 'an argument that must stay secret'
+const SECRET_ARGUMENT = 'an argument that must stay secret'
 
 test('reports the beginning and the end of a statement', async () => {
-  await db.execute('insert into t values (?)', [SECRET])
+  await db.execute('insert into t values (?)', [SECRET_ARGUMENT])
   expect(events).toEqual([
     {
       type: 'query:start',
@@ -59,7 +59,7 @@ test('reports the beginning and the end of a statement', async () => {
     ClientEvent & { id: number; durationMs: number },
   ]
   expect(start.id).toBe(end.id)
-  expect(request.requestBytes).toBeGreaterThan(SECRET.length)
+  expect(request.requestBytes).toBeGreaterThan(SECRET_ARGUMENT.length)
   expect(request.responseBytes).toBeGreaterThan(50)
   expect(end.durationMs).toBeGreaterThan(0)
 })
@@ -163,7 +163,7 @@ test('reports a transaction that is about to expire', async () => {
     await expect.poll(getEventTypes).toContain('transaction:lost')
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
-  expect(getEventTypes().filter((type) => /expiring|lost/.test(type))).toEqual([
+  expect(getEventTypes().filter((type) => /expiring|lostTransaction/.test(type))).toEqual([
     'transaction:expiring',
     'transaction:lost',
   ])
@@ -223,14 +223,14 @@ test('no event contains an argument or a token', async () => {
     authToken: database.authToken ?? 'a-token',
     observe: (event) => events.push(event),
   })
-  await client.execute('select ?', [SECRET])
-  await client.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
-  await client.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
+  await client.execute('select ?', [SECRET_ARGUMENT])
+  await client.batch([{ sql: 'insert into t values (?)', args: [SECRET_ARGUMENT] }])
+  await client.transaction((tx) => tx.execute('insert into t values (?)', [SECRET_ARGUMENT])).catch(() => {})
   expect(events.length).toBeGreaterThan(8)
   const text = JSON.stringify(events, (_, value: unknown) =>
     value instanceof Error ? `${value.message} ${value.stack}` : value,
   )
-  expect(text).not.toContain(SECRET)
+  expect(text).not.toContain(SECRET_ARGUMENT)
   expect(text).not.toContain(database.authToken ?? 'a-token')
 })
 
@@ -247,8 +247,8 @@ test('the end of a transaction is reported once, however it ends', async () => {
   expect(getEndEvents()).toEqual(['transaction:rollback'])
   events.length = 0
   await db.execute('insert into t values (1)')
-  const lost = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
-  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  const lostTransaction = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
+  await expect(lostTransaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(getEndEvents()).toEqual(['transaction:lost'])
   await db.execute('drop table child')
 })

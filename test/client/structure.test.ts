@@ -43,7 +43,7 @@ describe('a savepoint that fails', () => {
     const savepointHandle = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         savepointHandle.resolve(sp)
         await insert(sp, 'one')
         queued.push(insert(sp, 'two').catch((error: unknown) => error))
@@ -51,7 +51,7 @@ describe('a savepoint that fails', () => {
         queued.push(sp.batch(["insert into t values ('three')"]).catch((error: unknown) => error))
         throw failure
       })
-      await expect(failed).rejects.toBe(failure)
+      await expect(failedSavepoint).rejects.toBe(failure)
       await expect(insert(await savepointHandle.promise, 'four')).rejects.toMatchObject({
         code: 'STREAM_CLOSED',
       })
@@ -70,12 +70,12 @@ describe('a savepoint that fails', () => {
 
   test('ends a loop over rows inside it', async () => {
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'gone')
         await readRows(sp, 'select 1 union select 2').next()
         throw failure
       })
-      await expect(failed).rejects.toBe(failure)
+      await expect(failedSavepoint).rejects.toBe(failure)
       await insert(tx, 'kept')
     })
     expect(await selectValues()).toEqual(['kept'])
@@ -104,11 +104,11 @@ describe('a callback that returns', () => {
   test('while a nested savepoint is running undoes the savepoint, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
         sp.savepoint((i) => insert(i, 'three')).catch(() => {})
       })
-      await expect(failed).rejects.toThrow(/missing await/)
+      await expect(failedSavepoint).rejects.toThrow(/missing await/)
       await insert(tx, 'four')
     })
     expect(await selectValues()).toEqual(['one', 'four'])
@@ -116,11 +116,11 @@ describe('a callback that returns', () => {
 
   test('while rows are being read in a savepoint undoes the savepoint', async () => {
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
         await readRows(sp, 'select 1 union select 2').next()
       })
-      await expect(failed).rejects.toThrow(/while rows were being read/)
+      await expect(failedSavepoint).rejects.toThrow(/while rows were being read/)
       await insert(tx, 'four')
     })
     expect(await selectValues()).toEqual(['four'])
@@ -186,10 +186,10 @@ describe('deadlines inside a transaction', () => {
   })
 
   test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
-    const slow = slowRead(1500000)
+    const slowSql = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
-      const running = tx.execute(slow)
+      const running = tx.execute(slowSql)
       await pause(5)
       const reason = new Error('changed my mind')
       const outcome = Promise.all([

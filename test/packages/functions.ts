@@ -18,12 +18,12 @@ import { serve } from './served.ts'
 
 // Tests the examples of cloud functions as deployed: bundled, and called by the runtimes of their platforms.
 
-const SIZE = 1 << 24
+const SIZE_LIMIT_BYTES = 1 << 24
 const CREATE_GUESTS = 'create table guest (id integer primary key, name text not null unique)'
 const CREATE_VISITS = 'create table visit (id integer primary key, method text not null)'
 
 async function openDatabase() {
-  const server = await openRestartableServer('embedded', SIZE)
+  const server = await openRestartableServer('embedded', SIZE_LIMIT_BYTES)
   if (!server) throw new Error('the embedded server is missing')
   const db = createClient(server.config)
   await db.batch([CREATE_GUESTS, CREATE_VISITS])

@@ -275,8 +275,8 @@ describe.each([
       join(project, 'package.json'),
       JSON.stringify({ private: true, type: 'module', dependencies }),
     )
-    const strict = { hoist: false, autoInstallPeers: false, strictPeerDependencies: true }
-    writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(strict))
+    const strictSettings = { hoist: false, autoInstallPeers: false, strictPeerDependencies: true }
+    writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(strictSettings))
     await pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'pnpm-cache')}`], {
       cwd: project,
     })

@@ -143,12 +143,12 @@ test('serves a session from login to destroy', async () => {
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const form = new FormData()
   form.append('file', new Blob(['BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (42); COMMIT;']), 'dump.sql')
-  const uploaded = await fetch(`${scene.platform.url}${ORGANIZATION}/databases/dumps`, {
+  const uploadReply = await fetch(`${scene.platform.url}${ORGANIZATION}/databases/dumps`, {
     method: 'POST',
     headers: { authorization: `Bearer ${cli.token}` },
     body: form,
   })
-  const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
+  const { dump_url: url } = (await uploadReply.json()) as { dump_url: string }
   const imported = await cli.sendRequest('POST', `${ORGANIZATION}/databases`, {
     name: 'imported',
     group: 'crew',
@@ -164,10 +164,10 @@ test('serves a session from login to destroy', async () => {
   const first = await cli.sendRequest('GET', `${ORGANIZATION}/databases?limit=2`)
   const second = await cli.sendRequest('GET', `${ORGANIZATION}/databases?limit=2&cursor=${first.pagination.next}`)
   expect(second.pagination.next).toBeNull()
-  const listed = [...first.databases, ...second.databases]
-  expect(listed.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
+  const listedDatabases = [...first.databases, ...second.databases]
+  expect(listedDatabases.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
   // this field makes the CLI use plain HTTP
-  expect(listed.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
+  expect(listedDatabases.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
   const usage = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)).database
   expect(usage.usage).toMatchObject({ rows_read: expect.any(Number) })
   const [instance] = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)).instances
@@ -200,14 +200,14 @@ test('serves a session from login to destroy', async () => {
   const [origin] = host.replace('http://', '').split('/')
   const info = await fetch(`http://${origin}/info`, { headers: { authorization: `Bearer ${jwt}` } })
   const { current_generation: generation } = (await info.json()) as { current_generation: number }
-  const exported = await fetch(`http://${origin}/export/${generation}`, {
+  const exportReply = await fetch(`http://${origin}/export/${generation}`, {
     headers: { authorization: `Bearer ${jwt}` },
   })
   const file = join(directory, 'exported.db')
-  await writeFile(file, Buffer.from(await exported.arrayBuffer()))
-  const opened = new DatabaseSync(file, { readOnly: true })
-  expect(opened.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
-  opened.close()
+  await writeFile(file, Buffer.from(await exportReply.arrayBuffer()))
+  const exportedDatabase = new DatabaseSync(file, { readOnly: true })
+  expect(exportedDatabase.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
+  exportedDatabase.close()
   const frames = await fetch(`http://${origin}/sync/${generation}/1/1`, {
     headers: { authorization: `Bearer ${jwt}` },
   })

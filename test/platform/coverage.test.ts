@@ -52,16 +52,16 @@ beforeAll(async () => {
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** Returns a row of the table. The cell of the other back end keeps its value from the page. */
-function formatRow(route: Route, existing: ReadonlyMap<string, string>): string {
+function formatRow(route: Route, existingRows: ReadonlyMap<string, string>): string {
   const name = getName(route)
-  const cells = existing.get(name)?.split(' | ') ?? []
-  const column = (backend: string, columnIndex: number): string =>
+  const cells = existingRows.get(name)?.split(' | ') ?? []
+  const getOutcomeCell = (backend: string, columnIndex: number): string =>
     inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[columnIndex] ?? '?')
   const method = methods.get(name)
   const client = `\`${method ?? 'request'}\``
   const documentedCell = route.isDocumented ? 'yes' : '–'
   const common = [`\`${name}\``, describeAccess(route.access), documentedCell, client]
-  return `| ${[...common, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
+  return `| ${[...common, getOutcomeCell('embedded', 4), getOutcomeCell('sqld', 5)].join(' | ')} |`
 }
 
 /** Returns the counts, in words. */
@@ -90,9 +90,9 @@ test('each route responds as documented in docs/platform.md', () => {
     .slice(before.length)
     .split('\n')
     .filter((line) => line.startsWith('| `'))
-  const existing = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
-  const updated = ROUTES.map((route) => formatRow(route, existing))
-  const text = `${before}${[TABLE_HEAD, TABLE_RULE, ...updated].join('\n')}\n\n${summarize(updated)}\n`
+  const existingRows = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
+  const updatedRows = ROUTES.map((route) => formatRow(route, existingRows))
+  const text = `${before}${[TABLE_HEAD, TABLE_RULE, ...updatedRows].join('\n')}\n\n${summarize(updatedRows)}\n`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, text)
   expect(readFileSync(PAGE, 'utf8')).toBe(text)
 })
@@ -109,11 +109,11 @@ test('each route succeeds, or responds with 501 and a reason', () => {
 })
 
 test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
-  const rejected = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
+  const rejectedRequests = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )
   const isReplicaRoute = (name: string): boolean => /\/(?:locations\/\{location\}|instances)/.test(name)
-  expect(rejected.filter((name) => inject('target') === 'sqld' || !isReplicaRoute(name))).toEqual([])
+  expect(rejectedRequests.filter((name) => inject('target') === 'sqld' || !isReplicaRoute(name))).toEqual([])
 })
 
 test('each successful response matches /openapi.json, without additional fields', async () => {

@@ -35,16 +35,16 @@ test('each export is a snapshot of the database, and does not block writers', as
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const reader = await scene.tokenFor('app', '?authorization=read-only')
-  const created = await sql(host, token, [
+  const creation = await sql(host, token, [
     'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT, note)',
     `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)
      INSERT INTO account SELECT x, 100, zeroblob(300) FROM n`,
   ])
-  expect(created.error).toBeNull()
-  const end = new AbortController()
+  expect(creation.error).toBeNull()
+  const stopController = new AbortController()
   const transfers = [1, 2].map(async (writer) => {
     let count = 0
-    for (; !end.signal.aborted; count += 1) {
+    for (; !stopController.signal.aborted; count += 1) {
       const [from, to] = [1 + ((count * writer) % 250), 251 + (count % 250)]
       const transfer = await sql(host, token, [
         'BEGIN IMMEDIATE',
@@ -65,7 +65,7 @@ test('each export is a snapshot of the database, and does not block writers', as
   }
   const file = join(directory, 'last.db')
   await scene.server.exportDatabase('app', file)
-  end.abort()
+  stopController.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
   expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
@@ -104,8 +104,8 @@ test('at most four exports of a database run at a time; an abandoned one release
   const other = await scene.create('other')
   const unreadExports = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(unreadExports.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  const rejected = await sendRequest(host, token)
-  expect([rejected.status, await rejected.text()]).toEqual([503, expect.stringContaining('4 exports')])
+  const rejectedExport = await sendRequest(host, token)
+  expect([rejectedExport.status, await rejectedExport.text()]).toEqual([503, expect.stringContaining('4 exports')])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
@@ -120,8 +120,8 @@ test('baton export --all exports a snapshot of every database of a running serve
   const scene = await Scene.forTest()
   const directory = await createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']
-  const end = new AbortController()
-  onTestFinished(() => end.abort())
+  const stopController = new AbortController()
+  onTestFinished(() => stopController.abort())
   const transfers: Promise<void>[] = []
   for (const name of tenants) {
     const { host } = await scene.create(name)
@@ -131,7 +131,7 @@ test('baton export --all exports a snapshot of every database of a running serve
       'INSERT INTO account VALUES (1, 100), (2, 100)',
     ])
     const moveAmounts = async (): Promise<void> => {
-      while (!end.signal.aborted)
+      while (!stopController.signal.aborted)
         await sql(host, token, [
           'BEGIN IMMEDIATE',
           'UPDATE account SET amount = amount - 1 WHERE id = 1',
@@ -147,7 +147,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect(await run('--all', target)).toMatchObject({ code: 0, errors: '' })
   const file = join(directory, 'two.db')
   expect(await run('two', file)).toMatchObject({ code: 0, output: `exported two to ${file}\n` })
-  end.abort()
+  stopController.abort()
   await Promise.all(transfers)
   const exportDirectory = join(target, organization)
   for (const path of [...tenants.map((name) => join(exportDirectory, `${name}.db`)), file]) {

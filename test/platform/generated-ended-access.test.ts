@@ -70,13 +70,13 @@ class GeneratedRequests {
 
 /** Picks one change, or two of different kinds that are requested at the same time. */
 function pickChanges(random: () => number): readonly AccessChange[] {
-  const first = pick(random, ACCESS_CHANGES)
+  const firstChange = pick(random, ACCESS_CHANGES)
   // two changes that can be combined
   const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
-  const second = pick(random, ACCESS_CHANGES.filter(isRotation))
-  return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
-    ? [first, second]
-    : [first]
+  const secondChange = pick(random, ACCESS_CHANGES.filter(isRotation))
+  return random() < 0.3 && firstChange !== secondChange && firstChange.name !== 'a transfer to another group'
+    ? [firstChange, secondChange]
+    : [firstChange]
 }
 
 describe('nothing is written after the revocation of access is acknowledged', () => {
@@ -86,9 +86,9 @@ describe('nothing is written after the revocation of access is acknowledged', ()
     const database = await DatabaseInUse.start(scene, 'app')
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
-    const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
+    const pendingRequests = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
     // requests that wait for the write lock have not begun
-    if (random() < 0.5) await running[0]?.started
+    if (random() < 0.5) await pendingRequests[0]?.started
     const changes = pickChanges(random)
     await Promise.all(changes.map(({ change }) => change(database)))
     for (const { readAgain } of changes) await readAgain?.(database)
@@ -96,7 +96,7 @@ describe('nothing is written after the revocation of access is acknowledged', ()
     const { host, token } = database
     for (const listener of generated.listeners) listener.abort()
     const outcomes = await Promise.all([
-      ...running.map((request) => request.outcome()),
+      ...pendingRequests.map((request) => request.outcome()),
       ...(baton === null ? [] : [sql(host, token, 'COMMIT', { baton })]),
     ])
     expect([changes.map(({ name }) => name), await database.rows()]).toEqual([

@@ -61,7 +61,7 @@ test('streams of a deleted database release their slots to other databases of th
 })
 
 describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', ()  => {
-  test('is stopped when the group is deleted, and its data is removed; that of another group continues', async () => {
+  test('is stopped and its data removed when the group is deleted; another group’s libsql-server continues', async () => {
     const directory = await createDataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)

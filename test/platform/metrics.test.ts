@@ -73,16 +73,16 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
         })
       ).status,
     ]).toEqual([path, 403])
-  const body = (scopes: string[], restriction = {}) => ({ body: { scopes, ...restriction } })
+  const createBody = (scopes: string[], restriction = {}) => ({ body: { scopes, ...restriction } })
   for (const request of [
-    body(['metrics', 'read']),
-    body(['read']),
-    body(['metrics'], { organization: scene.platform.organization }),
-    body(['metrics'], { organization: scene.platform.organization, group: 'default' }),
+    createBody(['metrics', 'read']),
+    createBody(['read']),
+    createBody(['metrics'], { organization: scene.platform.organization }),
+    createBody(['metrics'], { organization: scene.platform.organization, group: 'default' }),
   ])
     expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
   const otherToken = await scene.platform.createUser({ username: 'ada' })
-  const request = { token: otherToken, ...body(['metrics']) }
+  const request = { token: otherToken, ...createBody(['metrics']) }
   expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
   await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
   expect(await getStatus(metricsToken)).toBe(401)

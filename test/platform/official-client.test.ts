@@ -52,9 +52,9 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
   await platform.createUser({ username: 'bob' })
   await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob' } })
   await scene.done('POST', '/v1/organizations', { body: { name: 'doomed' } })
-  const clientFor = (org: string) =>
+  const createClientFor = (org: string) =>
     createClient({ org, token: platform.token, baseUrl: `${platform.url}/v1/` })
-  const turso = clientFor(platform.organization)
+  const turso = createClientFor(platform.organization)
   const { apiTokens, organizations, locations, groups, databases } = turso
   const { uuid: groupId } = (await groups.create('default-too', 'local')) as unknown as { uuid: string }
   const fork = { type: 'database' as const, name: 'app' }
@@ -93,7 +93,7 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
     'organizations.listInvites': () => organizations.listInvites(),
     'organizations.deleteInvite': () => organizations.deleteInvite('eve@example.test'),
     'organizations.invoices': () => organizations.invoices(),
-    'organizations.delete': () => clientFor('doomed').organizations.delete(),
+    'organizations.delete': () => createClientFor('doomed').organizations.delete(),
   }
   // these need a back end with replicas; the last one is sent to another host
   const excluded = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']

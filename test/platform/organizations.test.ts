@@ -427,7 +427,7 @@ test('with a domain, every database has its own host', async () => {
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
   const { port } = scene.server
   const token = await scene.tokenFor('a-b')
-  const statusFor = (host: string) =>
+  const getStatus = (host: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { host, authorization: `Bearer ${token}` }
       const outgoing = request(
@@ -440,8 +440,8 @@ test('with a domain, every database has its own host', async () => {
       outgoing.on('error', reject)
       outgoing.end('{"requests":[]}')
     })
-  expect(await statusFor('a-b-local.db.test:8443')).toBe(200)
-  expect(await statusFor('b-local.db.test:8443')).toBe(404)
-  expect(await statusFor('a-b-local.db.test.evil.example')).toBe(403)
-  expect(await statusFor('db.test')).toBe(403)
+  expect(await getStatus('a-b-local.db.test:8443')).toBe(200)
+  expect(await getStatus('b-local.db.test:8443')).toBe(404)
+  expect(await getStatus('a-b-local.db.test.evil.example')).toBe(403)
+  expect(await getStatus('db.test')).toBe(403)
 })

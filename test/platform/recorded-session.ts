@@ -21,7 +21,7 @@ interface SessionRequest {
 
 const ORGANIZATION = '/v1/organizations/local'
 const ORGANIZATION_V2 = '/v2/organizations/local'
-const DUMP =
+const DUMP_TEXT =
   'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\nINSERT INTO t VALUES(42);\nCOMMIT;\n'
 const MAX_LINE_LENGTH = 150
 
@@ -252,7 +252,7 @@ async function importDump(session: Session): Promise<void> {
 async function upload(session: Session): Promise<JsonBody> {
   const boundary = '0123456789abcdef0123456789abcdef'
   const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
-  const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP}\r\n--${boundary}--\r\n`
+  const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP_TEXT}\r\n--${boundary}--\r\n`
   const { status, content } = await session.send({
     method: 'POST',
     url: `${session.base}${ORGANIZATION}/databases/dumps`,
@@ -276,12 +276,12 @@ async function manageTokens(session: Session, { host, jwt }: Shell): Promise<voi
   })
   await session.command('group tokens invalidate team', async () => {
     await session.sendRequest('POST', `${ORGANIZATION}/groups/team/auth/rotate`)
-    const rejected = await session.send({
+    const rejectedReply = await session.send({
       method: 'GET',
       url: `${host}/dump`,
       headers: { authorization: `Bearer ${jwt}` },
     })
-    assert.equal(rejected.status, 401)
+    assert.equal(rejectedReply.status, 401)
   })
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
     await session.sendRequest('GET', '/v2/organizations')

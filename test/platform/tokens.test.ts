@@ -120,9 +120,9 @@ describe('tokens for databases', () => {
     const attachByName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
       expect(await sql(app.host, token, attachByName(name))).toMatchObject({ error: null, rows: [['7']] })
-    const rejected = await sql(app.host, await scene.tokenFor('app'), attachByName('"other"'))
-    expect(JSON.stringify(rejected)).not.toContain(other.id)
-    expect(rejected.rows).toEqual([])
+    const rejectedReply = await sql(app.host, await scene.tokenFor('app'), attachByName('"other"'))
+    expect(JSON.stringify(rejectedReply)).not.toContain(other.id)
+    expect(rejectedReply.rows).toEqual([])
     const createdToken = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
     expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
     await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
@@ -151,10 +151,10 @@ describe('tokens for databases', () => {
     const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
     const tokenWithoutAttach = await scene.tokenFor('app')
     const openAttachedStream = async () => {
-      const opened = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
+      const attachReply = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
       const read = (usedToken: string, baton: string | null) =>
         sql(app.host, usedToken, 'SELECT max(a) FROM x.t', { baton, keep: true })
-      const firstRead = await read(token, opened.baton)
+      const firstRead = await read(token, attachReply.baton)
       expect(firstRead.rows).toEqual([['1']])
       return (usedToken = token) => read(usedToken, firstRead.baton)
     }

@@ -16,14 +16,14 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
     attacked = await AttackedServer.start(kind)
     id = attacked.server.databaseId('app')
     expect(
-      (await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status,
+      (await attacked.post('/app/v3/pipeline', createPipeline('SELECT 42'), await attacked.headers())).status,
     ).toBe(200)
     ports = await readPorts(join(attacked.directory, 'data/sqld'))
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
   async function sendRequest(headers: Record<string, string>, sql: string, path = '/v3/pipeline') {
-    const body = JSON.stringify(pipeline(sql))
+    const body = JSON.stringify(createPipeline(sql))
     const response = await fetch(`http://${ports.data}${path}`, { method: 'POST', headers, body })
     return { status: response.status, text: await response.text() }
   }
@@ -65,7 +65,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
   })
 })
 
-function pipeline(sql: string): object {
+function createPipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 

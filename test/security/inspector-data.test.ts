@@ -237,22 +237,22 @@ describe.skipIf(browserPath === null)(
     })
 
     test('displays names and values with markup as text', async () => {
-      const hostile =
+      const hostileText =
         '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'
-      const name = `"${hostile.replaceAll('"', '""')}"`
+      const name = `"${hostileText.replaceAll('"', '""')}"`
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, `create table ${name} (${name} text, "__proto__" text)`)
-      await query(server.url, `insert into ${name} values ('${hostile}', '${hostile}')`)
+      await query(server.url, `insert into ${name} values ('${hostileText}', '${hostileText}')`)
       await using inspectorPage = await openDataTab(server)
       const { page, problems } = inspectorPage
       await page.locator('#tables button').click()
       await page.locator('#page').getByText('rows 1 to 1').waitFor()
-      expect(await page.locator('.grid th').allTextContents()).toEqual([hostile, '__proto__'])
+      expect(await page.locator('.grid th').allTextContents()).toEqual([hostileText, '__proto__'])
       await page.locator('.grid td button').first().click()
-      expect(await page.locator('#cell pre').textContent()).toBe(hostile)
+      expect(await page.locator('#cell pre').textContent()).toBe(hostileText)
       await runStatement(page, `select * from ${name}`)
       await page.locator('#result-count').waitFor()
-      await runStatement(page, `select * from "${hostile.replaceAll('"', '')}x"`)
+      await runStatement(page, `select * from "${hostileText.replaceAll('"', '')}x"`)
       await page.getByRole('alert').waitFor()
       expect(await page.locator('main img, main script').count()).toBe(0)
       expect(await page.evaluate('globalThis.attacked')).toBeUndefined()

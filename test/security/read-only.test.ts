@@ -13,14 +13,14 @@ const STATEMENT_COUNT = Number(
 const CONCURRENCY = 8
 const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
 
-const stmt = (sql: string) => ({ type: 'execute', stmt: { sql } })
+const createExecuteRequest = (sql: string) => ({ type: 'execute', stmt: { sql } })
 
 /** Every way to send a statement. */
 const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: object }>> = {
-  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [stmt(sql), close] } }),
+  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [createExecuteRequest(sql), close] } }),
   'execute in a transaction': (sql) => ({
     path: '/v2/pipeline',
-    body: { requests: [stmt('begin'), stmt(sql), stmt('commit'), close] },
+    body: { requests: [createExecuteRequest('begin'), createExecuteRequest(sql), createExecuteRequest('commit'), close] },
   }),
   batch: (sql) => ({
     path: '/v3/pipeline',

@@ -16,13 +16,13 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
     const options = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
-    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
-    expect(created.status).toBe(200)
+    const creation = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
+    expect(creation.status).toBe(200)
     smuggledRequest = post('insert into t values (666)')
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  function head(line: string, headers = ''): string {
+  function createHead(line: string, headers = ''): string {
     return `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${authorization}${headers}\r\n`
   }
 
@@ -32,7 +32,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
 
   function post(sql: string, headers = ''): string {
     const body = createBody(sql)
-    return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
+    return `${createHead('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
 
   /** Sends many valid requests. A smuggled request would shift the responses on kept-alive connections to the engine. */
@@ -65,13 +65,13 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       ]) {
         for (let attempt = 0; attempt < 3; attempt += 1) {
           const length = `content-length: ${smuggledRequest.length}\r\n`
-          const [status] = statuses(await sendRaw(port, head(`${method} ${path}`, length) + smuggledRequest))
+          const [status] = statuses(await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest))
           expect([path, status]).toEqual([path, 400])
         }
         const chunked = `${smuggledRequest.length.toString(16)}\r\n${smuggledRequest}\r\n0\r\n\r\n`
         const received = await sendRaw(
           port,
-          head(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
+          createHead(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
         )
         expect(statuses(received)).toEqual([400])
       }
@@ -96,7 +96,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     ],
   ])('%s', async (_, headers) => {
     const body = `${createBody('select 1').length.toString(16)}\r\n${createBody('select 1')}\r\n0\r\n\r\n`
-    const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggledRequest)
+    const received = await sendRaw(port, createHead('POST /app/v2/pipeline', headers(4)) + body + smuggledRequest)
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     expect(received).not.toContain('affected_row_count')
     await expectValidResponses()
@@ -110,7 +110,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       `${secondPart.length.toString(16)};x=1\r\n${secondPart}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,
-      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
+      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
     )
     expect(statuses(received)).toEqual([200, 200])
     expect([...received.matchAll(/"value":"(4\d)"/g)].map(([, value]) => value)).toEqual(['42', '43'])
@@ -124,7 +124,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   ])('a chunk %s', async (_, chunks) => {
     const received = await sendRaw(
       port,
-      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggledRequest}`,
+      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggledRequest}`,
     )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     await expectValidResponses()
@@ -141,13 +141,13 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const line = 'POST http://127.0.0.1/app/v2/pipeline'
     const body = createBody('select 42')
     const length = `content-length: ${body.length}\r\n`
-    expect(statuses(await sendRaw(port, head(line, length) + body))).toEqual([200])
-    const otherDatabase = head('POST http://app.localhost/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, createHead(line, length) + body))).toEqual([200])
+    const otherDatabase = createHead('POST http://app.localhost/v2/pipeline', length) + body
     expect(statuses(await sendRaw(port, otherDatabase))).toEqual([400])
-    const foreignHost = head('POST http://evil.example/app/v2/pipeline', length) + body
+    const foreignHost = createHead('POST http://evil.example/app/v2/pipeline', length) + body
     expect(statuses(await sendRaw(port, foreignHost))).toEqual([400])
-    expect(statuses(await sendRaw(port, head('OPTIONS *')))).toEqual([404])
-    expect(statuses(await sendRaw(port, head('CONNECT 127.0.0.1:80')))).toEqual([])
+    expect(statuses(await sendRaw(port, createHead('OPTIONS *')))).toEqual([404])
+    expect(statuses(await sendRaw(port, createHead('CONNECT 127.0.0.1:80')))).toEqual([])
   })
 
   test('an upgrade does not switch protocols', async () => {

@@ -65,8 +65,8 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       ])
       expect((await sendWith('Basic abc'))[0]).toBe(401)
       expect(await sendWith('Bearer abc')).toEqual([401, formatUnauthorized('The JWT is invalid')])
-      const forged = `${token.slice(0, -8)}AAAAAAAA`
-      expect(await sendWith(`Bearer ${forged}`)).toEqual([401, formatUnauthorized('The JWT is invalid')])
+      const forgedToken = `${token.slice(0, -8)}AAAAAAAA`
+      expect(await sendWith(`Bearer ${forgedToken}`)).toEqual([401, formatUnauthorized('The JWT is invalid')])
     })
 
     test('rejects expired tokens after a minute of leeway, and tokens with an audience', async () => {
@@ -142,9 +142,9 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         message: 'SQLite error: database or disk is full',
       })
       await server.updateDatabase('small', { sizeLimitBytes: null, blockWrites: true, blockReason: 'moving' })
-      const blocked = await pipeline(url, [execute('INSERT INTO t VALUES (1)'), execute('SELECT 1'), close])
-      expect(blocked.results[0]?.error).toEqual({ code: 'BLOCKED', message: 'Operation was blocked: moving' })
-      expect(codes(blocked)).toEqual(['BLOCKED', 'ok', 'ok'])
+      const blockedReply = await pipeline(url, [execute('INSERT INTO t VALUES (1)'), execute('SELECT 1'), close])
+      expect(blockedReply.results[0]?.error).toEqual({ code: 'BLOCKED', message: 'Operation was blocked: moving' })
+      expect(codes(blockedReply)).toEqual(['BLOCKED', 'ok', 'ok'])
       await server.updateDatabase('small', { blockWrites: false })
       expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close]))).toEqual(
         ['ok', 'ok'],

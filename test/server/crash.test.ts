@@ -28,8 +28,8 @@ describe('one database cannot affect another', () => {
     await rename(file, `${file}-aside`)
     await mkdir(file)
 
-    const failed = await pipeline(a.url, [execute('SELECT 1'), close])
-    expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('cannot be opened')])
+    const failedReply = await pipeline(a.url, [execute('SELECT 1'), close])
+    expect([failedReply.status, failedReply.text]).toEqual([500, expect.stringContaining('cannot be opened')])
     expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(200)
     await rm(file, { recursive: true })
     await rename(`${file}-aside`, file)
@@ -44,8 +44,8 @@ describe('one database cannot affect another', () => {
       execute('BEGIN'),
       execute("INSERT INTO t VALUES ('lost')"),
     ])
-    const failed = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], { baton: transaction.baton })
-    expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
+    const failedReply = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], { baton: transaction.baton })
+    expect([failedReply.status, failedReply.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
     const commit = await pipeline(server.url, [execute('COMMIT')], { baton: transaction.baton })
     expect(commit.status).toBe(400)
     const read = await pipeline(server.url, [execute('COMMIT'), close], { baton: reader.baton })
@@ -56,8 +56,8 @@ describe('one database cannot affect another', () => {
   test('text that is not UTF-8 makes only its own pipeline fail', async () => {
     await using server = await startLocalServer()
     const stream = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
-    const failed = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
-    expect([failed.status, failed.text]).toEqual([
+    const failedReply = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
+    expect([failedReply.status, failedReply.text]).toEqual([
       500,
       '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
     ])
@@ -189,12 +189,12 @@ describe('close() while clients are active leaves a plain file with all data', (
       const { url, folder } = await createDatabase(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
       await query(url, "INSERT INTO t VALUES ('kept')")
-      const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
+      const manyRows = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
       if (activity === 'a statement that never ends') {
         pipeline(url, [execute(ENDLESS_SELECT), close]).catch(() => {})
         await sleep(200)
       } else {
-        const sql = activity === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const sql = activity === 'a cursor that is partly read' ? manyRows : `INSERT INTO t ${manyRows} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()
@@ -230,7 +230,7 @@ test('a restart keeps databases, names, settings and the signing key', async () 
     code: 'BLOCKED',
     message: 'Operation was blocked: closed for today',
   })
-  const stale = await pipeline(`${restarted.url}/app`, [], { baton: stream.baton, token })
-  expect([stale.status, stale.text]).toEqual([400, 'Received an invalid baton'])
+  const staleReply = await pipeline(`${restarted.url}/app`, [], { baton: stream.baton, token })
+  expect([staleReply.status, staleReply.text]).toEqual([400, 'Received an invalid baton'])
   await expect(startLocalServer({ dataDirectory })).rejects.toThrow('in use by process')
 })

@@ -19,7 +19,7 @@ function getUrl(dialect: Dialect | 'default'): string {
   return (servers.get(dialect) as LocalServer).url
 }
 
-const statement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
+const createStatement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
 const storeSql = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
 
 /** Returns the first result of requests on a new stream, in wire format. */
@@ -59,14 +59,14 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('returns rows even if want_rows is false, and the index in the result', async () => {
-    const reply = await getFirstResult(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
+    const reply = await getFirstResult(dialect, createStatement({ sql: 'SELECT 1', want_rows: false }))
     expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     expect(reply).toHaveProperty('result.replication_index')
   })
 
   test('prefixes are part of parameter names', async () => {
     const namedArgs = [{ name: '@a', value: { type: 'null' } }]
-    expect(await getFirstResult(dialect, statement({ sql: 'SELECT :a', named_args: namedArgs }))).toMatchObject({
+    expect(await getFirstResult(dialect, createStatement({ sql: 'SELECT :a', named_args: namedArgs }))).toMatchObject({
       code: 'ARGS_INVALID',
     })
     expect(await getFirstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
@@ -155,15 +155,15 @@ describe('cloud', () => {
   })
 
   test('returns rows only if want_rows is true, and no index in the result', async () => {
-    const withoutRows = await getFirstResult('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
+    const withoutRows = await getFirstResult('cloud', createStatement({ sql: 'SELECT 1 AS a', want_rows: false }))
     expect(withoutRows).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
     expect(withoutRows).not.toHaveProperty('result.replication_index')
-    const withRows = await getFirstResult('cloud', statement({ sql: 'SELECT 1', want_rows: true }))
+    const withRows = await getFirstResult('cloud', createStatement({ sql: 'SELECT 1', want_rows: true }))
     expect(withRows).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     await query(getUrl('cloud'), 'CREATE TABLE kept (a)')
     await getFirstResult(
       'cloud',
-      statement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }),
+      createStatement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }),
     )
     expect(await query(getUrl('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
   })
@@ -171,7 +171,7 @@ describe('cloud', () => {
   test('prefixes are not part of parameter names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
       const namedArgs = [{ name, value: { type: 'text', value: 'x' } }]
-      const bound = await getFirstResult('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }))
+      const bound = await getFirstResult('cloud', createStatement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }))
       const cell = { type: 'text', value: 'x' }
       expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
     }
@@ -184,7 +184,7 @@ describe('cloud', () => {
     const reply = await pipeline(getUrl('cloud'), [
       storeSql(1, 'SELECT 1'),
       storeSql(1, 'SELECT 2'),
-      statement({ sql_id: 1 }),
+      createStatement({ sql_id: 1 }),
       close,
     ])
     expect(reply.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])

@@ -166,11 +166,11 @@ test('an export during a dump is a single complete file', async () => {
   const copy = await server.createDatabase('copy', { fromFile: join(folder, 'out.db') })
   expect(await query(copy.url, 'SELECT count(*) FROM a')).toEqual([['5001']])
   // the dump continues
-  let end = ''
+  let tail = ''
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    end = (end + Buffer.from(next.value).toString('latin1')).slice(-20)
+    tail = (tail + Buffer.from(next.value).toString('latin1')).slice(-20)
   }
-  expect(end).toMatch(/COMMIT;\n$/)
+  expect(tail).toMatch(/COMMIT;\n$/)
 })
 
 describe('a listener', () => {

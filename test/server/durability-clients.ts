@@ -33,7 +33,7 @@ const HUGE_BYTES = 4_000
 
 /** Counts the acknowledged changes of one client or of all. */
 export function countAcknowledged(ledger: Ledger, client?: number): number {
-  return [...ledger].filter((fate === => NOPE => fate === 'acknowledged' && belongsTo(key, client)).length
+  return [...ledger].filter(([key, { outcome }]) => outcome === 'acknowledged' && belongsTo(key, client)).length
 }
 
 export function countAttempts(ledger: Ledger, client: number): number {
@@ -102,17 +102,17 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
   huge: async (url, { client, number, parts }) => {
     const filler = `hex(randomblob(${HUGE_BYTES / 2}))`
     const sql = `INSERT INTO t SELECT ${client}, ${number}, value, ${filler} FROM generate_series(1, ${parts})`
-    const done = await succeeds(url, [execute(sql), close])
+    const isCommitted = await succeeds(url, [execute(sql), close])
     // makes the pages of earlier rows reusable
     await succeeds(url, [
       execute(`UPDATE t SET filler = NULL WHERE client = ${client} AND number < ${number}`),
       close,
     ])
-    return done
+    return isCommitted
   },
   cursor: async (url, rows) => {
-    const many = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
-    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), many, 'COMMIT'].map((sql) => ({
+    const manyRows = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
+    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), manyRows, 'COMMIT'].map((sql) => ({
       stmt: { sql },
     }))
     const body = JSON.stringify({ batch: { steps } })

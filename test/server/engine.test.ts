@@ -232,11 +232,11 @@ test('EXPLAIN of a schema change in a transaction with a read-only token is reje
   const transaction = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], {
     token: readerToken,
   })
-  const rejected = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
+  const rejectedReply = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
     token: readerToken,
     baton: transaction.baton,
   })
-  expect([rejected.status, rejected.text]).toEqual([403, expect.stringContaining('Write permission')])
+  expect([rejectedReply.status, rejectedReply.text]).toEqual([403, expect.stringContaining('Write permission')])
 })
 
 test('the most complex pattern that LIKE accepts does not end other transactions', async () => {
@@ -244,8 +244,8 @@ test('the most complex pattern that LIKE accepts does not end other transactions
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
   const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
   expect(codes(await pipeline(server.url, [execute(like), close]))).toEqual(['ok', 'ok'])
-  const end = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
-  expect(codes(end)).toEqual(['ok', 'ok'])
+  const commit = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
+  expect(codes(commit)).toEqual(['ok', 'ok'])
 })
 
 test('a step that fills the response leaves no room for the next step', async () => {

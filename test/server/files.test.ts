@@ -62,10 +62,10 @@ test.each([
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   const copy = join(directory, 'copy.db')
   await server.exportDatabase('pets', copy)
-  const exported = new DatabaseSync(copy)
-  expect(exported.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
-  expect(exported.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  exported.close()
+  const exportedFile = new DatabaseSync(copy)
+  expect(exportedFile.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
+  expect(exportedFile.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  exportedFile.close()
 })
 
 test('a size limit takes the page size of the file into account', async () => {
@@ -145,10 +145,10 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
   const directory = await createTemporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  const end = new AbortController()
+  const stopController = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
-    for (; !end.signal.aborted; count += 1) {
+    for (; !stopController.signal.aborted; count += 1) {
       expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
         'ok',
         'ok',
@@ -165,7 +165,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
       copy.close()
     }
   }
-  end.abort()
+  stopController.abort()
   const counts = await writers
   expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([
     [String(counts.reduce((sum, count) => sum + count))],
@@ -216,12 +216,12 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     const directory = await createTemporaryDirectory()
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
-    const good = await readFile(path('good.db'))
-    await writeFile(path('damaged.db'), Buffer.concat([good.subarray(0, 100), Buffer.alloc(good.length, 7)]))
+    const goodBytes = await readFile(path('good.db'))
+    await writeFile(path('damaged.db'), Buffer.concat([goodBytes.subarray(0, 100), Buffer.alloc(goodBytes.length, 7)]))
     await writeFile(path('notes.txt'), 'these are notes and no database')
-    const small = new DatabaseSync(path('small.db'))
-    small.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
-    small.close()
+    const smallPagesFile = new DatabaseSync(path('small.db'))
+    smallPagesFile.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
+    smallPagesFile.close()
     await using server = await startLocalServer({ backend: 'sqld' })
     await query(server.url, 'CREATE TABLE t (a)')
     for (const [name, reason] of [

@@ -24,12 +24,12 @@ test('a slow statement blocks only its own database, until its client disconnect
   const other = await server.createDatabase('other')
   await query(server.url, 'CREATE TABLE t(a)')
   for (let round = 0; round < 3; round += 1) {
-    const end = new AbortController()
-    const endless = [1, 2].map(() => sendEndless(server.url, end.signal))
+    const stopController = new AbortController()
+    const endless = [1, 2].map(() => sendEndless(server.url, stopController.signal))
     expect(await query(other.url, 'SELECT 1')).toEqual([['1']])
     const blockedInsert = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
     expect(await Promise.race([blockedInsert, sleep(OBSERVATION_MS, 'blocked')])).toBe('blocked')
-    end.abort()
+    stopController.abort()
     await Promise.all(endless)
     expect(await blockedInsert).toEqual([['1']])
   }
@@ -41,10 +41,10 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   await query(server.url, 'CREATE TABLE t(a)')
   await query(server.url, "INSERT INTO t VALUES ('before')")
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
-  const end = new AbortController()
-  const endless = sendEndless(server.url, end.signal, baton)
+  const stopController = new AbortController()
+  const endless = sendEndless(server.url, stopController.signal, baton)
   await sleep(OBSERVATION_MS) // until it is running
-  end.abort()
+  stopController.abort()
   await endless
   await query(server.url, "INSERT INTO t VALUES ('after')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])

@@ -5,7 +5,7 @@ export const open = (url: string): Subject => openWith({ url })
 
 export function openWith(config: ClientConfig): Subject {
   const db = createClient(config)
-  const batch = (size: number) => (index: number) => db.batch(inserts(index, size))
+  const createBatch = (size: number) => (index: number) => db.batch(inserts(index, size))
   return {
     operations: {
       select: (index) => db.execute(SELECT, [toId(index)]),
@@ -15,9 +15,9 @@ export function openWith(config: ClientConfig): Subject {
         db.transaction((tx) =>
           Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [toId(index + offset)]))),
         ),
-      batch10: batch(10),
-      batch100: batch(100),
-      batch10000: batch(10_000),
+      batch10: createBatch(10),
+      batch100: createBatch(100),
+      batch10000: createBatch(10_000),
       rows: async () => (await db.execute(ROWS)).rows.length,
       vectors: async () => (await db.execute(VECTORS)).rows.length,
     },

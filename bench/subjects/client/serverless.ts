@@ -4,7 +4,7 @@ import { inserts } from './baton.ts'
 
 export function open(url: string): Subject {
   const db = connect({ url })
-  const batch = (size: number) => (index: number) =>
+  const createBatch = (size: number) => (index: number) =>
     db.batch(
       inserts(index, size).map(({ sql, args }) => ({ sql, args })),
       'immediate',
@@ -22,8 +22,8 @@ export function open(url: string): Subject {
         )
         await run()
       },
-      batch10: batch(10),
-      batch100: batch(100),
+      batch10: createBatch(10),
+      batch100: createBatch(100),
       async rows() {
         const statement = await db.prepare(ROWS)
         return (await statement.safeIntegers(true).all()).length

@@ -7,20 +7,20 @@ import { waitFor } from '../../support/wait-for.ts'
 
 let server: TestServer
 let database: TestDatabase
-const opened: Kysely<unknown>[] = []
+const openedDatabases: Kysely<unknown>[] = []
 
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
 })
-afterAll(() => Promise.all(opened.map((db) => db.destroy())))
+afterAll(() => Promise.all(openedDatabases.map((db) => db.destroy())))
 
 const openKysely = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
   const db = new Kysely<unknown>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
     log: (event) => log?.(event.query.sql),
   })
-  opened.push(db)
+  openedDatabases.push(db)
   return db
 }
 const createMigrator = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>

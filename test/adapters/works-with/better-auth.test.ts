@@ -114,9 +114,9 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
         .map((cookie) => cookie.split(';')[0])
         .join('; '),
     })
-    const current = await auth.api.getSession({ headers })
-    expect(current?.user.id).toBe(signedUp.user.id)
-    expect(current?.session.expiresAt).toBeInstanceOf(Date)
+    const currentSession = await auth.api.getSession({ headers })
+    expect(currentSession?.user.id).toBe(signedUp.user.id)
+    expect(currentSession?.session.expiresAt).toBeInstanceOf(Date)
     expect(await auth.api.listSessions({ headers })).toHaveLength(2)
 
     const { internalAdapter } = await auth.$context
@@ -158,7 +158,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       ...SIGN_UP,
       email: `user-${index}@example.com`,
     }))
-    const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
-    expect(new Set(created.map(({ token }) => token)).size).toBe(8)
+    const signUps = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
+    expect(new Set(signUps.map(({ token }) => token)).size).toBe(8)
   })
 })

@@ -154,10 +154,10 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     const run = createRun()
     functionProcess.freeze()
     const listen = connections.resetAndStopListening()
-    let rejected = 0
+    let rejectedCount = 0
     const response = functionProcess.thaw(run.sql, () => {
-      rejected += 1
-      if (rejected === 1) void listen()
+      rejectedCount += 1
+      if (rejectedCount === 1) void listen()
     })
     expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
     expect(await run.countRows()).toBe(1)

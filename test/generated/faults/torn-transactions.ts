@@ -79,7 +79,7 @@ export async function tearTransactions(
     const perform = async (tx: Statements, act: Act): Promise<void> => {
       const newPart = (part += 1)
       if (act === 'interlude') return void (await interlude?.())
-      await tx.execute(...statementFor(act, run, newPart)).then(
+      await tx.execute(...getStatement(act, run, newPart)).then(
         () => act === 'insert' && insertedParts.push(newPart),
         (error: unknown) => {
           // a bug in this test must not be mistaken for a rejection
@@ -125,7 +125,7 @@ function getOutcome(error: unknown): string {
   return error instanceof Error && error.cause ? getOutcome(error.cause) : 'not_applied'
 }
 
-function statementFor(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
+function getStatement(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
   switch (act) {
     case 'insert':
       return ['insert into torn values (?, ?)', [run, part]]

@@ -35,10 +35,10 @@ const FOLDER = join(
   values.package,
 )
 /** Folders that the tests do not need, or that are symlinked. */
-const EXCLUDED = ['.git', 'dist', 'bench', 'site']
+const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
-const START_MS = 30_000
-const TESTS_MS = 240_000
+const MAX_START_MS = 30_000
+const TESTS_TIMEOUT_MS = 240_000
 
 /** What detected a mutation: the simulation, or a project of tests. */
 type Detection = string
@@ -73,7 +73,7 @@ async function makeCopy(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
   const modules = join(ROOT, 'node_modules')
-  const filter = (path: string): boolean => path !== modules && !EXCLUDED.includes(basename(path))
+  const filter = (path: string): boolean => path !== modules && !EXCLUDED_FOLDERS.includes(basename(path))
   await cp(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter })
   await symlink(modules, join(copy, 'node_modules'))
   return copy
@@ -84,11 +84,11 @@ async function detect(copy: string, seed: number): Promise<Detection> {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
     const simulation = ['test/generated/simulation/main.ts', '--first', '--seed', String(seed), ...time]
-    if (!(await succeeds(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
+    if (!(await succeeds(simulation, copy, seconds * 1_000 + MAX_START_MS))) return 'simulation'
   }
   for (const [project, ...paths] of tests) {
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
-    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
+    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_TIMEOUT_MS))) return project
   }
   return SURVIVED
 }

@@ -29,7 +29,7 @@ type WireCondition =
   | { readonly type: 'and' | 'or'; readonly conds: readonly WireCondition[] }
   | { readonly type: 'is_autocommit' }
 
-/** A request that is rejected as a whole, and whose stream is then gone. */
+/** A request that is rejected as a whole, and whose stream is then closed. */
 export class Rejection extends Error {
   readonly status: number
   constructor(status: number, message: string) {

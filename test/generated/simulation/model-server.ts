@@ -131,7 +131,7 @@ export class ModelServer {
     const isMissing = version === '3' ? isOld || (route === 'cursor' && hasNoCursor) : route === 'cursor'
     if (!route || isMissing) return { status: 404, body: '' }
     if (this.token !== null && token !== this.token)
-      return json(401, { error: 'Authentication failed: The JWT has expired' })
+      return createJsonResponse(401, { error: 'Authentication failed: The JWT has expired' })
     let body: { baton?: string | null; requests?: WireRequest[]; batch?: WireBatch }
     try {
       body = JSON.parse(request.body)
@@ -140,7 +140,7 @@ export class ModelServer {
     }
     const unknownRequest = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
     if (isExecuteOnly && unknownRequest)
-      return json(400, { error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
+      return createJsonResponse(400, { error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
@@ -159,7 +159,7 @@ export class ModelServer {
     }
     const [id = 0, sequence] = baton.split('.').map(Number)
     if (this.#expired.has(id))
-      return json(400, {
+      return createJsonResponse(400, {
         message: 'The stream has expired due to inactivity',
         code: 'STREAM_EXPIRED',
       })
@@ -228,10 +228,10 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
-      if (error instanceof Unreadable) return json(500, { error: error.message })
+      if (error instanceof Unreadable) return createJsonResponse(500, { error: error.message })
       throw error
     }
-    return json(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })
+    return createJsonResponse(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })
   }
 
   async #run(
@@ -313,7 +313,7 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
-      if (error instanceof SqlFailure) return json(500, { error: `Internal Error: \`${error.message}\`` })
+      if (error instanceof SqlFailure) return createJsonResponse(500, { error: `Internal Error: \`${error.message}\`` })
       throw error
     }
     // the cursor uses the connection until it has finished, but the stream's time limit is already running
@@ -378,4 +378,4 @@ const getColumns = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
 const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
-const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
+const createJsonResponse = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })

@@ -18,7 +18,7 @@ const REQUIRED_KEYS = new Set([
 ])
 
 /**
- * Shrinks a failing history as long as it still fails: fewer elements in every list, fewer properties, smaller numbers.
+ * Shrinks a failing history while it still fails: fewer elements in every list, fewer properties, smaller numbers.
  * @param fails whether a history fails in the same way @param maxTries how many histories to try
  */
 export async function shrink(

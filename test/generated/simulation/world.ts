@@ -135,7 +135,7 @@ function getWorld(): World {
   return currentWorld
 }
 
-/** The methods of node's timers. */
+/** Creates an object with the methods of node's timers. */
 function createHandle(timer: Timer): object {
   const handle = { timer, ref: () => handle, unref: () => handle, hasRef: () => true }
   return handle

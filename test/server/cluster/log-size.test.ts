@@ -59,9 +59,9 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   timeout: 180_000,
 }, async () => {
   const server = await startServerWithTable()
-  const end = new AbortController()
+  const stopController = new AbortController()
   const read = async (): Promise<void> => {
-    while (!end.signal.aborted) {
+    while (!stopController.signal.aborted) {
       const transaction = server.client.transaction(
         async (tx) => {
           await tx.execute('SELECT count(*) FROM t')
@@ -82,7 +82,7 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
     isLarge = bytes > TRUNCATION_BYTES
     return truncations === wantedTruncations || count === maxRows
   })
-  end.abort()
+  stopController.abort()
   await Promise.all(readers)
   expect(truncations).toBe(wantedTruncations)
   const { rows: counts } = await server.client.execute('SELECT count(*) AS n FROM t')

@@ -88,21 +88,21 @@ describe('reads see earlier writes', () => {
   test('through the same replica, with every way to write and to read', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
-    const stale: string[] = []
+    const staleReads: string[] = []
     for (let n = 0; n < pairs; n++) {
       const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
       await WRITES[write]?.(db, n)
       const maximum = await READS[read]?.(db)
-      if (maximum !== n) stale.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
+      if (maximum !== n) staleReads.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
     }
-    console.log(`replicas: ${pairs} pairs, ${stale.length} stale`)
-    expect(stale).toEqual([])
+    console.log(`replicas: ${pairs} pairs, ${staleReads.length} stale`)
+    expect(staleReads).toEqual([])
   })
 
   test('through another replica, by its index', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
-    const stale: number[] = []
+    const staleReads: number[] = []
     for (let n = 0; n < Math.min(pairs, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
       // like another process
@@ -111,22 +111,22 @@ describe('reads see earlier writes', () => {
         minReplicationIndex: db.replicationIndex as string,
       })
       const { rows } = await secondClient.execute('select max(a) as n from pair')
-      if (rows[0]?.['n'] !== n) stale.push(n)
+      if (rows[0]?.['n'] !== n) staleReads.push(n)
     }
-    expect(stale).toEqual([])
+    expect(staleReads).toEqual([])
   })
 
   test('only with the index: without it, some reads are stale', limits, async () => {
     const [writer] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
     await writer.batch(['drop table if exists pair', 'create table pair (a)'])
-    let stale = 0
+    let staleReads = 0
     for (let n = 0; n < 300; n++) {
       await db.execute('insert into pair values (?)', [n])
-      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) stale += 1
+      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) staleReads += 1
     }
     expect(db.replicationIndex).toBe(null)
-    expect(stale).toBeGreaterThan(0)
+    expect(staleReads).toBeGreaterThan(0)
   })
 })
 

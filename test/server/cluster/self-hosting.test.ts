@@ -148,7 +148,7 @@ test('a database that was moved to another group can no longer be attached', asy
 })
 
 /** Returns the settings of the recipe, for a bucket of a server on this machine. */
-function backupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+function createBackupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
   const environment = {
     ENDPOINT: url,
     BUCKET: bucket,
@@ -176,7 +176,7 @@ function backupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'wit
 
 test('backs up to a bucket, and restores after the disk was lost', async () => {
   await using store = await ObjectStore.start('backup')
-  const { rowsOnly, withList } = backupArguments(store)
+  const { rowsOnly, withList } = createBackupArguments(store)
   const [directory, disk, port] = [await createTemporaryDirectory(), await createTemporaryDirectory(), await stablePort()]
   const publicKeyPem = createUnusableKey()
   const start = (serverArguments: readonly string[]) =>
