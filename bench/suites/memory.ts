@@ -27,7 +27,12 @@ export async function measureMemory(url: string, environment: string): Promise<M
   const labels = { suite: 'memory', operation, environment, subject: 'baton' }
   return [
     toMeasurement(
-      { ...labels, unit: 'peak MiB', baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows`, goal: '<= 1.50' },
+      {
+        ...labels,
+        unit: 'peak MiB',
+        baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows`,
+        goal: '<= 1.50',
+      },
       [many.peakMiB],
       [few.peakMiB],
     ),

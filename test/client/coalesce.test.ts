@@ -11,7 +11,7 @@ beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
   events.length = 0
 })
-events => const countRequests = (): number => events => events.filter(({ type }) => type === 'request').length
+const countRequests = (): number => events.filter(({ type }) => type === 'request').length
 
 test('statements in one request each have their own result', async () => {
   const [first, count, second, changed, none] = await Promise.all([

@@ -103,7 +103,8 @@ describe('one fault at a time', () => {
   test('a read succeeds despite faults', async () => {
     const random = seeded(seed)
     let faults = 0
-    proxy.next = () => (faults++ % 7 === 0 ? pick(random, [...lostResponseFaults, { kind: 'drop-before' }]) : NO_FAULT)
+    proxy.next = () =>
+      faults++ % 7 === 0 ? pick(random, [...lostResponseFaults, { kind: 'drop-before' }]) : NO_FAULT
     await using db = createClient({ ...database.config, url: proxy.url })
     for (let i = 0; i < 20; i++) expect((await db.execute('select ? as i', [i])).rows).toEqual([{ i }])
   })

@@ -247,7 +247,9 @@ test('the end of a transaction is reported once, however it ends', async () => {
   expect(getEndEvents()).toEqual(['transaction:rollback'])
   events.length = 0
   await db.execute('insert into t values (1)')
-  const lostTransaction = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
+  const lostTransaction = db.transaction((tx) =>
+    tx.execute('insert or rollback into t values (1)').catch(() => {}),
+  )
   await expect(lostTransaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(getEndEvents()).toEqual(['transaction:lost'])
   await db.execute('drop table child')

@@ -56,7 +56,9 @@ describe('the outcome of a call with several statements is that of the whole cal
       statementIndex: 1,
       results: [{ rowsAffected: 1 }],
     })
-    await expect(stream.chain(['select 1', INSERT_INTO_MISSING])).rejects.toMatchObject({ outcome: 'not_applied' })
+    await expect(stream.chain(['select 1', INSERT_INTO_MISSING])).rejects.toMatchObject({
+      outcome: 'not_applied',
+    })
     expect(await selectValues()).toEqual([1])
   })
 

@@ -95,7 +95,8 @@ beforeAll(async () => {
   if (problem !== null) return
   const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
-  for (const version of [OLDEST_NODE, NEWEST_NODE, ...TOO_OLD_NODES]) runtimes.push(await downloadNode(version))
+  for (const version of [OLDEST_NODE, NEWEST_NODE, ...TOO_OLD_NODES])
+    runtimes.push(await downloadNode(version))
   runtimes.push(await downloadBun(BUN_VERSION), await downloadDeno(DENO_VERSION))
   const [oldest = '', newest = ''] = TYPESCRIPTS
   runtimes.push(await downloadModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
@@ -240,9 +241,10 @@ describe('npx with nothing installed', () => {
   test('baton mcp explains how to add the SDK, and serves an agent once it is installed', async () => {
     const cwd = createProjectFolder('npx-mcp')
     await using server = await startLocalServer()
-    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npxEnvironment }).catch(
-      String,
-    )
+    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], {
+      cwd,
+      env: npxEnvironment,
+    }).catch(String)
     const [, installCommand = '', runCommand = ''] =
       /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(installCommand).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)

@@ -179,7 +179,10 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
   test('its driver for @libsql/client', { timeout: 300_000 }, async () => {
     const dependencies = { '@libsql/client': CLIENT_OVERRIDE, 'drizzle-orm': '1.0.0-rc.5' }
-    const project = createProject('drizzle-1', { dependencies, overrides: { '@libsql/client': CLIENT_OVERRIDE } })
+    const project = createProject('drizzle-1', {
+      dependencies,
+      overrides: { '@libsql/client': CLIENT_OVERRIDE },
+    })
     await INSTALLERS['npm']?.(project)
     copyTo(project, 'drizzle-1.mjs')
     const { url } = await server.createDatabase('drizzle-1')

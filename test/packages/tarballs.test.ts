@@ -83,14 +83,20 @@ describe.each(FOLDERS)('%s', (name) => {
       outdir: 'unused',
       metafile: true,
     })
-    const importedPaths = Object.values(metafile.inputs).flatMap(({ imports }) => imports.map(({ path }) => path))
+    const importedPaths = Object.values(metafile.inputs).flatMap(({ imports }) =>
+      imports.map(({ path }) => path),
+    )
     const { name: ownName, dependencies, peerDependencies, imports } = npmTarball.manifest
-    const packages = [ownName, ORIGINAL_ALIAS, ...Object.keys({ ...dependencies, ...peerDependencies, ...imports })]
+    const packages = [
+      ownName,
+      ORIGINAL_ALIAS,
+      ...Object.keys({ ...dependencies, ...peerDependencies, ...imports }),
+    ]
     const isListed = (path: string): boolean =>
       packages.some((name) => path === name || path.startsWith(`${name}/`))
-    expect(importedPaths.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isListed(path))).toEqual(
-      [],
-    )
+    expect(
+      importedPaths.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isListed(path)),
+    ).toEqual([])
   })
 
   test('contains no sources, no tests and no tarballs', () => {

@@ -102,7 +102,9 @@ test('serves a session from login to destroy', async () => {
     price: '0',
     quotas: { groups: 1 },
   })
-  expect((await cli.sendRequest('GET', `${ORGANIZATION}/subscription`)).subscription).toMatchObject({ plan: 'scaler' })
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/subscription`)).subscription).toMatchObject({
+    plan: 'scaler',
+  })
 
   // org create, destroy
   await cli.sendRequest('POST', '/v1/organizations?dry_run=true', { name: 'second' })
@@ -131,7 +133,9 @@ test('serves a session from login to destroy', async () => {
   expect(Object.assign({}, ...Object.values(locations))).toHaveProperty(team.primary)
   await cli.sendRequest('PATCH', `${ORGANIZATION}/groups/team/configuration`, { delete_protection: false })
   await cli.sendRequest('POST', `${ORGANIZATION}/groups/team/rename`, { Name: 'crew' })
-  expect((await cli.sendRequest('GET', `${ORGANIZATION}/groups/crew/aws/migration/info`)).status).toBe('finished')
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/groups/crew/aws/migration/info`)).status).toBe(
+    'finished',
+  )
 
   // db create, import
   const { database } = await cli.sendRequest('POST', `${ORGANIZATION}/databases`, {
@@ -162,7 +166,10 @@ test('serves a session from login to destroy', async () => {
 
   // db list, show
   const first = await cli.sendRequest('GET', `${ORGANIZATION}/databases?limit=2`)
-  const second = await cli.sendRequest('GET', `${ORGANIZATION}/databases?limit=2&cursor=${first.pagination.next}`)
+  const second = await cli.sendRequest(
+    'GET',
+    `${ORGANIZATION}/databases?limit=2&cursor=${first.pagination.next}`,
+  )
   expect(second.pagination.next).toBeNull()
   const listedDatabases = [...first.databases, ...second.databases]
   expect(listedDatabases.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
@@ -174,7 +181,11 @@ test('serves a session from login to destroy', async () => {
   expect(instance).toMatchObject({ type: 'primary', hostname: database.Hostname })
 
   // db shell, .dump, tokens, inspect
-  const { jwt } = await cli.sendRequest('POST', `${ORGANIZATION}/databases/imported/auth/tokens?expiration=2d`, {})
+  const { jwt } = await cli.sendRequest(
+    'POST',
+    `${ORGANIZATION}/databases/imported/auth/tokens?expiration=2d`,
+    {},
+  )
   const host = `http://${imported.database.Hostname}`
   const shell = await fetch(`${host}/v2/pipeline`, {
     method: 'POST',
@@ -194,7 +205,11 @@ test('serves a session from login to destroy', async () => {
     `${ORGANIZATION}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`,
   )
   expect(Array.isArray(queries)).toBe(true)
-  await cli.sendRequest('POST', `${ORGANIZATION}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
+  await cli.sendRequest(
+    'POST',
+    `${ORGANIZATION}/groups/crew/auth/tokens?expiration=never&authorization=read-only`,
+    {},
+  )
 
   // db export sends its request to the bare host; the token determines the database
   const [origin] = host.replace('http://', '').split('/')
@@ -213,8 +228,8 @@ test('serves a session from login to destroy', async () => {
   })
   expect(frames.status).toBe(404)
   expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
-  const { bytes_synced: bytes } = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/imported/usage`)).database
-    .usage
+  const { bytes_synced: bytes } = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/imported/usage`))
+    .database.usage
   expect(bytes).toBeGreaterThanOrEqual(4_096)
 
   // db config: null leaves a setting unchanged
@@ -252,9 +267,13 @@ test('serves a session from login to destroy', async () => {
   // db tokens invalidate, destroy; group destroy; audit log
   await cli.sendRequest('POST', `${ORGANIZATION}/databases/imported/auth/rotate`)
   expect((await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })).status).toBe(401)
-  for (const name of ['app', 'imported', 'branch']) await cli.sendRequest('DELETE', `${ORGANIZATION}/databases/${name}`)
+  for (const name of ['app', 'imported', 'branch'])
+    await cli.sendRequest('DELETE', `${ORGANIZATION}/databases/${name}`)
   await cli.sendRequest('DELETE', `${ORGANIZATION}/groups/crew`)
-  const { audit_logs: logs, pagination } = await cli.sendRequest('GET', `${ORGANIZATION}/audit-logs?page=1&page_size=25`)
+  const { audit_logs: logs, pagination } = await cli.sendRequest(
+    'GET',
+    `${ORGANIZATION}/audit-logs?page=1&page_size=25`,
+  )
   expect(logs[0]).toMatchObject({ code: 'group-delete', origin: 'cli', author: 'owner' })
   expect(pagination).toMatchObject({ page: 1, page_size: 25, total_rows: logs.length })
 

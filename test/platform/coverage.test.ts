@@ -67,12 +67,15 @@ function formatRow(route: Route, existingRows: ReadonlyMap<string, string>): str
 /** Returns the counts, in words. */
 function summarize(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
-  const count = (columnIndex: number, value: string): number => cells.filter((row) => row[columnIndex] === value).length
+  const count = (columnIndex: number, value: string): number =>
+    cells.filter((row) => row[columnIndex] === value).length
   const documentedCount = count(2, 'yes')
-  const describeOutcomes = (columnIndex: number): string => `${count(columnIndex, 'yes')} work, ${count(columnIndex, '501')} return 501`
+  const describeOutcomes = (columnIndex: number): string =>
+    `${count(columnIndex, 'yes')} work, ${count(columnIndex, '501')} return 501`
   const describeRequests = (program: string, requests: readonly string[]): string => {
     const rows = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
-    const countServed = (columnIndex: number): number => rows.filter((row) => row[columnIndex] === 'yes').length
+    const countServed = (columnIndex: number): number =>
+      rows.filter((row) => row[columnIndex] === 'yes').length
     return `${program} sends ${requests.length} of these requests; served: ${countServed(4)} by embedded, ${countServed(5)} by sqld.`
   }
   return [

@@ -105,7 +105,10 @@ test('at most four exports of a database run at a time; an abandoned one release
   const unreadExports = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(unreadExports.map(({ status }) => status)).toEqual([200, 200, 200, 200])
   const rejectedExport = await sendRequest(host, token)
-  expect([rejectedExport.status, await rejectedExport.text()]).toEqual([503, expect.stringContaining('4 exports')])
+  expect([rejectedExport.status, await rejectedExport.text()]).toEqual([
+    503,
+    expect.stringContaining('4 exports'),
+  ])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
@@ -168,7 +171,10 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect(['one.db', 'three.db'].filter((name) => !exportedFiles.includes(name))).toEqual([])
   expect(exportedFiles.filter((name) => name.startsWith('two'))).toEqual([])
   const repeatedRun = await run('--all', target)
-  expect([repeatedRun.code, repeatedRun.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
+  expect([repeatedRun.code, repeatedRun.errors]).toEqual([
+    1,
+    expect.stringContaining('one.db already exists'),
+  ])
   expect(inspect(join(exportDirectory, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
   for (const args of [[], ['one'], ['--all', target, 'one'], ['one', file, '--all', target]])
     expect([args, (await run(...args)).code]).toEqual([args, 2])

@@ -60,7 +60,7 @@ test('streams of a deleted database release their slots to other databases of th
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
-describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', ()  => {
+describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () => {
   test('is stopped and its data removed when the group is deleted; another group’s libsql-server continues', async () => {
     const directory = await createDataDirectory()
     await using scene = await Scene.start({}, directory)

@@ -54,7 +54,11 @@ const BODIES: Readonly<Record<string, object>> = {
   [`POST ${DATABASE}/transfer`]: { org: 'local', group: 'default' },
   [`POST ${GROUP}/rename`]: { name: 'new' },
   [`POST ${ORGANIZATION}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
-  [`PUT ${ORGANIZATION}/billing/customer`]: { name: 'n', email: 'e', billing_address: { line1: 'l', postal_code: 'p' } },
+  [`PUT ${ORGANIZATION}/billing/customer`]: {
+    name: 'n',
+    email: 'e',
+    billing_address: { line1: 'l', postal_code: 'p' },
+  },
   [`PUT ${ORGANIZATION_V2}/jwks/{jwksName}`]: { jwks_url: 'https://issuer.test/jwks.json' },
   [`POST ${ORGANIZATION_V2}/jwks-template`]: { database: 'app', scope: 'read-only' },
   'POST /v1/organizations': { name: 'n' },

@@ -75,7 +75,9 @@ test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after it was ki
   const remaining = countOccurrences(resumed, `applied ${TAGS.join(', ')}`)
   expect(remaining).toBeGreaterThan(0)
   expect(remaining).toBeLessThanOrEqual(TENANT_COUNT - 10)
-  expect(resumed.output).toContain(`${remaining} migrated, ${TENANT_COUNT - remaining} up to date, 0 failed\n`)
+  expect(resumed.output).toContain(
+    `${remaining} migrated, ${TENANT_COUNT - remaining} up to date, 0 failed\n`,
+  )
   expect(resumed.errors).toContain(`${TENANT_COUNT} of ${TENANT_COUNT} databases`)
   expect(await countResults(group, COUNT_APPLIED)).toEqual({ 2: 10 })
 

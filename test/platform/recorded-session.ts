@@ -141,11 +141,19 @@ export async function replaySession(target: SessionTarget): Promise<string> {
     assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
   })
   await session.command('group create team --location ams', async () => {
-    await session.sendRequest('POST', `${ORGANIZATION}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+    await session.sendRequest('POST', `${ORGANIZATION}/groups`, {
+      Name: 'team',
+      Location: 'ams',
+      Version: '',
+    })
   })
   await session.command('db create app --group team', async () => {
     await session.sendRequest('GET', `${ORGANIZATION}/groups`)
-    await session.sendRequest('POST', `${ORGANIZATION}/databases`, { name: 'app', location: 'ams', group: 'team' })
+    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
+      name: 'app',
+      location: 'ams',
+      group: 'team',
+    })
   })
   const app = await runShell(session)
   await importDump(session)
@@ -185,7 +193,11 @@ async function runShell(session: Session): Promise<Shell> {
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
     // any other region would mean TLS
     assert.equal(primaryRegion, 'local')
-    const { jwt } = await session.sendRequest('POST', `${ORGANIZATION}/databases/app/auth/tokens?expiration=2d`, {})
+    const { jwt } = await session.sendRequest(
+      'POST',
+      `${ORGANIZATION}/databases/app/auth/tokens?expiration=2d`,
+      {},
+    )
     return { host: `http://${Hostname}`, jwt }
   }
   const run = async ({ host, jwt }: Shell, sql: string): Promise<string> => {

@@ -40,7 +40,9 @@ describe.skipIf(browserPath === null)(
       let headers: Record<string, string>
 
       beforeAll(async () => {
-        attacked = await AttackedServer.start(kind, { allowOrigins: [`http://app.example:${pageServerPort}`] })
+        attacked = await AttackedServer.start(kind, {
+          allowOrigins: [`http://app.example:${pageServerPort}`],
+        })
         headers = await attacked.headers()
         const requests = [execute('create table t(a)'), close]
         expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).status).toBe(200)

@@ -30,7 +30,13 @@ class Contender {
 
   /** @param wrapper a command that runs it in a separate namespace */
   constructor(directory: string, end = 'wait', wrapper: readonly string[] = []) {
-    const program = [process.execPath, '--disable-warning=ExperimentalWarning', CONTENDER_PROGRAM, directory, end]
+    const program = [
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      CONTENDER_PROGRAM,
+      directory,
+      end,
+    ]
     const [command = '', ...args] = [...wrapper, ...program]
     // `unshare` prints an error when it is killed
     this.#child = spawn(command, args, {
@@ -120,11 +126,9 @@ test.skipIf(!hasNamespaces)(
   'a process in another container acquires the lock only after its owner is killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', NAMESPACE_COMMAND)) as [
-      Contender,
-      Contender,
-      Contender,
-    ]
+    const [first, second, third] = [1, 2, 3].map(
+      () => new Contender(directory, 'wait', NAMESPACE_COMMAND),
+    ) as [Contender, Contender, Contender]
     for (const contender of [first, second, third]) await contender.line()
     first.go()
     expect(await first.line()).toBe('taken')
@@ -145,7 +149,12 @@ describe('a lock that has changed', () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const child = spawn(
       process.execPath,
-      ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', SERVER_PROGRAM, dataDirectory],
+      [
+        '--conditions=@batonsql/source',
+        '--disable-warning=ExperimentalWarning',
+        SERVER_PROGRAM,
+        dataDirectory,
+      ],
       { stdio: ['pipe', 'pipe', 'pipe'] },
     )
     const exited = once(child, 'exit')

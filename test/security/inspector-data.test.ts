@@ -209,7 +209,10 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
       expect(await readCells(page)).toEqual(['1', '2', 'NULL'])
       // an endless statement is aborted after the rows that are shown
-      await runStatement(page, 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n')
+      await runStatement(
+        page,
+        'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n',
+      )
       await page.getByText('the first 1000 rows').waitFor()
       expect(await page.locator('.grid tbody tr').count()).toBe(1_000)
       // an endless view does not prevent the list from being shown

@@ -42,7 +42,7 @@ test('the inspector is off by default', async () => {
   await expect(server.createDatabase('_baton')).rejects.toThrow(TypeError)
 })
 
-describe('the inspector', ()  => {
+describe('the inspector', () => {
   let server: LocalServer
   beforeAll(async () => {
     server = await startLocalServer({
@@ -64,7 +64,7 @@ describe('the inspector', ()  => {
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
     { 'x-forwarded-for': '203.0.113.7' },
-  ])('rejects %j', async (headers)  => {
+  ])('rejects %j', async (headers) => {
     for (const path of PATHS) expect([path, await getStatus(server.url + path, headers)]).toEqual([path, 403])
   })
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 /** How long to wait for a response. */
 const RESPONSE_TIMEOUT_MS = 60_000
 /** How long to wait for further responses after the expected ones. */
- const FURTHER_RESPONSE_TIMEOUT_MS = 250
+const FURTHER_RESPONSE_TIMEOUT_MS = 250
 
 /**
  * Sends raw bytes and returns everything received until the server closes the connection, or sends nothing for a while after the
@@ -17,7 +17,10 @@ export async function sendRaw(port: number, bytes: string, expected = 1): Promis
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
       clearTimeout(timer)
-      timer = setTimeout(resolve, statuses(received).length < expected ? RESPONSE_TIMEOUT_MS : FURTHER_RESPONSE_TIMEOUT_MS)
+      timer = setTimeout(
+        resolve,
+        statuses(received).length < expected ? RESPONSE_TIMEOUT_MS : FURTHER_RESPONSE_TIMEOUT_MS,
+      )
     })
     socket.on('error', () => {}) // a reset also counts as a response
     socket.on('close', () => {

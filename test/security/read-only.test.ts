@@ -20,7 +20,14 @@ const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: obj
   execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [createExecuteRequest(sql), close] } }),
   'execute in a transaction': (sql) => ({
     path: '/v2/pipeline',
-    body: { requests: [createExecuteRequest('begin'), createExecuteRequest(sql), createExecuteRequest('commit'), close] },
+    body: {
+      requests: [
+        createExecuteRequest('begin'),
+        createExecuteRequest(sql),
+        createExecuteRequest('commit'),
+        close,
+      ],
+    },
   }),
   batch: (sql) => ({
     path: '/v3/pipeline',
@@ -89,7 +96,8 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
    * header fields.
    */
   async function readContents(): Promise<string> {
-    const sendRequest = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: ownerToken })
+    const sendRequest = (sql: string): Promise<unknown[][]> =>
+      query(attacked.url(), sql, { token: ownerToken })
     const schema = await sendRequest(
       'select type, name, tbl_name, rootpage, sql from sqlite_schema order by name, type',
     )

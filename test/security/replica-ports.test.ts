@@ -55,7 +55,8 @@ test.skipIf(process.platform !== 'linux' || !hasSqld)(
     const group = join(directory, 'sqld', name)
     const primary = `https://${await readArgument(group, '--grpc-listen-addr')}`
     const proxy = await readArgument(join(group, 'replicas', 'fra'), '--primary-grpc-url')
-    const readPem = async (file: string) => await readFile(join(group, 'replication-keys', `${file}.pem`), 'utf8')
+    const readPem = async (file: string) =>
+      await readFile(join(group, 'replication-keys', `${file}.pem`), 'utf8')
     const [cert, key] = [await readPem('cert'), await readPem('key')]
     for (const port of [primary, proxy]) {
       expect(await forward(port, id, { cert, key })).toBe(200)

@@ -82,13 +82,18 @@ async function runBatch(
   return await send(server, { method: 'POST', path: `/${database}/v3/pipeline`, headers: {}, body })
 }
 
-function describeUnexpectedResponse(request: GeneratedRequest, { status, body }: TestResponse): string | null {
+function describeUnexpectedResponse(
+  request: GeneratedRequest,
+  { status, body }: TestResponse,
+): string | null {
   if (EXPECTED_STATUSES.has(status)) return null
   if (status === 500 && KNOWN_FAILURES.some((failure) => failure.test(body))) return null
   return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
 }
 
-test(`${REQUEST_COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + REQUEST_COUNT * 100 }, async () => {
+test(`${REQUEST_COUNT} generated requests (seed ${SEED})`, {
+  timeout: 120_000 + REQUEST_COUNT * 100,
+}, async () => {
   await using server = await startServer()
   const random = seeded(SEED)
   let batons: string[] = []

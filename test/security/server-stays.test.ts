@@ -75,7 +75,11 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   }
 
   test('functions, vectors and ATTACH', async () => {
-    for (const statements of [...CRASHING_READS, ...CRASHING_WRITES, ...createAttachStatements(attacked.server.databaseId('other'))])
+    for (const statements of [
+      ...CRASHING_READS,
+      ...CRASHING_WRITES,
+      ...createAttachStatements(attacked.server.databaseId('other')),
+    ])
       await sendRequest('app', [...statements.map((sql) => execute(sql)), close])
     const after = await sendRequest(
       'other',
@@ -120,7 +124,9 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     const createSearch = (rows: string): string => `select id from vector_top_k('vec_e', '[1,2,3]', ${rows})`
 
     test.each([
-      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(createSearch),
+      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(
+        createSearch,
+      ),
       createSearch('-9223372036854775808'),
       `select * from n cross join vector_top_k('vec_e', '[1,2,3]', n.k)`,
       `select (select id from vector_top_k('vec_e', '[1,2,3]', n.k)) from n`,

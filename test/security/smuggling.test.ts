@@ -65,7 +65,9 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       ]) {
         for (let attempt = 0; attempt < 3; attempt += 1) {
           const length = `content-length: ${smuggledRequest.length}\r\n`
-          const [status] = statuses(await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest))
+          const [status] = statuses(
+            await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest),
+          )
           expect([path, status]).toEqual([path, 400])
         }
         const chunked = `${smuggledRequest.length.toString(16)}\r\n${smuggledRequest}\r\n0\r\n\r\n`
@@ -96,7 +98,10 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     ],
   ])('%s', async (_, headers) => {
     const body = `${createBody('select 1').length.toString(16)}\r\n${createBody('select 1')}\r\n0\r\n\r\n`
-    const received = await sendRaw(port, createHead('POST /app/v2/pipeline', headers(4)) + body + smuggledRequest)
+    const received = await sendRaw(
+      port,
+      createHead('POST /app/v2/pipeline', headers(4)) + body + smuggledRequest,
+    )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     expect(received).not.toContain('affected_row_count')
     await expectValidResponses()
@@ -153,7 +158,10 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   test('an upgrade does not switch protocols', async () => {
     const upgrade =
       'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n'
-    const received = await sendRaw(port, post('select 42 as a', upgrade) + smuggledRequest.replace('666', '667'))
+    const received = await sendRaw(
+      port,
+      post('select 42 as a', upgrade) + smuggledRequest.replace('666', '667'),
+    )
     expect(received).not.toContain('HTTP/1.1 101')
   })
 })

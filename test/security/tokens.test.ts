@@ -57,7 +57,9 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     expect(await getStatus(forge(validHeader, claims, privateKey))).toBe(401)
     expect(
-      await getStatus(forge({ ...validHeader, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey)),
+      await getStatus(
+        forge({ ...validHeader, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey),
+      ),
     ).toBe(401)
     expect(await getStatus(forge({ ...validHeader, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(
       401,

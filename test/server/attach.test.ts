@@ -112,9 +112,17 @@ describe('ATTACH', () => {
     expect(parseOutcomes(firstReply.body)).toEqual([[], ['2']])
     await run('foo', { a: 'rw' }, 'INSERT INTO log VALUES (3)')
     const { baton } = JSON.parse(firstReply.body) as { baton: string }
-    const secondReply = await send('default', ATTACH_FOO_CLAIMS, [execute('SELECT count(*) FROM f.log'), close], baton)
+    const secondReply = await send(
+      'default',
+      ATTACH_FOO_CLAIMS,
+      [execute('SELECT count(*) FROM f.log'), close],
+      baton,
+    )
     expect(parseOutcomes(secondReply.body)).toEqual([['2'], []])
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([[], ['3']])
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([
+      [],
+      ['3'],
+    ])
   })
 
   test.each([
@@ -142,8 +150,12 @@ describe('ATTACH', () => {
       expect(await run('default', ATTACH_FOO_CLAIMS, sql)).toEqual([
         expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
       ])
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "/attached/1.db" AS f')).toMatchObject({ status: 403 })
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "../foo/data.db" AS f')).toMatchObject({ status: 403 })
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "/attached/1.db" AS f')).toMatchObject({
+      status: 403,
+    })
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "../foo/data.db" AS f')).toMatchObject({
+      status: 403,
+    })
   })
 })
 

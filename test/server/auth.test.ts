@@ -87,7 +87,10 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
 
     test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
       const foreignToken = await server.createToken('other')
-      expect(await sendWith(`Bearer ${foreignToken}`)).toEqual([401, formatUnauthorized('The JWT is invalid')])
+      expect(await sendWith(`Bearer ${foreignToken}`)).toEqual([
+        401,
+        formatUnauthorized('The JWT is invalid'),
+      ])
       const header = await signHeader({ id: databaseIdOf(foreignToken) })
       expect(await sendWith(header)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
       expect(await sendWith(null, `${server.url}/nobody/`)).toEqual([
@@ -142,8 +145,15 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         message: 'SQLite error: database or disk is full',
       })
       await server.updateDatabase('small', { sizeLimitBytes: null, blockWrites: true, blockReason: 'moving' })
-      const blockedReply = await pipeline(url, [execute('INSERT INTO t VALUES (1)'), execute('SELECT 1'), close])
-      expect(blockedReply.results[0]?.error).toEqual({ code: 'BLOCKED', message: 'Operation was blocked: moving' })
+      const blockedReply = await pipeline(url, [
+        execute('INSERT INTO t VALUES (1)'),
+        execute('SELECT 1'),
+        close,
+      ])
+      expect(blockedReply.results[0]?.error).toEqual({
+        code: 'BLOCKED',
+        message: 'Operation was blocked: moving',
+      })
       expect(codes(blockedReply)).toEqual(['BLOCKED', 'ok', 'ok'])
       await server.updateDatabase('small', { blockWrites: false })
       expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close]))).toEqual(

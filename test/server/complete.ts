@@ -31,7 +31,8 @@ export function completeTranscript(transcript: Transcript): Transcript {
       ...(request.body !== undefined && {
         request: { ...request, body: expandBody(request.body, BATON_C[id]) },
       }),
-      ...(hasDisconnected && DISCONNECTS_AFTER_MS[id] !== undefined && { leaves_after_ms: DISCONNECTS_AFTER_MS[id] }),
+      ...(hasDisconnected &&
+        DISCONNECTS_AFTER_MS[id] !== undefined && { leaves_after_ms: DISCONNECTS_AFTER_MS[id] }),
       ...(LISTEN_MS[id] !== undefined && { listens_ms: LISTEN_MS[id] }),
       ...(finalWaitMs !== undefined && { after_wait_ms: finalWaitMs }),
     } satisfies TranscriptStep

@@ -9,7 +9,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS_SELECT = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const ENDLESS_SELECT =
+  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 const INSERT_RETURNING_INVALID_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
 
 const hasSqld = await findSqld().then(
@@ -44,8 +45,13 @@ describe('one database cannot affect another', () => {
       execute('BEGIN'),
       execute("INSERT INTO t VALUES ('lost')"),
     ])
-    const failedReply = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], { baton: transaction.baton })
-    expect([failedReply.status, failedReply.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
+    const failedReply = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], {
+      baton: transaction.baton,
+    })
+    expect([failedReply.status, failedReply.text]).toEqual([
+      500,
+      expect.stringContaining('invalid utf-8 sequence'),
+    ])
     const commit = await pipeline(server.url, [execute('COMMIT')], { baton: transaction.baton })
     expect(commit.status).toBe(400)
     const read = await pipeline(server.url, [execute('COMMIT'), close], { baton: reader.baton })
@@ -134,23 +140,20 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       expect(await query(restarted.url, 'SELECT * FROM pragma_integrity_check')).toEqual([['ok']])
     })
 
-    test.skipIf(process.platform !== 'linux')(
-      'ends all of its processes, even a busy one',
-      async () => {
-        const server = await startDevServer(await temporaryDirectory(), backend)
-        const endless = pipeline(server.url, [execute(ENDLESS_SELECT), close])
-        endless.catch(() => {})
-        await sleep(200)
-        const children = readChildPids(server.child.pid as number)
-        await killServer(server)
-        // the embedded engine is a thread of the server's own process
-        expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
-        children.push(server.child.pid as number)
-        const deadline = Date.now() + 5_000
-        while (children.some(isRunning) && Date.now() < deadline) await sleep(50)
-        expect(children.filter(isRunning)).toEqual([])
-      },
-    )
+    test.skipIf(process.platform !== 'linux')('ends all of its processes, even a busy one', async () => {
+      const server = await startDevServer(await temporaryDirectory(), backend)
+      const endless = pipeline(server.url, [execute(ENDLESS_SELECT), close])
+      endless.catch(() => {})
+      await sleep(200)
+      const children = readChildPids(server.child.pid as number)
+      await killServer(server)
+      // the embedded engine is a thread of the server's own process
+      expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
+      children.push(server.child.pid as number)
+      const deadline = Date.now() + 5_000
+      while (children.some(isRunning) && Date.now() < deadline) await sleep(50)
+      expect(children.filter(isRunning)).toEqual([])
+    })
   },
 )
 
@@ -194,7 +197,8 @@ describe('close() while clients are active leaves a plain file with all data', (
         pipeline(url, [execute(ENDLESS_SELECT), close]).catch(() => {})
         await sleep(200)
       } else {
-        const sql = activity === 'a cursor that is partly read' ? manyRows : `INSERT INTO t ${manyRows} RETURNING a`
+        const sql =
+          activity === 'a cursor that is partly read' ? manyRows : `INSERT INTO t ${manyRows} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()

@@ -66,7 +66,9 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
 
   test('prefixes are part of parameter names', async () => {
     const namedArgs = [{ name: '@a', value: { type: 'null' } }]
-    expect(await getFirstResult(dialect, createStatement({ sql: 'SELECT :a', named_args: namedArgs }))).toMatchObject({
+    expect(
+      await getFirstResult(dialect, createStatement({ sql: 'SELECT :a', named_args: namedArgs })),
+    ).toMatchObject({
       code: 'ARGS_INVALID',
     })
     expect(await getFirstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
@@ -155,7 +157,10 @@ describe('cloud', () => {
   })
 
   test('returns rows only if want_rows is true, and no index in the result', async () => {
-    const withoutRows = await getFirstResult('cloud', createStatement({ sql: 'SELECT 1 AS a', want_rows: false }))
+    const withoutRows = await getFirstResult(
+      'cloud',
+      createStatement({ sql: 'SELECT 1 AS a', want_rows: false }),
+    )
     expect(withoutRows).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
     expect(withoutRows).not.toHaveProperty('result.replication_index')
     const withRows = await getFirstResult('cloud', createStatement({ sql: 'SELECT 1', want_rows: true }))
@@ -171,7 +176,10 @@ describe('cloud', () => {
   test('prefixes are not part of parameter names', async () => {
     for (const name of ['a', ':a', '@a', '$a']) {
       const namedArgs = [{ name, value: { type: 'text', value: 'x' } }]
-      const bound = await getFirstResult('cloud', createStatement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }))
+      const bound = await getFirstResult(
+        'cloud',
+        createStatement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }),
+      )
       const cell = { type: 'text', value: 'x' }
       expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
     }

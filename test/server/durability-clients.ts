@@ -33,7 +33,8 @@ const HUGE_BYTES = 4_000
 
 /** Counts the acknowledged changes of one client or of all. */
 export function countAcknowledged(ledger: Ledger, client?: number): number {
-  return [...ledger].filter(([key, { outcome }]) => outcome === 'acknowledged' && belongsTo(key, client)).length
+  return [...ledger].filter(([key, { outcome }]) => outcome === 'acknowledged' && belongsTo(key, client))
+    .length
 }
 
 export function countAttempts(ledger: Ledger, client: number): number {

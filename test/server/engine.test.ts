@@ -236,7 +236,10 @@ test('EXPLAIN of a schema change in a transaction with a read-only token is reje
     token: readerToken,
     baton: transaction.baton,
   })
-  expect([rejectedReply.status, rejectedReply.text]).toEqual([403, expect.stringContaining('Write permission')])
+  expect([rejectedReply.status, rejectedReply.text]).toEqual([
+    403,
+    expect.stringContaining('Write permission'),
+  ])
 })
 
 test('the most complex pattern that LIKE accepts does not end other transactions', async () => {

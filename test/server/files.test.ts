@@ -158,7 +158,9 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
   }
   const writers = Promise.all([write(), write(), write()])
   for (let round = 0; round < 10; round += 1) {
-    await Promise.all(COPY_NAMES.map((name) => server.exportDatabase('default', join(directory, name + round))))
+    await Promise.all(
+      COPY_NAMES.map((name) => server.exportDatabase('default', join(directory, name + round))),
+    )
     for (const name of COPY_NAMES) {
       const copy = new DatabaseSync(join(directory, name + round))
       expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
@@ -217,7 +219,10 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
     const goodBytes = await readFile(path('good.db'))
-    await writeFile(path('damaged.db'), Buffer.concat([goodBytes.subarray(0, 100), Buffer.alloc(goodBytes.length, 7)]))
+    await writeFile(
+      path('damaged.db'),
+      Buffer.concat([goodBytes.subarray(0, 100), Buffer.alloc(goodBytes.length, 7)]),
+    )
     await writeFile(path('notes.txt'), 'these are notes and no database')
     const smallPagesFile = new DatabaseSync(path('small.db'))
     smallPagesFile.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')

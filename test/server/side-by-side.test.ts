@@ -4,7 +4,8 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS_SELECT = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const ENDLESS_SELECT =
+  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 /** Takes a few tens of milliseconds. */
 const SLOW_SELECT =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'

@@ -27,7 +27,8 @@ test('foreign keys are enforced on connections that enable them', async () => {
 
 test('statements before one that does not parse are executed', async () => {
   const { db } = await openServer()
-  const selectNames = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
+  const selectNames = async (): Promise<unknown[]> =>
+    (await db.execute('select b from t')).rows.map(({ b }) => b)
   const statements = ["insert into t (b) values ('kept')", 'selec 1']
   await expect(db.batch(statements)).rejects.toMatchObject({
     code: 'SQL_PARSE_ERROR',

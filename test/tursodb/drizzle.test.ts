@@ -24,7 +24,10 @@ describe('migrate() for Drizzle', () => {
     const { db, close, server } = await openServer()
     const firstMigration = createMigration(1, 'create table a (id integer primary key)')
     const secondMigration = createMigration(2, 'create table b (id integer primary key)')
-    expect(await pendingMigrations(db, { migrations: [firstMigration, secondMigration] })).toEqual(['0001_test', '0002_test'])
+    expect(await pendingMigrations(db, { migrations: [firstMigration, secondMigration] })).toEqual([
+      '0001_test',
+      '0002_test',
+    ])
     expect(await migrate(db, { migrations: [firstMigration] })).toEqual(['0001_test'])
     expect(await migrate(db, { migrations: [firstMigration, secondMigration] })).toEqual(['0002_test'])
     const before = server.requestCount()
@@ -37,7 +40,9 @@ describe('migrate() for Drizzle', () => {
   test('several concurrent migrators apply each migration once', async () => {
     const { db, close, server } = await openServer()
     const migrators = [0, 1, 2].map(() => drizzle(server.url))
-    const migrations = [1, 2, 3].map((number) => createMigration(number, `create table t${number} (id integer primary key)`))
+    const migrations = [1, 2, 3].map((number) =>
+      createMigration(number, `create table t${number} (id integer primary key)`),
+    )
     const applied = await Promise.all([db, ...migrators].map((migrator) => migrate(migrator, { migrations })))
     expect(applied.flat().toSorted()).toEqual(['0001_test', '0002_test', '0003_test'])
     for (const migrator of migrators) await migrator.$client.close()
@@ -101,7 +106,10 @@ describe('migrate() for Drizzle', () => {
 
   test('a foreign key that cannot be checked is rejected if it is new, and reported with a warning if it is old', async () => {
     const { db, close } = await openServer()
-    const unknown = createMigration(1, 'create table p (id integer);create table c (p references p (missing))')
+    const unknown = createMigration(
+      1,
+      'create table p (id integer);create table c (p references p (missing))',
+    )
     await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked, in c')
     await db.run(sql`create table p (id integer)`)
     await db.run(sql`create table c (p references p (missing))`)

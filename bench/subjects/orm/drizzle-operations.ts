@@ -20,7 +20,8 @@ export function openWithDatabase(
           .insert(log)
           .values({ a: toId(index), b: 'text' })
           .returning(),
-      ormRelational: (index) => db.query.item.findMany({ where: eq(item.id, toId(index)), with: { posts: true } }),
+      ormRelational: (index) =>
+        db.query.item.findMany({ where: eq(item.id, toId(index)), with: { posts: true } }),
       ormTransaction: (index) =>
         db.transaction(async (tx) => {
           await tx

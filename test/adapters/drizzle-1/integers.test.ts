@@ -50,7 +50,9 @@ beforeEach(async () => {
   await db.batch([db.delete(owners), db.delete(things), db.delete(parts)])
   await db.batch([
     db.insert(owners).values({ id: 1, big: UNSAFE_INTEGER, note: `[${UNSAFE_INTEGER}]` }),
-    db.insert(things).values({ id: 1, ownerId: 1, big: -UNSAFE_INTEGER, note: `[${UNSAFE_INTEGER}, "a\\n"]` }),
+    db
+      .insert(things)
+      .values({ id: 1, ownerId: 1, big: -UNSAFE_INTEGER, note: `[${UNSAFE_INTEGER}, "a\\n"]` }),
     db.insert(parts).values({ thingId: 1, big: 2n ** 63n - 1n }),
   ])
 })

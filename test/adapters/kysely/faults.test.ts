@@ -136,7 +136,10 @@ describe.each(Object.keys(endings))('a transaction %s', (ending) => {
       await expect(sql`insert or rollback into item values ('a')`.execute(trx)).rejects.toThrow('UNIQUE')
     await endings[ending]?.()
   }
-  const lostError = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
+  const lostError = {
+    name: 'StreamError',
+    code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string,
+  }
 
   // a COMMIT on a closed stream may be the second copy of one that succeeded
   const isCommitUnclear = ending === 'that the server dropped'

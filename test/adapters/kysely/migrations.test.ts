@@ -170,7 +170,10 @@ test('with transactionalMigrations, a failing migration leaves nothing behind', 
       await sql`select 1 from nowhere`.execute(trx)
     },
   }
-  const { error } = await createMigrator(db, { '1': createTable('a'), '2': failingMigration }).migrateToLatest()
+  const { error } = await createMigrator(db, {
+    '1': createTable('a'),
+    '2': failingMigration,
+  }).migrateToLatest()
   expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
   expect(await db.introspection.getTables()).toEqual([])
   await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()

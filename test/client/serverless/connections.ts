@@ -8,7 +8,7 @@ export class Connections implements AsyncDisposable {
   /** Whether to delay responses. */
   delaysResponses = false
   /** Whether a response was delayed. */
-   hasDelayed = false
+  hasDelayed = false
 
   readonly #path: string
 

@@ -169,7 +169,11 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     await using _frozen = functionProcess
     functionProcess.freeze()
     connections.resetAndStopListening()
-    expect(await functionProcess.thaw(createRun().sql)).toEqual({ code: 'NETWORK', outcome: 'not_applied', retries: 5 })
+    expect(await functionProcess.thaw(createRun().sql)).toEqual({
+      code: 'NETWORK',
+      outcome: 'not_applied',
+      retries: 5,
+    })
   })
 })
 

@@ -91,7 +91,14 @@ export async function tearTransactions(
       .transaction(async (tx) => {
         // the interlude begins after the statements before it have ended, even on a slow machine
         const interludeIndex = acts.indexOf('interlude')
-        const groups = interludeIndex < 0 ? [acts] : [acts.slice(0, interludeIndex), acts.slice(interludeIndex, interludeIndex + 1), acts.slice(interludeIndex + 1)]
+        const groups =
+          interludeIndex < 0
+            ? [acts]
+            : [
+                acts.slice(0, interludeIndex),
+                acts.slice(interludeIndex, interludeIndex + 1),
+                acts.slice(interludeIndex + 1),
+              ]
         if (isConcurrent) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
         else for (const act of acts) await perform(tx, act)
         if (shouldThrow) throw new Error('aborted')

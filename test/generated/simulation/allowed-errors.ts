@@ -129,9 +129,12 @@ class ErrorChecker {
       operation === 'commit' ||
       (operation === 'execute' && sql[0] === 'commit')
     const calls = operation === 'transaction' ? this.#program.ledger.calls : scope.root.calls
-    if (isTransactionEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
+    if (isTransactionEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child')))
+      return null
     // a savepoint of a stream that does not exist
-    const isMissingSavepoint = scope.calls.some((call) => call.operation === 'undo' || call.operation === 'forget')
+    const isMissingSavepoint = scope.calls.some(
+      (call) => call.operation === 'undo' || call.operation === 'forget',
+    )
     if (isMissingSavepoint && code === 'SQLITE_UNKNOWN') return null
     // a deferred transaction that writes after another wrote, and statements on an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))

@@ -140,7 +140,9 @@ export class ModelServer {
     }
     const unknownRequest = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
     if (isExecuteOnly && unknownRequest)
-      return createJsonResponse(400, { error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\`` })
+      return createJsonResponse(400, {
+        error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\``,
+      })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
@@ -152,7 +154,10 @@ export class ModelServer {
     if (baton === null) {
       const { lagMs } = this.#plan
       const countVisibleRows = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
-      const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, countVisibleRows))
+      const stream = new ServerStream(
+        this.#nextStream++,
+        new ModelConnection(this.database, countVisibleRows),
+      )
       this.streams.set(stream.id, stream)
       stream.isRunning = true
       return stream
@@ -313,7 +318,8 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
-      if (error instanceof SqlFailure) return createJsonResponse(500, { error: `Internal Error: \`${error.message}\`` })
+      if (error instanceof SqlFailure)
+        return createJsonResponse(500, { error: `Internal Error: \`${error.message}\`` })
       throw error
     }
     // the cursor uses the connection until it has finished, but the stream's time limit is already running
@@ -359,7 +365,11 @@ export class ModelServer {
         yield toLine({ type: 'step_begin', step: index, cols })
         for (const row of result.rows)
           yield toLine({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
-        yield toLine({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
+        yield toLine({
+          type: 'step_end',
+          affected_row_count: result.changed,
+          last_insert_rowid: result.rowid,
+        })
         isWriting = false
       }
       const lastIndex = this.#index === null ? null : Number(this.#index)
@@ -378,4 +388,7 @@ const getColumns = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
 const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
-const createJsonResponse = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
+const createJsonResponse = (status: number, value: unknown): ServerResponse => ({
+  status,
+  body: JSON.stringify(value),
+})

@@ -103,7 +103,8 @@ export class Program {
     const handle = this.clients[client]
     try {
       if (atMs > 0) await this.#world.sleep(atMs)
-      if (scope && handle) await this.#runSteps(steps, { handle, scope, outer: null, later: [], reading: null })
+      if (scope && handle)
+        await this.#runSteps(steps, { handle, scope, outer: null, later: [], reading: null })
     } catch {
       // recorded in the ledger
     } finally {

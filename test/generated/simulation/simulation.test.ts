@@ -15,7 +15,14 @@ const MS_PER_HISTORY = 30
 test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {
   timeout: 180_000 + HISTORY_COUNT * MS_PER_HISTORY,
 }, async () => {
-  const args = ['--conditions=@batonsql/source', PROGRAM, '--histories', String(HISTORY_COUNT), '--seed', SEED]
+  const args = [
+    '--conditions=@batonsql/source',
+    PROGRAM,
+    '--histories',
+    String(HISTORY_COUNT),
+    '--seed',
+    SEED,
+  ]
   const { status, output } = await run(args)
   console.log(output)
   expect({ status, output }).toMatchObject({ status: 0 })

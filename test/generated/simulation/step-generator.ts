@@ -58,7 +58,9 @@ export class StepGenerator {
   #sql(): Sql {
     if (this.#profile.onlyReads) return 'select'
     if (this.#choose.chance(this.#profile.large)) return 'large'
-    return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(FAILING_SQL) : this.#choose.pick(VALID_SQL)
+    return this.#choose.chance(this.#profile.failing)
+      ? this.#choose.pick(FAILING_SQL)
+      : this.#choose.pick(VALID_SQL)
   }
 
   /** Returns a statement for a call that shares no request or response with calls that depend on it. */

@@ -148,7 +148,10 @@ test('a database that was moved to another group can no longer be attached', asy
 })
 
 /** Returns the settings of the recipe, for a bucket of a server on this machine. */
-function createBackupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+function createBackupArguments({
+  url,
+  bucket,
+}: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
   const environment = {
     ENDPOINT: url,
     BUCKET: bucket,
@@ -177,7 +180,11 @@ function createBackupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' 
 test('backs up to a bucket, and restores after the disk was lost', async () => {
   await using store = await ObjectStore.start('backup')
   const { rowsOnly, withList } = createBackupArguments(store)
-  const [directory, disk, port] = [await createTemporaryDirectory(), await createTemporaryDirectory(), await stablePort()]
+  const [directory, disk, port] = [
+    await createTemporaryDirectory(),
+    await createTemporaryDirectory(),
+    await stablePort(),
+  ]
   const publicKeyPem = createUnusableKey()
   const start = (serverArguments: readonly string[]) =>
     startSqldForTest({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments })
@@ -261,9 +268,9 @@ test('rejects an unsuitable server with a reason', async () => {
     `no admin API at ${adminUrl} accepts the given key`,
   )
   const unusedUrl = `http://127.0.0.1:${await stablePort()}`
-  await expect(startLocalServer(createOptions(directory, unusedUrl, withNamespaces.adminAccess))).rejects.toThrow(
-    `no libsql-server responds at ${unusedUrl}`,
-  )
+  await expect(
+    startLocalServer(createOptions(directory, unusedUrl, withNamespaces.adminAccess)),
+  ).rejects.toThrow(`no libsql-server responds at ${unusedUrl}`)
   await expect(
     startLocalServer(createOptions(directory, 'localhost', withNamespaces.adminAccess)),
   ).rejects.toThrow('sqld.url must have the form http://HOST:PORT')
@@ -277,7 +284,11 @@ test('rejects an unsuitable server with a reason', async () => {
 
 test('serves more databases than can be open at a time, without rejecting requests', async () => {
   // beyond that limit, the server occasionally returns 404 for existing databases
-  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: createUnusableKey(), maxOpenDatabases: 4 })
+  const sqld = await startSqldForTest({
+    namespaces: true,
+    publicKeyPem: createUnusableKey(),
+    maxOpenDatabases: 4,
+  })
   const server = await startControlPlane(await createTemporaryDirectory(), sqld)
   const platform = openPlatformClient(server)
   const names = Array.from({ length: 16 }, (_, index) => `db-${index}`)
