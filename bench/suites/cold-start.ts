@@ -1,4 +1,4 @@
-// Measures whole processes, which run in turn: the time from start to the first row, and the cost of importing a package.
+// Measures whole processes, run in turn: the time from start to the first row, and the cost of importing a package.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -43,7 +43,7 @@ await db.close()`,
 
 const IMPORTED_PACKAGES = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
 
-/** @param url of a server, which should respond from memory */
+/** @param url of a server that should respond from memory */
 export async function measureColdStart(url: string, rounds: number): Promise<Measurement[]> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)

@@ -91,7 +91,7 @@ test.each(Object.keys(LOSSES))(
   },
 )
 
-test('a damaged file affects only its own database, which works again when the file is repaired', async () => {
+test('a damaged file affects only its own database, and the database works again when the file is repaired', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const [data, copy] = [join(root, 'data'), join(root, 'copy')]

@@ -61,7 +61,7 @@ test('serves a session from login to destroy', async () => {
   const scene = await Scene.forTest()
   const cli = new CommandLine(scene)
 
-  // auth login: opens a browser, which returns a token
+  // auth login: opens a browser, and receives a token from it
   const page = await fetch(`${scene.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   expect(await page.text()).not.toContain(scene.platform.token)

@@ -170,7 +170,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('other programs cannot open a database while it is open in the server; afterwards, it is a plain file', async () => {
+test('other programs cannot open a database while it is open in the server; after close(), it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createDatabase(dataDirectory, server, 'app')

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
-/** A server in a separate process, which can be killed. */
+/** A server in a separate process that can be killed. */
 export interface DevServer {
   readonly child: ChildProcess
   readonly url: string

@@ -211,7 +211,7 @@ describe('cloud', () => {
   })
 })
 
-test('sqld silently skips an incomplete statement after others, which the other dialects reject', async () => {
+test('sqld silently skips an incomplete statement after others; the other dialects reject it', async () => {
   for (const dialect of ['sqld', 'cloud', 'default'] as const) {
     await query(getUrl(dialect), 'CREATE TABLE script (a)')
     const sql = 'INSERT INTO script VALUES (1); UPDATE script SET; INSERT INTO script VALUES (2)'

@@ -14,7 +14,7 @@ const OBSERVATION_MS = 300
 /** Number of concurrent writes and reads. */
 const MIN_OPERATIONS = 20
 
-/** Sends an endless statement, which is aborted when the test ends. */
+/** Sends an endless statement that is aborted when the test ends. */
 function sendEndless(url: string, signal: AbortSignal, baton: string | null = null): Promise<unknown> {
   const requests = baton === null ? [execute(ENDLESS_SELECT), close] : [execute(ENDLESS_SELECT)]
   return pipeline(url, requests, { signal, baton }).catch(() => {})
@@ -91,7 +91,7 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
       const before = acknowledged
       const [row] = await query(
         server.url,
-        // some time passes between reading the table and its index, in which others commit
+        // other clients commit between the reads of the table and of its index
         `SELECT (SELECT sum(balance) FROM account WHERE id < 3), (SELECT balance FROM account WHERE id = 3), (${SLOW_SELECT}),
            (SELECT sum(balance) FROM account INDEXED BY by_balance WHERE balance > -1000000000)`,
       )

@@ -36,7 +36,7 @@ export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.Pro
   ...env,
 })
 
-/** Starts the command, which is stopped after the tests of the file at the latest. */
+/** Starts the command. It is stopped after the tests of the file at the latest. */
 export function startBaton(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

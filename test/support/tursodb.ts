@@ -19,7 +19,7 @@ export function requireTursodb(): void {
   })
 }
 
-/** Starts a server with an empty database of Turso's engine, which is stopped after the file. */
+/** Starts a server with an empty database of Turso's engine. It is stopped after the tests of the file. */
 export async function startTursodb(): Promise<TursodbServer> {
   const server = await TursodbServer.start()
   servers.push(server)

@@ -306,7 +306,7 @@ describe('batch', () => {
     expect(await countRequestsOf(() => db.batch([]))).toBe(0)
   })
 
-  test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
+  test('reports which query is invalid SQL, outside and inside a transaction; the transaction continues', async () => {
     const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
     const rejection = {

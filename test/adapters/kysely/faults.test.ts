@@ -155,7 +155,7 @@ describe.each(Object.keys(endings))('a transaction %s', (ending) => {
     expect(await selectNames()).toEqual([])
   })
 
-  test('rejects savepoints and session statements, which would not be part of it', async () => {
+  test('rejects savepoints and session statements, because they would not be part of it', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
     await expect(insert(trx, 'b')).rejects.toMatchObject(lostError)

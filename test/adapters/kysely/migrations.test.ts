@@ -78,7 +78,7 @@ test('the lock of a crashed migrator is taken over when its lease expires; that 
   ])
 })
 
-test('a migrator that waits for the migration lock does not acquire the write lock, which the owner of the migration lock needs', async () => {
+test('a migrator that waits for the migration lock leaves the write lock to the owner of the migration lock', async () => {
   const db = openKysely()
   await createMigrator(db, {}).migrateToLatest()
   const owner = await db.startTransaction().execute()

@@ -43,7 +43,7 @@ test('leaving the loop ends the query and releases the connection', async () => 
   expect(await db.selectFrom('measurement').select('id').where('id', '=', 1).execute()).toEqual([{ id: 1 }])
 })
 
-test('streams inside a transaction, which continues afterwards', async () => {
+test('streams inside a transaction, and the transaction continues afterwards', async () => {
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('measurement').values({ id: 6_000, name: 'new' }).execute()
     const ids: number[] = []

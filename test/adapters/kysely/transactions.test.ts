@@ -244,7 +244,7 @@ describe('controlled transactions', () => {
     const inner = await outer.savepoint('a').execute()
     await insert(inner, 'b')
     await inner.releaseSavepoint('A' as never).execute()
-    // rejected at once, and not with the next statement, which would end the transaction
+    // rejected at once, because a rejection with the next statement would end the transaction
     await expect(inner.rollbackToSavepoint('a').execute()).rejects.toThrow('no such savepoint: a')
     await expect(trx.rollbackToSavepoint('ä' as never).execute()).rejects.toThrow('no such savepoint: ä')
     await trx.commit().execute()

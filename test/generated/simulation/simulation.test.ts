@@ -1,5 +1,5 @@
 /*
- * Runs generated histories of the client in a separate process, whose clock and timers are simulated. SIMULATED_HISTORIES
+ * Runs generated histories of the client in a separate process with simulated clock and timers. SIMULATED_HISTORIES
  * sets their number, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long version.
  */
 import { execFile } from 'node:child_process'

@@ -89,7 +89,7 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   expect(counts).toEqual([{ n: rows }])
 })
 
-test('a read transaction that stays open keeps the WAL, which is truncated afterwards', async () => {
+test('the WAL is not truncated until an open read transaction ends', async () => {
   const server = await startServerWithTable()
   const rows = 200
   await server.client.transaction(

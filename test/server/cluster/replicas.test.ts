@@ -209,7 +209,7 @@ describe('an index that the database does not reach', () => {
     const bodies: string[] = []
     proxy.next = (body) => {
       bodies.push(body)
-      // the request for the replica's index, which is sent after 2 s
+      // the request for the replica's index is sent after 2 s
       if (bodies.length === 3) requested.resolve()
       return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
     }
