@@ -38,7 +38,7 @@ async function open(
   const { url, close } = await start(directory)
   return {
     url,
-    logBytes: () => largestLog(directory),
+    logBytes: () => findLargestLog(directory),
     async close() {
       await close()
       await rm(directory, { recursive: true, force: true, maxRetries: 3 })
@@ -46,7 +46,7 @@ async function open(
   }
 }
 
-async function largestLog(directory: string): Promise<number> {
+async function findLargestLog(directory: string): Promise<number> {
   const files = await readdir(directory, { recursive: true })
   const sizes = files
     .filter((name) => /[-.]wal$/.test(name))

@@ -51,19 +51,19 @@ export const meets = ({ goal, ratio }: Measurement): boolean => {
 }
 
 /** Returns the measurements that are worse than in an older run by more than the tolerance. */
-export function findRegressions(now: Results, before: Results, tolerance: number): string[] {
-  const key = ({ suite, operation, environment, subject, unit }: Measurement): string =>
+export function findRegressions(current: Results, previous: Results, tolerance: number): string[] {
+  const getKey = ({ suite, operation, environment, subject, unit }: Measurement): string =>
     [suite, operation, environment, subject, unit].join(' · ')
-  const olderByKey = new Map(before.measurements.map((measurement) => [key(measurement), measurement]))
-  return now.measurements.flatMap((measurement) => {
-    const earlier = olderByKey.get(key(measurement))
+  const olderByKey = new Map(previous.measurements.map((measurement) => [getKey(measurement), measurement]))
+  return current.measurements.flatMap((measurement) => {
+    const earlier = olderByKey.get(getKey(measurement))
     if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.baseline)
       return []
     const change = isTime(measurement.unit)
       ? earlier.ratio / measurement.ratio
       : measurement.ratio / earlier.ratio
     return change > 1 + tolerance
-      ? [`${key(measurement)}: ${earlier.ratio.toFixed(2)} before, ${measurement.ratio.toFixed(2)} now`]
+      ? [`${getKey(measurement)}: ${earlier.ratio.toFixed(2)} before, ${measurement.ratio.toFixed(2)} now`]
       : []
   })
 }

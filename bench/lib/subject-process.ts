@@ -34,10 +34,10 @@ process.on('message', (task: Task | 'close') => {
     return
   }
   void (async () => {
-    // not timed, and may fail: @tursodatabase/serverless keeps a stream, whose first query after 10 idle seconds is lost
+    // not timed, and may fail: @tursodatabase/serverless keeps a stream open, and the first query after 10 idle seconds is lost
     await subject.operations[task.operation]?.(performed++).catch(() => {})
-    // no forced garbage collection before the measurement, because it discards compiled code, which would have to be compiled
-    // again
+    // no forced garbage collection before the measurement, because it discards compiled code, which would have to be
+    // recompiled
     const cpu = process.cpuUsage()
     const started = performance.now()
     await perform(task)

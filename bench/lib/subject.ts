@@ -1,5 +1,5 @@
-/** Performs one operation. @param at a different number each time */
-export type RunOperation = (at: number) => Promise<unknown>
+/** Performs one operation. @param index a different number each time */
+export type RunOperation = (index: number) => Promise<unknown>
 
 /** A client as the benchmark uses it: the operations that it supports, by name. */
 export interface Subject {
@@ -15,7 +15,7 @@ export interface SubjectModule {
 
 /** Ids range from 1 to this number. */
 export const IDS = 1_000
-export const toId = (at: number): number => (at % IDS) + 1
+export const toId = (index: number): number => (index % IDS) + 1
 
 export const SELECT = 'select id, name from item where id = ?'
 export const INSERT = 'insert into log (a, b) values (?, ?)'

@@ -1,4 +1,4 @@
-// Measures whole processes, which run in turn: the time from start to the first row, and the cost of importing a package.
+// Measures whole processes, run in turn: the time from start to the first row, and the cost of importing a package.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const body = JSON.stringify({
 })
 
 /** Programs that read one row and exit. */
-const programs = (url: string): Record<string, string> => ({
+const createPrograms = (url: string): Record<string, string> => ({
   'built-in fetch': `const response = await fetch('${url}/v2/pipeline', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '${body}' })
 const { results } = await response.json()
 ${check('results[0].response.result.rows[0][0].value')}`,
@@ -41,9 +41,9 @@ ${check('rows[0].id')}
 await db.close()`,
 })
 
-const IMPORTS = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
+const IMPORTED_PACKAGES = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
 
-/** @param url of a server, which should respond from memory */
+/** @param url of a server that should respond from memory */
 export async function measureColdStart(url: string, rounds: number): Promise<Measurement[]> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
@@ -53,7 +53,7 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
       writeFileSync(file, text)
       return file
     }
-    const texts = Object.entries(programs(url))
+    const texts = Object.entries(createPrograms(url))
     const files = Object.fromEntries(texts.map(([name, text], index) => [name, write(`${index}.mjs`, text)]))
     for (const format of ['esm', 'cjs'] as const) {
       const outfile = `${folder}bundle.${format === 'esm' ? 'mjs' : 'cjs'}`
@@ -71,7 +71,7 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
     const goals = Object.fromEntries(Object.keys(files).map((name) => [name, '>= 1.00']))
     const coldStarts = await runInTurn('process to first row', files, rounds, goals)
     const imports = Object.fromEntries(
-      IMPORTS.map((name, index) => [name, write(`i${index}.mjs`, `import '${name}'`)]),
+      IMPORTED_PACKAGES.map((name, index) => [name, write(`i${index}.mjs`, `import '${name}'`)]),
     )
     const bareNode = { 'bare node': write('bare.mjs', '') }
     return [
@@ -119,14 +119,14 @@ async function timeProcess(file: string): Promise<number> {
   // the built packages, as users install them; asynchronous, because this process may also run the server
   const child = spawn(process.execPath, [file], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: cleanEnvironment(),
+    env: getCleanEnvironment(),
   })
   const [code] = (await once(child, 'exit')) as [number]
   if (code !== 0) throw new Error(`${file} exited with ${code}`)
   return performance.now() - started
 }
 
-function cleanEnvironment(): NodeJS.ProcessEnv {
+function getCleanEnvironment(): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...rest } = process.env
   return rest
 }

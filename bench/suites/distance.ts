@@ -14,7 +14,7 @@ const TASKS = [
   { name: 'select', title: '100 SELECTs at once', times: 100 },
 ] as const
 
-/** Measures the time over a network with 25 ms latency, and the traffic, of each client. */
+/** Measures the traffic of each client, and its time over a network with a latency of 25 ms. */
 export async function measureDistance(url: string, rounds: number): Promise<Measurement[]> {
   await using proxy = await openChild('far-away', url, String(DELAY_MS))
   const subjects = await Promise.all(

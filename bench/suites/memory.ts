@@ -9,12 +9,12 @@ export interface MemoryFigures {
   readonly ms: number
 }
 
-const ROWS = [250_000, 1_000_000] as const
+const ROW_COUNTS = [250_000, 1_000_000] as const
 
 /** Reads a result of a million rows with a cursor. The memory must not depend on the number of rows. */
 export async function measureMemory(url: string, environment: string): Promise<Measurement[]> {
   const figures: MemoryFigures[] = []
-  for (const rows of ROWS) {
+  for (const rows of ROW_COUNTS) {
     const child = fork(new URL('read-rows-process.ts', import.meta.url), [url, String(rows)], {
       execArgv: ['--conditions=@batonsql/source', '--expose-gc', '--no-warnings'],
     })
@@ -23,16 +23,21 @@ export async function measureMemory(url: string, environment: string): Promise<M
     figures.push(childFigures)
   }
   const [few, many] = figures as [MemoryFigures, MemoryFigures]
-  const operation = `${ROWS[1].toLocaleString('en')} rows with a cursor`
+  const operation = `${ROW_COUNTS[1].toLocaleString('en')} rows with a cursor`
   const labels = { suite: 'memory', operation, environment, subject: 'baton' }
   return [
     toMeasurement(
-      { ...labels, unit: 'peak MiB', baseline: `${ROWS[0].toLocaleString('en')} rows`, goal: '<= 1.50' },
+      {
+        ...labels,
+        unit: 'peak MiB',
+        baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows`,
+        goal: '<= 1.50',
+      },
       [many.peakMiB],
       [few.peakMiB],
     ),
     toMeasurement(
-      { ...labels, unit: 'client µs a row', baseline: `${ROWS[0].toLocaleString('en')} rows` },
+      { ...labels, unit: 'client µs a row', baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows` },
       [(many.ms * 1_000) / many.rows],
       [(few.ms * 1_000) / few.rows],
     ),

@@ -23,7 +23,7 @@ export interface Tables {
 }
 
 const YEAR = '2020'
-const SIZES = /^(.*) (Small|Medium|Large|Extra Large)$/
+const NAME_AND_SIZE = /^(.*) (Small|Medium|Large|Extra Large)$/
 
 export function readTables(): Tables {
   return { ...readOlympians(), ...readSales() }
@@ -45,7 +45,7 @@ function readOlympians(): Pick<Tables, 'nation' | 'sport' | 'athlete' | 'medal'>
       born: row['date_of_birth'] || null,
       height_cm: row['height'] ? Math.round(Number(row['height']) * 100) : null,
       weight_kg: row['weight'] ? Number(row['weight']) : null,
-      sport_id: idFor(sports, row['sport'] as string),
+      sport_id: getId(sports, row['sport'] as string),
     })
     for (const kind of ['gold', 'silver', 'bronze']) {
       if (Number(row[kind]) > 0) medal.push({ athlete_id: Number(row['id']), kind, count: Number(row[kind]) })
@@ -67,9 +67,9 @@ function readSales(): Pick<Tables, 'pizza' | 'sale'> {
     if (!row['order_date']?.startsWith(YEAR)) continue
     const label = row['name'] as string
     const previousSize = ids.size
-    const id = idFor(ids, label)
+    const id = getId(ids, label)
     if (ids.size > previousSize) {
-      const [, name = label, size = ''] = SIZES.exec(label) ?? []
+      const [, name = label, size = ''] = NAME_AND_SIZE.exec(label) ?? []
       pizza.push({
         id,
         name: name.replace(/ Extra$/, ''),
@@ -92,7 +92,7 @@ function readCsv(name: string): Record<string, string>[] {
   return parse(readFileSync(file), { columns: true }) as Record<string, string>[]
 }
 
-function idFor(ids: Map<string, number>, name: string): number {
+function getId(ids: Map<string, number>, name: string): number {
   const id = ids.get(name) ?? ids.size + 1
   ids.set(name, id)
   return id

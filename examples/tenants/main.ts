@@ -7,7 +7,7 @@ import { type TenantReport, Tenants } from './tenant.ts'
 
 /** The number of tenants that are processed at a time. */
 const CONCURRENCY = 4
-const VISITS = 50
+const VISITS_PER_TENANT = 50
 
 const { values: options } = parseArgs({
   options: { backend: { type: 'string', default: 'embedded' }, tenants: { type: 'string', default: '20' } },
@@ -27,7 +27,7 @@ await client.groups.ensure({ name: 'tenants', location: 'local' })
 const tenants = new Tenants(client, 'tenants')
 
 await forAll('created and migrated', (name) => tenants.create(name))
-await forAll('used', (name) => tenants.use(name, VISITS))
+await forAll('used', (name) => tenants.use(name, VISITS_PER_TENANT))
 const reports: TenantReport[] = []
 await forAll('measured', async (name) => void reports.push(await tenants.report(name)))
 const sum = (field: 'notes' | 'visits' | 'rowsRead' | 'rowsWritten' | 'storageBytes'): number =>

@@ -11,7 +11,7 @@ beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
   events.length = 0
 })
-const requests = (): number => events.filter(({ type }) => type === 'request').length
+const countRequests = (): number => events.filter(({ type }) => type === 'request').length
 
 test('statements in one request each have their own result', async () => {
   const [first, count, second, changed, none] = await Promise.all([
@@ -27,7 +27,7 @@ test('statements in one request each have their own result', async () => {
   expect(changed).toMatchObject({ rowsAffected: 1, lastInsertRowid: null })
   expect(none.rows).toEqual([])
   // one request for the reads, and one for the writes
-  expect(requests()).toBe(2)
+  expect(countRequests()).toBe(2)
 })
 
 test('a failing statement does not affect the others', async () => {
@@ -61,7 +61,7 @@ test('a thousand statements at once are sent 16 per request, and all are applied
   await Promise.all(
     Array.from({ length: 1_000 }, (_, index) => db.execute('insert into t (a) values (?)', [index])),
   )
-  expect(requests()).toBe(Math.ceil(1_000 / 16))
+  expect(countRequests()).toBe(Math.ceil(1_000 / 16))
   expect((await db.execute('select count(*) as n, sum(a) as sum from t')).rows).toEqual([
     { n: 1_000, sum: 499_500 },
   ])
@@ -79,14 +79,14 @@ test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query
     ])
     expect(settled[0].status).toBe('fulfilled')
     expect(settled[2].status).toBe('fulfilled')
-    const withoutCoalescing = createClient(database.config)
+    const plainDb = createClient(database.config)
     const separately = await Promise.allSettled([
-      withoutCoalescing.execute('insert into child values (99)'),
-      withoutCoalescing.execute("select a from t where a in ('before', 'after') order by id"),
+      plainDb.execute('insert into child values (99)'),
+      plainDb.execute("select a from t where a in ('before', 'after') order by id"),
     ])
     expect(settled[3].status).toBe(separately[0].status)
     expect(separately[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
-    await withoutCoalescing.close()
+    await plainDb.close()
     await db.execute('drop table child')
   },
 )

@@ -70,13 +70,13 @@ describe.each([
 })
 
 describe('one fault at a time', () => {
-  const lost: readonly Fault[] = [
+  const lostResponseFaults: readonly Fault[] = [
     { kind: 'drop-after' },
     { kind: 'truncate' },
     { kind: 'status-after', status: 504 },
   ]
 
-  test.each(lost)(
+  test.each(lostResponseFaults)(
     'a commit whose response is lost by $kind has an unknown outcome, and was applied',
     async (fault) => {
       await direct.batch(['drop table if exists one', 'create table one (a)'])
@@ -89,8 +89,8 @@ describe('one fault at a time', () => {
     },
   )
 
-  test.each(lost)(
-    'a write whose response is lost by $kind has an unknown outcome, and is not repeated',
+  test.each(lostResponseFaults)(
+    'a write whose response is lost by $kind has an unknown outcome, and is not retried',
     async (fault) => {
       await direct.batch(['drop table if exists one', 'create table one (a)'])
       proxy.next = () => fault
@@ -103,7 +103,8 @@ describe('one fault at a time', () => {
   test('a read succeeds despite faults', async () => {
     const random = seeded(seed)
     let faults = 0
-    proxy.next = () => (faults++ % 7 === 0 ? pick(random, [...lost, { kind: 'drop-before' }]) : NO_FAULT)
+    proxy.next = () =>
+      faults++ % 7 === 0 ? pick(random, [...lostResponseFaults, { kind: 'drop-before' }]) : NO_FAULT
     await using db = createClient({ ...database.config, url: proxy.url })
     for (let i = 0; i < 20; i++) expect((await db.execute('select ? as i', [i])).rows).toEqual([{ i }])
   })

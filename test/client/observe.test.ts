@@ -22,11 +22,11 @@ beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (a unique)'])
   events.length = 0
 })
-const types = (): string[] => events.map(({ type }) => type)
-const SECRET = 'an argument that must stay secret'
+const getEventTypes = (): string[] => events.map(({ type }) => type)
+const SECRET_ARGUMENT = 'an argument that must stay secret'
 
 test('reports the beginning and the end of a statement', async () => {
-  await db.execute('insert into t values (?)', [SECRET])
+  await db.execute('insert into t values (?)', [SECRET_ARGUMENT])
   expect(events).toEqual([
     {
       type: 'query:start',
@@ -59,7 +59,7 @@ test('reports the beginning and the end of a statement', async () => {
     ClientEvent & { id: number; durationMs: number },
   ]
   expect(start.id).toBe(end.id)
-  expect(request.requestBytes).toBeGreaterThan(SECRET.length)
+  expect(request.requestBytes).toBeGreaterThan(SECRET_ARGUMENT.length)
   expect(request.responseBytes).toBeGreaterThan(50)
   expect(end.durationMs).toBeGreaterThan(0)
 })
@@ -71,7 +71,7 @@ test('reports a batch with the rows of all of its statements', async () => {
     'select a from t',
     'select a from t',
   ])
-  expect(types()).toEqual(['query:start', 'request', 'query:end'])
+  expect(getEventTypes()).toEqual(['query:start', 'request', 'query:end'])
   expect(events[0]).toMatchObject({ sql: { length: 4 } })
   expect(events[2]).toMatchObject({ rows: 4 })
 })
@@ -80,13 +80,13 @@ test('reports the same error that the caller receives', async () => {
   await db.execute('insert into t values (1)')
   events.length = 0
   const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
-  expect(types()).toEqual(['query:start', 'request', 'query:error'])
+  expect(getEventTypes()).toEqual(['query:start', 'request', 'query:error'])
   expect(events[2]).toMatchObject({ error })
 })
 
 test('reports transactions that commit, roll back, or send nothing', async () => {
   await db.transaction((tx) => tx.execute('insert into t values (1)'))
-  expect(types()).toEqual([
+  expect(getEventTypes()).toEqual([
     'transaction:begin',
     'query:start',
     'request',
@@ -103,13 +103,13 @@ test('reports transactions that commit, roll back, or send nothing', async () =>
     throw new Error('aborted')
   })
   await expect(aborted).rejects.toThrow('aborted')
-  expect(types().filter((type) => type.startsWith('transaction'))).toEqual([
+  expect(getEventTypes().filter((type) => type.startsWith('transaction'))).toEqual([
     'transaction:begin',
     'transaction:rollback',
   ])
   events.length = 0
   await db.transaction(() => {})
-  expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
+  expect(getEventTypes()).toEqual(['transaction:begin', 'transaction:commit'])
 })
 
 test('reports cursors inside and outside a transaction', async () => {
@@ -137,7 +137,7 @@ test('reports a transaction that is lost, and one that is retried', async () => 
     },
     { retry: 1 },
   )
-  expect(types().filter((type) => /^transaction|retry/.test(type))).toEqual([
+  expect(getEventTypes().filter((type) => /^transaction|retry/.test(type))).toEqual([
     'transaction:begin',
     'transaction:lost',
     'retry',
@@ -160,10 +160,10 @@ test('reports a transaction that is about to expire', async () => {
   })
   const transaction = impatientClient.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
-    await expect.poll(types).toContain('transaction:lost')
+    await expect.poll(getEventTypes).toContain('transaction:lost')
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
-  expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([
+  expect(getEventTypes().filter((type) => /expiring|lostTransaction/.test(type))).toEqual([
     'transaction:expiring',
     'transaction:lost',
   ])
@@ -223,33 +223,35 @@ test('no event contains an argument or a token', async () => {
     authToken: database.authToken ?? 'a-token',
     observe: (event) => events.push(event),
   })
-  await client.execute('select ?', [SECRET])
-  await client.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
-  await client.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
+  await client.execute('select ?', [SECRET_ARGUMENT])
+  await client.batch([{ sql: 'insert into t values (?)', args: [SECRET_ARGUMENT] }])
+  await client.transaction((tx) => tx.execute('insert into t values (?)', [SECRET_ARGUMENT])).catch(() => {})
   expect(events.length).toBeGreaterThan(8)
   const text = JSON.stringify(events, (_, value: unknown) =>
     value instanceof Error ? `${value.message} ${value.stack}` : value,
   )
-  expect(text).not.toContain(SECRET)
+  expect(text).not.toContain(SECRET_ARGUMENT)
   expect(text).not.toContain(database.authToken ?? 'a-token')
 })
 
 test('the end of a transaction is reported once, however it ends', async () => {
-  const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
+  const getEndEvents = (): string[] => getEventTypes().filter((type) => /^transaction:(?!begin)/.test(type))
   await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
   await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
-  expect(ends()).toEqual(['transaction:rollback'])
+  expect(getEndEvents()).toEqual(['transaction:rollback'])
   events.length = 0
   const stream = openStream(db)
   stream.begin()
   await stream.execute('insert into t values (1)')
   await stream.close()
-  expect(ends()).toEqual(['transaction:rollback'])
+  expect(getEndEvents()).toEqual(['transaction:rollback'])
   events.length = 0
   await db.execute('insert into t values (1)')
-  const lost = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
-  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-  expect(ends()).toEqual(['transaction:lost'])
+  const lostTransaction = db.transaction((tx) =>
+    tx.execute('insert or rollback into t values (1)').catch(() => {}),
+  )
+  await expect(lostTransaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(getEndEvents()).toEqual(['transaction:lost'])
   await db.execute('drop table child')
 })
 
@@ -279,7 +281,7 @@ test.each<[string, number, () => Promise<unknown>]>([
     3,
     () => executeMultiple(db, 'insert into t values (1); begin; insert into t values (2); commit'),
   ],
-])('each request has its event: %s, %i', async (_, count, work) => {
+])('emits one event for each request: %s, %i', async (_, count, work) => {
   const before = database.requestCount()
   await work()
   expect(database.requestCount() - before).toBe(count)

@@ -6,8 +6,8 @@ import { openTestServer } from '../support/test-server.ts'
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = createClient(database.config)
-let before = 0
-const cost = (): number => database.requestCount() - before
+let requestsBefore = 0
+const countRequests = (): number => database.requestCount() - requestsBefore
 
 beforeAll(async () => {
   await db.execute('create table t (a integer primary key, b)')
@@ -15,43 +15,43 @@ beforeAll(async () => {
   await db.transaction((tx) => tx.execute('select 1'))
 })
 beforeEach(() => {
-  before = database.requestCount()
+  requestsBefore = database.requestCount()
 })
 afterAll(() => db.close())
 
 test('creating a client: 0', async () => {
   const idle = createClient(database.config)
   await idle.close()
-  expect(cost()).toBe(0)
+  expect(countRequests()).toBe(0)
 })
 
 test('one statement: 1', async () => {
   await db.execute('select 1')
-  expect(cost()).toBe(1)
+  expect(countRequests()).toBe(1)
 })
 
 test.each([1, 2, 1000])('a batch of %i: 1', async (length) => {
   await db.batch(Array.from({ length }, () => 'insert into t (b) values (1)'))
-  expect(cost()).toBe(1)
+  expect(countRequests()).toBe(1)
 })
 
 test('an empty batch: 0', async () => {
   expect(await db.batch([])).toEqual([])
-  expect(cost()).toBe(0)
+  expect(countRequests()).toBe(0)
 })
 
 test('a transaction of three awaited statements: 4', async () => {
   await db.transaction(async (tx) => {
     for (let i = 0; i < 3; i++) await tx.execute('insert into t (b) values (?)', [i])
   })
-  expect(cost()).toBe(4)
+  expect(countRequests()).toBe(4)
 })
 
 test('a transaction of five statements at once: 2', async () => {
   await db.transaction((tx) =>
     Promise.all([1, 2, 3, 4, 5].map((i) => tx.execute('insert into t (b) values (?)', [i]))),
   )
-  expect(cost()).toBe(2)
+  expect(countRequests()).toBe(2)
 })
 
 test('an empty transaction: 0', async () => {
@@ -63,7 +63,7 @@ test('an empty transaction: 0', async () => {
       throw new Error('no')
     }),
   ).rejects.toThrow('no')
-  expect(cost()).toBe(0)
+  expect(countRequests()).toBe(0)
 })
 
 test('a nested transaction with two inserts: 3', async () => {
@@ -71,12 +71,12 @@ test('a nested transaction with two inserts: 3', async () => {
     await tx.execute('insert into t (b) values (1)')
     await tx.savepoint((inner) => inner.execute('insert into t (b) values (2)'))
   })
-  expect(cost()).toBe(3)
+  expect(countRequests()).toBe(3)
 })
 
 test('a batch in a transaction: 2', async () => {
   await db.transaction((tx) => tx.batch(['insert into t (b) values (1)', 'insert into t (b) values (2)']))
-  expect(cost()).toBe(2)
+  expect(countRequests()).toBe(2)
 })
 
 test('an aborted transaction: 1 more than it had sent', async () => {
@@ -85,7 +85,7 @@ test('an aborted transaction: 1 more than it had sent', async () => {
     throw new Error('no')
   })
   await expect(transaction).rejects.toThrow('no')
-  expect(cost()).toBe(2)
+  expect(countRequests()).toBe(2)
 })
 
 test('a stream outside a transaction: 1 for each statement, and 1 to close it', async () => {
@@ -94,5 +94,5 @@ test('a stream outside a transaction: 1 for each statement, and 1 to close it', 
   await stream.execute('select 2')
   await stream.close()
   await stream.close()
-  expect(cost()).toBe(3)
+  expect(countRequests()).toBe(3)
 })

@@ -20,21 +20,21 @@ interface Pet {
 }
 
 test('a template is accepted wherever a statement is', async () => {
-  const one = sql`select id, name from pet where id = ${1}`
+  const query = sql`select id, name from pet where id = ${1}`
   const expected = [{ id: 1, name: "Robert'); drop table pet; --" }]
-  const { rows } = await db.execute<Pet>(one)
+  const { rows } = await db.execute<Pet>(query)
   expectTypeOf(rows).toEqualTypeOf<Pet[]>()
   expect(rows).toEqual(expected)
-  const [first, second] = await db.batch<[Pet, { n: number }]>([one, sql`select ${7} as n`])
+  const [first, second] = await db.batch<[Pet, { n: number }]>([query, sql`select ${7} as n`])
   expect([first.rows, second.rows]).toEqual([expected, [{ n: 7 }]])
   await db.transaction(async (tx) => {
-    expect((await tx.execute<Pet>(one)).rows).toEqual(expected)
-    expect((await tx.batch([one]))[0].rows).toEqual(expected)
+    expect((await tx.execute<Pet>(query)).rows).toEqual(expected)
+    expect((await tx.batch([query]))[0].rows).toEqual(expected)
   })
   const stream = openStream(db)
-  expect((await stream.execute(one)).rows).toEqual(expected)
+  expect((await stream.execute(query)).rows).toEqual(expected)
   await stream.close()
-  expect(await collect(readRows(db, one))).toEqual(expected)
+  expect(await collect(readRows(db, query))).toEqual(expected)
 })
 
 test('conditions, lists and names are combined', async () => {

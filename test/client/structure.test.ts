@@ -11,7 +11,7 @@ const db = createClient(database.config)
 afterAll(() => db.close())
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)']))
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
-const values = async (): Promise<unknown[]> =>
+const selectValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by rowid', [], { rowMode: 'array' })).rows.flat()
 const failure = new Error('boom')
 
@@ -34,7 +34,7 @@ describe('a savepoint that fails', () => {
         .catch((error: unknown) => expect(error).toBe(failure))
       await insert(tx, 'audit')
     })
-    expect(await values()).toEqual(['audit'])
+    expect(await selectValues()).toEqual(['audit'])
     await pause(10)
     expect(errors).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
   })
@@ -43,7 +43,7 @@ describe('a savepoint that fails', () => {
     const savepointHandle = Promise.withResolvers<Transaction>()
     const queued: Promise<unknown>[] = []
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         savepointHandle.resolve(sp)
         await insert(sp, 'one')
         queued.push(insert(sp, 'two').catch((error: unknown) => error))
@@ -51,7 +51,7 @@ describe('a savepoint that fails', () => {
         queued.push(sp.batch(["insert into t values ('three')"]).catch((error: unknown) => error))
         throw failure
       })
-      await expect(failed).rejects.toBe(failure)
+      await expect(failedSavepoint).rejects.toBe(failure)
       await expect(insert(await savepointHandle.promise, 'four')).rejects.toMatchObject({
         code: 'STREAM_CLOSED',
       })
@@ -60,7 +60,7 @@ describe('a savepoint that fails', () => {
       })
       await insert(tx, 'five')
     })
-    expect(await values()).toEqual(['five'])
+    expect(await selectValues()).toEqual(['five'])
     // each ran and was undone, or was rejected
     for (const outcome of await Promise.all(queued))
       if (outcome instanceof Error)
@@ -70,15 +70,15 @@ describe('a savepoint that fails', () => {
 
   test('ends a loop over rows inside it', async () => {
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'gone')
         await readRows(sp, 'select 1 union select 2').next()
         throw failure
       })
-      await expect(failed).rejects.toBe(failure)
+      await expect(failedSavepoint).rejects.toBe(failure)
       await insert(tx, 'kept')
     })
-    expect(await values()).toEqual(['kept'])
+    expect(await selectValues()).toEqual(['kept'])
   })
 })
 
@@ -96,7 +96,7 @@ describe('a callback that returns', () => {
     })
     await expect(outcome).rejects.toThrow(/while a savepoint was running.*await/)
     await expect(outcome).rejects.toBeInstanceOf(TypeError)
-    expect(await values()).toEqual([])
+    expect(await selectValues()).toEqual([])
     await pause(20)
     expect(errors).toHaveLength(1)
   })
@@ -104,26 +104,26 @@ describe('a callback that returns', () => {
   test('while a nested savepoint is running undoes the savepoint, and the transaction continues', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 'one')
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
         sp.savepoint((i) => insert(i, 'three')).catch(() => {})
       })
-      await expect(failed).rejects.toThrow(/missing await/)
+      await expect(failedSavepoint).rejects.toThrow(/missing await/)
       await insert(tx, 'four')
     })
-    expect(await values()).toEqual(['one', 'four'])
+    expect(await selectValues()).toEqual(['one', 'four'])
   })
 
   test('while rows are being read in a savepoint undoes the savepoint', async () => {
     await db.transaction(async (tx) => {
-      const failed = tx.savepoint(async (sp) => {
+      const failedSavepoint = tx.savepoint(async (sp) => {
         await insert(sp, 'two')
         await readRows(sp, 'select 1 union select 2').next()
       })
-      await expect(failed).rejects.toThrow(/while rows were being read/)
+      await expect(failedSavepoint).rejects.toThrow(/while rows were being read/)
       await insert(tx, 'four')
     })
-    expect(await values()).toEqual(['four'])
+    expect(await selectValues()).toEqual(['four'])
   })
 
   test('without awaiting its statements still commits them', async () => {
@@ -131,7 +131,7 @@ describe('a callback that returns', () => {
       void insert(tx, 'one')
       void tx.batch(["insert into t values ('two')"])
     })
-    expect(await values()).toEqual(['one', 'two'])
+    expect(await selectValues()).toEqual(['one', 'two'])
   })
 
   test('a savepoint that ends after its transaction rejects, because it was undone', async () => {
@@ -167,7 +167,7 @@ describe('arguments of a call', () => {
       finish.resolve()
       await Promise.all([savepoint, ...calls])
     })
-    expect(await values()).toEqual(['as passed', 'as passed, too', 'and this'])
+    expect(await selectValues()).toEqual(['as passed', 'as passed, too', 'and this'])
   })
 })
 
@@ -186,10 +186,10 @@ describe('deadlines inside a transaction', () => {
   })
 
   test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
-    const slow = slowRead(1500000)
+    const slowSql = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
-      const running = tx.execute(slow)
+      const running = tx.execute(slowSql)
       await pause(5)
       const reason = new Error('changed my mind')
       const outcome = Promise.all([
@@ -213,12 +213,12 @@ describe('deadlines inside a transaction', () => {
   test('the timeout of a queued statement starts with the call', async () => {
     await using impatientClient = createClient({ ...database.config, requestTimeoutMs: 400 })
     const endless = ENDLESS_READ
-    const isLost = Promise.withResolvers<void>()
+    const statementLost = Promise.withResolvers<void>()
     const outcome = impatientClient.transaction(
       async (tx) => {
         await tx.execute('select 1')
         const running = tx.execute(endless)
-        running.catch(() => isLost.resolve())
+        running.catch(() => statementLost.resolve())
         await pause(200)
         await tx.batch(['select 2'])
       },
@@ -228,7 +228,7 @@ describe('deadlines inside a transaction', () => {
     expect(
       await settlesBefore(
         outcome,
-        isLost.promise.then(() => pause(200)),
+        statementLost.promise.then(() => pause(200)),
       ),
     ).toBe(true)
     await expect(outcome).rejects.toThrow()

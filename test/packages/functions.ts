@@ -16,17 +16,17 @@ import { cleanEnvironment, copyExample, ROOT, run } from './run.ts'
 import { type RuntimeTests, WORKERD_NAME } from './runtimes.ts'
 import { serve } from './served.ts'
 
-// The examples of cloud functions as deployed: bundled, and called by the runtimes that run them there.
+// Tests the examples of cloud functions as deployed: bundled, and called by the runtimes of their platforms.
 
-const SIZE = 1 << 24
-const GUESTS = 'create table guest (id integer primary key, name text not null unique)'
-const VISITS = 'create table visit (id integer primary key, method text not null)'
+const SIZE_LIMIT_BYTES = 1 << 24
+const CREATE_GUESTS = 'create table guest (id integer primary key, name text not null unique)'
+const CREATE_VISITS = 'create table visit (id integer primary key, method text not null)'
 
 async function openDatabase() {
-  const server = await openRestartableServer('embedded', SIZE)
+  const server = await openRestartableServer('embedded', SIZE_LIMIT_BYTES)
   if (!server) throw new Error('the embedded server is missing')
   const db = createClient(server.config)
-  await db.batch([GUESTS, VISITS])
+  await db.batch([CREATE_GUESTS, CREATE_VISITS])
   return { server, db, [Symbol.asyncDispose]: () => db.close().then(() => server[Symbol.asyncDispose]()) }
 }
 
@@ -60,11 +60,11 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       expect(await sendRequest(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
       const read = proxy.bodies.find((body) => body.includes('select'))
       expect(read).toContain(`"replication_index":"${index}"`)
-      const visits = async (): Promise<unknown> =>
+      const selectVisits = async (): Promise<unknown> =>
         (
           await database.db.execute('select method from visit order by id', [], { rowMode: 'array' })
         ).rows.flat()
-      await expect.poll(visits).toEqual(['POST', 'POST', 'GET'])
+      await expect.poll(selectVisits).toEqual(['POST', 'POST', 'GET'])
     })
 
     test('runs with `wrangler dev` after its migrations are applied', async (context) => {
@@ -80,7 +80,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       writeFileSync(join(folder, 'node_modules/.mf/cf.json'), '{}')
       const temporaryFolder = join(folder, 'temporary')
       mkdirSync(temporaryFolder)
-      // TMPDIR: where it records when it last checked for a newer version
+      // TMPDIR: where wrangler records when it last checked for a newer version
       const env = { WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: folder, TMPDIR: temporaryFolder }
       const command = [
         join(bin, 'wrangler'),
@@ -159,7 +159,7 @@ class Lambda implements AsyncDisposable {
     const event = { requestContext: { http: { method } }, ...(body && { body: JSON.stringify(body) }) }
     this.#child.stdin.write(`${JSON.stringify(event)}\n`)
     const { value, done } = await this.#responses.next()
-    if (done) throw new Error('the function has ended')
+    if (done) throw new Error('the function process exited')
     const reply = JSON.parse(value) as { statusCode: number; body: string }
     return [reply.statusCode, JSON.parse(reply.body)]
   }

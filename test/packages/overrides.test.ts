@@ -11,8 +11,8 @@ import { FOLDERS, openTarball } from './tarballs.ts'
 
 // Programs written for @libsql/client, with one line in package.json that replaces it with our package.
 
-const CLIENT = 'npm:@batonsql/libsql-client@latest'
-const DRIZZLE = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
+const CLIENT_OVERRIDE = 'npm:@batonsql/libsql-client@latest'
+const DRIZZLE_DEPENDENCIES = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-overrides-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -41,7 +41,7 @@ function createProject(name: string, manifest: object): string {
   return project
 }
 
-const INSTALL: Readonly<Record<string, (project: string) => Promise<unknown>>> = {
+const INSTALLERS: Readonly<Record<string, (project: string) => Promise<unknown>>> = {
   npm: (cwd) => run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd }),
   pnpm: (cwd) =>
     pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'cache')}`], { cwd }),
@@ -49,31 +49,31 @@ const INSTALL: Readonly<Record<string, (project: string) => Promise<unknown>>> =
 
 describe.each([
   // a direct dependency has its own line
-  { tool: 'npm', manifest: { dependencies: { ...DRIZZLE, '@libsql/client': CLIENT } } },
+  { tool: 'npm', manifest: { dependencies: { ...DRIZZLE_DEPENDENCIES, '@libsql/client': CLIENT_OVERRIDE } } },
   {
     tool: 'npm',
     manifest: {
       dependencies: {
-        ...DRIZZLE,
-        '@libsql/client': CLIENT,
+        ...DRIZZLE_DEPENDENCIES,
+        '@libsql/client': CLIENT_OVERRIDE,
         '@libsql/kysely-libsql': '0.4.1',
         kysely: '0.28.18',
       },
-      overrides: { '@libsql/client': CLIENT },
+      overrides: { '@libsql/client': CLIENT_OVERRIDE },
     },
   },
   {
     tool: 'pnpm',
     manifest: {
-      dependencies: { ...DRIZZLE, '@libsql/client': '0.18.0' },
-      pnpm: { overrides: { '@libsql/client': CLIENT } },
+      dependencies: { ...DRIZZLE_DEPENDENCIES, '@libsql/client': '0.18.0' },
+      pnpm: { overrides: { '@libsql/client': CLIENT_OVERRIDE } },
     },
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
   test('the program runs and type-checks unchanged', async () => {
     const project = createProject(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
-    await INSTALL[tool]?.(project)
+    await INSTALLERS[tool]?.(project)
     const { name } = JSON.parse(
       readFileSync(join(project, 'node_modules/@libsql/client/package.json'), 'utf8'),
     ) as { name: string }
@@ -97,15 +97,15 @@ describe.each([
   })
 })
 
-// 300 MB, so that only a release installs them
+// 300 MB: installed only for a release
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
     project = createProject('libraries', {
-      dependencies: { '@libsql/client': CLIENT, '@batonsql/cli': 'latest', ...LIBRARIES },
-      overrides: { '@libsql/client': CLIENT },
+      dependencies: { '@libsql/client': CLIENT_OVERRIDE, '@batonsql/cli': 'latest', ...LIBRARIES },
+      overrides: { '@libsql/client': CLIENT_OVERRIDE },
     })
-    await INSTALL['npm']?.(project)
+    await INSTALLERS['npm']?.(project)
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
     for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
@@ -152,7 +152,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
   })
 
   test('drizzle-kit: push, generate, migrate, pull', async () => {
-    const kit = async (name: string, ...words: string[]): Promise<string> => {
+    const runKit = async (name: string, ...words: string[]): Promise<string> => {
       const { url } = await server.createDatabase(name)
       const config = {
         dialect: 'turso',
@@ -169,18 +169,21 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
       await db.close()
       return output
     }
-    const output = await kit('pushed', 'push --force', 'push --force')
+    const output = await runKit('pushed', 'push --force', 'push --force')
     expect(output).toContain('Changes applied')
     expect(output).toContain('No changes detected')
-    expect(await kit('migrated', 'generate', 'migrate', 'pull')).toContain('Your schema file is ready')
+    expect(await runKit('migrated', 'generate', 'migrate', 'pull')).toContain('Your schema file is ready')
   })
 })
 
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
   test('its driver for @libsql/client', { timeout: 300_000 }, async () => {
-    const dependencies = { '@libsql/client': CLIENT, 'drizzle-orm': '1.0.0-rc.5' }
-    const project = createProject('drizzle-1', { dependencies, overrides: { '@libsql/client': CLIENT } })
-    await INSTALL['npm']?.(project)
+    const dependencies = { '@libsql/client': CLIENT_OVERRIDE, 'drizzle-orm': '1.0.0-rc.5' }
+    const project = createProject('drizzle-1', {
+      dependencies,
+      overrides: { '@libsql/client': CLIENT_OVERRIDE },
+    })
+    await INSTALLERS['npm']?.(project)
     copyTo(project, 'drizzle-1.mjs')
     const { url } = await server.createDatabase('drizzle-1')
     const command = [process.execPath, '--no-warnings', 'drizzle-1.mjs']

@@ -12,7 +12,7 @@ const { packageManager } = JSON.parse(
   packageManager: string
 }
 
-/** The environment of a user, without the variables set by the npm, pnpm and node processes that run the tests. */
+/** Returns the environment of a user, without the variables set by the npm, pnpm and node processes that run the tests. */
 export function cleanEnvironment(variables: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const entries = Object.entries(withoutNpm(process.env))
   return {
@@ -38,11 +38,11 @@ export async function run(command: readonly string[], { cwd, env = {} }: RunOpti
   }
 }
 
-/** Runs the pnpm that package.json names. */
+/** Runs the version of pnpm that package.json names. */
 export const pnpm = (args: readonly string[], options: RunOptions): Promise<string> =>
   run([...NPX, '--package', packageManager, '--', 'pnpm', ...args], options)
 
-/** Why nothing can be installed on this machine, or null when it can. */
+/** Returns why nothing can be installed on this machine, or null if packages can be installed. */
 export async function registryProblem(): Promise<string | null> {
   try {
     await run(['npm', 'view', 'kysely', 'version', '--fetch-retries', '0'], { cwd: ROOT })

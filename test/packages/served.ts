@@ -10,13 +10,13 @@ export interface ServerProcess {
 }
 
 /** The line that a command prints when it is ready. */
-const READY = /^database: (\S+)$/m
+const READY_LINE = /^database: (\S+)$/m
 
 /** Runs a command that serves requests until it is interrupted. @throws Error if it exits before it prints its address */
 export async function serve(
   command: readonly string[],
   { cwd, env = {} }: RunOptions,
-  ready = READY,
+  ready = READY_LINE,
 ): Promise<ServerProcess> {
   const [program, ...args] = command as [string, ...string[]]
   // in its own process group: a terminal sends Ctrl-C to npx and to the command it runs
@@ -47,5 +47,5 @@ export async function serve(
       return { url, interrupt }
     }
   }
-  throw new Error(`${command.join(' ')} ended: ${output}${errors}`)
+  throw new Error(`${command.join(' ')} exited: ${output}${errors}`)
 }

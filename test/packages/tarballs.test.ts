@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** The alias under which the drop-in installs the package that it replaces. */
-const ORIGINAL = 'libsql-client-original'
+const ORIGINAL_ALIAS = 'libsql-client-original'
 
 /** Returns the files named in a field of package.json at any depth, except under the condition that only the workspace sets. */
 function listTargets(value: unknown): string[] {
@@ -23,28 +23,28 @@ function listTargets(value: unknown): string[] {
 }
 
 describe.each(FOLDERS)('%s', (name) => {
-  let byNpm: Tarball
-  let byPnpm: Tarball
+  let npmTarball: Tarball
+  let pnpmTarball: Tarball
   beforeAll(async () => {
-    byNpm = await openTarball(name, inject('packed'))
-    byPnpm = await pack('pnpm', name, folder)
+    npmTarball = await openTarball(name, inject('packed'))
+    pnpmTarball = await pack('pnpm', name, folder)
   }, 180_000)
 
   test('is packed identically by npm and pnpm', () => {
-    expect(byPnpm.files).toEqual(byNpm.files)
-    const { scripts: _, ...manifest } = byNpm.manifest
-    const { scripts: __, ...pnpmManifest } = byPnpm.manifest
+    expect(pnpmTarball.files).toEqual(npmTarball.files)
+    const { scripts: _, ...manifest } = npmTarball.manifest
+    const { scripts: __, ...pnpmManifest } = pnpmTarball.manifest
     expect(pnpmManifest).toEqual(manifest)
   })
 
   test('is built before it is packed', () => {
-    expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
+    expect(npmTarball.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
   })
 
   test('depends on plain registry versions', () => {
-    expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
+    expect(JSON.stringify(npmTarball.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
     for (const workspacePackage of FOLDERS.map(manifestOf)) {
-      const range = byNpm.manifest.dependencies?.[workspacePackage.name]
+      const range = npmTarball.manifest.dependencies?.[workspacePackage.name]
       if (range !== undefined)
         expect([workspacePackage.name, range]).toEqual([
           workspacePackage.name,
@@ -63,14 +63,14 @@ describe.each(FOLDERS)('%s', (name) => {
   })
 
   test('refers only to files in the tarball', () => {
-    const { exports, imports, bin } = byNpm.manifest
+    const { exports, imports, bin } = npmTarball.manifest
     const files = listTargets([exports, imports, bin])
     expect(files.length).toBeGreaterThan(0)
-    expect(files.filter((file) => !byNpm.files.includes(file))).toEqual([])
+    expect(files.filter((file) => !npmTarball.files.includes(file))).toEqual([])
   })
 
   test('imports only packages listed in its manifest', async () => {
-    const scripts = byNpm.files.filter((file) => /\.[cm]?js$/.test(file))
+    const scripts = npmTarball.files.filter((file) => /\.[cm]?js$/.test(file))
     expect(scripts.length).toBeGreaterThan(0)
     const { metafile } = await build({
       absWorkingDir: join(ROOT, 'packages', name),
@@ -83,24 +83,30 @@ describe.each(FOLDERS)('%s', (name) => {
       outdir: 'unused',
       metafile: true,
     })
-    const imported = Object.values(metafile.inputs).flatMap(({ imports }) => imports.map(({ path }) => path))
-    const { name: ownName, dependencies, peerDependencies, imports } = byNpm.manifest
-    const packages = [ownName, ORIGINAL, ...Object.keys({ ...dependencies, ...peerDependencies, ...imports })]
-    const isNamed = (path: string): boolean =>
-      packages.some((name) => path === name || path.startsWith(`${name}/`))
-    expect(imported.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isNamed(path))).toEqual(
-      [],
+    const importedPaths = Object.values(metafile.inputs).flatMap(({ imports }) =>
+      imports.map(({ path }) => path),
     )
+    const { name: ownName, dependencies, peerDependencies, imports } = npmTarball.manifest
+    const packages = [
+      ownName,
+      ORIGINAL_ALIAS,
+      ...Object.keys({ ...dependencies, ...peerDependencies, ...imports }),
+    ]
+    const isListed = (path: string): boolean =>
+      packages.some((name) => path === name || path.startsWith(`${name}/`))
+    expect(
+      importedPaths.filter((path) => !isBuiltin(path) && !scripts.includes(path) && !isListed(path)),
+    ).toEqual([])
   })
 
   test('contains no sources, no tests and no tarballs', () => {
-    expect(byNpm.files.filter((file) => /(?<!\.d)\.[cm]?ts$|tsconfig|\.tgz$/.test(file))).toEqual([])
+    expect(npmTarball.files.filter((file) => /(?<!\.d)\.[cm]?ts$|tsconfig|\.tgz$/.test(file))).toEqual([])
   })
 
   test('has a license, a changelog, and a repository URL', async () => {
-    expect(await byNpm.read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
-    expect(await byNpm.read('CHANGELOG.md')).toMatch(new RegExp(`^# ${byNpm.manifest.name}\n`))
-    expect(byNpm.manifest).toMatchObject({
+    expect(await npmTarball.read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+    expect(await npmTarball.read('CHANGELOG.md')).toMatch(new RegExp(`^# ${npmTarball.manifest.name}\n`))
+    expect(npmTarball.manifest).toMatchObject({
       license: 'MIT',
       keywords: expect.arrayContaining(['libsql', 'sqlite']) as unknown,
       homepage: expect.stringContaining(`packages/${name}`) as unknown,
@@ -110,11 +116,11 @@ describe.each(FOLDERS)('%s', (name) => {
   })
 
   test('has documents whose links point to files in it, or to URLs', async () => {
-    for (const page of byNpm.files.filter((file) => file.endsWith('.md'))) {
-      for (const [, link = ''] of (await byNpm.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const page of npmTarball.files.filter((file) => file.endsWith('.md'))) {
+      for (const [, link = ''] of (await npmTarball.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^(https:|#)/.test(link)) continue
         const [file = ''] = link.split('#')
-        expect([page, link, byNpm.files.includes(posix.join(dirname(page), file))]).toEqual([
+        expect([page, link, npmTarball.files.includes(posix.join(dirname(page), file))]).toEqual([
           page,
           link,
           true,
@@ -125,7 +131,7 @@ describe.each(FOLDERS)('%s', (name) => {
 
   test('is not published with the placeholder URL of the repository', async () => {
     const publish = run(['npm', 'run', 'prepublishOnly'], { cwd: join(ROOT, 'packages', name) })
-    if (JSON.stringify(byNpm.manifest).includes('repository.invalid'))
+    if (JSON.stringify(npmTarball.manifest).includes('repository.invalid'))
       await expect(publish).rejects.toThrow(/replace the placeholder .* with the address of the repository/)
     else await publish
   })

@@ -33,7 +33,7 @@ const LOSSES: Readonly<Record<string, (folder: string, file: string) => Promise<
   content: (_, file) => truncate(file),
 }
 
-async function fileOf(data: string, id: string): Promise<[folder: string, file: string]> {
+async function locateFile(data: string, id: string): Promise<[folder: string, file: string]> {
   const name = inject('target') === 'embedded' ? 'data.db' : 'data'
   const folders = (await databaseFolders(data)).map((folder) => join(folder, id))
   const folder = folders.find((path) => existsSync(join(path, name))) ?? ''
@@ -54,19 +54,19 @@ test.each(Object.keys(LOSSES))(
         if (name !== 'never') await sql(host, await scene.tokenFor(name), 'CREATE TABLE t (a)')
       }
     }
-    const lose = async (name: string): Promise<string> => {
-      const [folder, file] = await fileOf(data, ids.get(name) ?? '')
+    const removeData = async (name: string): Promise<string> => {
+      const [folder, file] = await locateFile(data, ids.get(name) ?? '')
       await (LOSSES[loss] as (typeof LOSSES)[string])(folder, file)
       return file
     }
-    const files = [await lose('stopped')]
+    const files = [await removeData('stopped')]
     const consoleError = vi.spyOn(console, 'error').mockReturnValue()
     onTestFinished(() => consoleError.mockRestore())
     await using scene = await Scene.start({}, data)
     expect(consoleError.mock.calls.flat()).toEqual([
       expect.stringMatching(/stopped: its file is missing or empty/),
     ])
-    files.push(await lose('running'))
+    files.push(await removeData('running'))
     const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
     const sendRequest = async (name: string, text: string): Promise<number> =>
       (await sql(database.Hostname.replace('kept', name), await scene.tokenFor(name), text)).status
@@ -91,7 +91,7 @@ test.each(Object.keys(LOSSES))(
   },
 )
 
-test('a damaged file affects only its own database, which works again when the file is repaired', async () => {
+test('a damaged file affects only its own database, and the database works again when the file is repaired', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const [data, copy] = [join(root, 'data'), join(root, 'copy')]
@@ -108,7 +108,7 @@ test('a damaged file affects only its own database, which works again when the f
       ])
     }
   }
-  const [folder, file] = await fileOf(data, id)
+  const [folder, file] = await locateFile(data, id)
   await cp(folder, copy, { recursive: true })
   // otherwise libsql-server recreates the file from its logs
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })

@@ -29,9 +29,9 @@ test('a read transaction of a read-only token continues', async () => {
   const reader = await scene.tokenFor('app', '?authorization=read-only')
   const { baton } = await sql(host, reader, ['BEGIN', 'SELECT count(*) FROM t'], { keep: true })
   await blockWrites(scene, 'app')
-  const { baton: next, rows } = await sql(host, reader, 'SELECT count(*) FROM t', { baton, keep: true })
+  const { baton: nextBaton, rows } = await sql(host, reader, 'SELECT count(*) FROM t', { baton, keep: true })
   expect(rows).toEqual([['0']])
-  expect(await sql(host, reader, 'COMMIT', { baton: next })).toMatchObject({ status: 200, error: null })
+  expect(await sql(host, reader, 'COMMIT', { baton: nextBaton })).toMatchObject({ status: 200, error: null })
 })
 
 async function createSharedSchema() {
@@ -42,7 +42,7 @@ async function createSharedSchema() {
   const childToken = await scene.tokenFor('child')
   return {
     scene,
-    change: (text: string) => sql(parent.host, token, text),
+    changeSchema: (text: string) => sql(parent.host, token, text),
     /** Sends requests of a pipeline to the schema database. @returns the response as text */
     send: async (requests: readonly object[]) => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
@@ -51,24 +51,24 @@ async function createSharedSchema() {
         await fetch(`http://${parent.host}/v3/pipeline`, { method: 'POST', headers, body })
       ).text()
     },
-    inChild: (text: string) => sql(child.host, childToken, text),
+    queryChild: (text: string) => sql(child.host, childToken, text),
   }
 }
 
 test('a migration of a shared schema changes a child whose writes are blocked', async () => {
-  const { scene, change, inChild } = await createSharedSchema()
+  const { scene, changeSchema, queryChild } = await createSharedSchema()
   await blockWrites(scene, 'child')
-  expect(await change('CREATE TABLE t (a)')).toMatchObject({ error: null })
-  expect(await inChild('SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
+  expect(await changeSchema('CREATE TABLE t (a)')).toMatchObject({ error: null })
+  expect(await queryChild('SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
   // the migration has not removed the block
-  expect(await inChild('INSERT INTO t VALUES (1)')).toMatchObject({ error: 'BLOCKED' })
+  expect(await queryChild('INSERT INTO t VALUES (1)')).toMatchObject({ error: 'BLOCKED' })
 })
 
 test.each(['block_writes', 'block_reads'])(
   '%s of a schema database stops its migrations',
   async (setting) => {
-    const { scene, change, send, inChild } = await createSharedSchema()
-    await change('CREATE TABLE t (a)')
+    const { scene, changeSchema, send, queryChild } = await createSharedSchema()
+    await changeSchema('CREATE TABLE t (a)')
     await configure(scene, 'parent', { [setting]: true })
     const stmt = { sql: 'CREATE TABLE u (a)' }
     const requests = [
@@ -81,13 +81,13 @@ test.each(['block_writes', 'block_reads'])(
       ],
     ]
     for (const pipeline of requests) expect(await send(pipeline)).toContain('Operation was blocked')
-    expect((await inChild("SELECT name FROM sqlite_schema WHERE name = 'u'")).rows).toEqual([])
-    expect((await inChild('SELECT count(*) FROM t')).rows).toEqual([['0']])
-    expect((await inChild('INSERT INTO t VALUES (1)')).error).toBeNull()
+    expect((await queryChild("SELECT name FROM sqlite_schema WHERE name = 'u'")).rows).toEqual([])
+    expect((await queryChild('SELECT count(*) FROM t')).rows).toEqual([['0']])
+    expect((await queryChild('INSERT INTO t VALUES (1)')).error).toBeNull()
     const isReadable = setting === 'block_writes'
-    expect((await change('SELECT count(*) FROM t')).error).toBe(isReadable ? null : 'BLOCKED')
+    expect((await changeSchema('SELECT count(*) FROM t')).error).toBe(isReadable ? null : 'BLOCKED')
     await configure(scene, 'parent', { [setting]: false })
-    expect((await change(stmt.sql)).error).toBeNull()
-    expect((await inChild('SELECT count(*) FROM u')).rows).toEqual([['0']])
+    expect((await changeSchema(stmt.sql)).error).toBeNull()
+    expect((await queryChild('SELECT count(*) FROM u')).rows).toEqual([['0']])
   },
 )

@@ -54,14 +54,14 @@ class CommandLine {
   }
 }
 
-const O = '/v1/organizations/local'
-const O2 = '/v2/organizations/local'
+const ORGANIZATION = '/v1/organizations/local'
+const ORGANIZATION_V2 = '/v2/organizations/local'
 
 test('serves a session from login to destroy', async () => {
   const scene = await Scene.forTest()
   const cli = new CommandLine(scene)
 
-  // auth login: opens a browser, which returns a token
+  // auth login: opens a browser, and receives a token from it
   const page = await fetch(`${scene.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   expect(await page.text()).not.toContain(scene.platform.token)
@@ -90,19 +90,21 @@ test('serves a session from login to destroy', async () => {
   expect((await cli.sendRequest('GET', '/v2/organizations')).organizations).toMatchObject([
     { slug: 'local', type: 'personal' },
   ])
-  expect((await cli.sendRequest('GET', `${O}/members`)).members).toMatchObject([
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/members`)).members).toMatchObject([
     { username: 'owner', role: 'owner' },
   ])
-  await cli.sendRequest('POST', `${O}/invite`, { email: 'ann@example.test', role: 'member' })
-  expect((await cli.sendRequest('GET', `${O}/invites`)).invites).toMatchObject([
+  await cli.sendRequest('POST', `${ORGANIZATION}/invite`, { email: 'ann@example.test', role: 'member' })
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/invites`)).invites).toMatchObject([
     { Email: 'ann@example.test', Accepted: false },
   ])
-  await cli.sendRequest('DELETE', `${O}/invites/ann@example.test`)
+  await cli.sendRequest('DELETE', `${ORGANIZATION}/invites/ann@example.test`)
   expect((await cli.sendRequest('GET', '/v1/plans')).plans[0]).toMatchObject({
     price: '0',
     quotas: { groups: 1 },
   })
-  expect((await cli.sendRequest('GET', `${O}/subscription`)).subscription).toMatchObject({ plan: 'scaler' })
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/subscription`)).subscription).toMatchObject({
+    plan: 'scaler',
+  })
 
   // org create, destroy
   await cli.sendRequest('POST', '/v1/organizations?dry_run=true', { name: 'second' })
@@ -122,19 +124,21 @@ test('serves a session from login to destroy', async () => {
   await cli.sendRequest('DELETE', '/v1/organizations/second')
 
   // group create, list, locations
-  const locations = (await cli.sendRequest('GET', `${O2}/locations`)).locations
-  await cli.sendRequest('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
-  await cli.sendRequest('GET', `${O}/groups/team/locations/ams/wait`)
-  const { groups } = await cli.sendRequest('GET', `${O}/groups`)
+  const locations = (await cli.sendRequest('GET', `${ORGANIZATION_V2}/locations`)).locations
+  await cli.sendRequest('POST', `${ORGANIZATION}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+  await cli.sendRequest('GET', `${ORGANIZATION}/groups/team/locations/ams/wait`)
+  const { groups } = await cli.sendRequest('GET', `${ORGANIZATION}/groups`)
   const team = groups.find(({ name }: { name: string }) => name === 'team')
   expect(team.locations).toContain(team.primary)
   expect(Object.assign({}, ...Object.values(locations))).toHaveProperty(team.primary)
-  await cli.sendRequest('PATCH', `${O}/groups/team/configuration`, { delete_protection: false })
-  await cli.sendRequest('POST', `${O}/groups/team/rename`, { Name: 'crew' })
-  expect((await cli.sendRequest('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('finished')
+  await cli.sendRequest('PATCH', `${ORGANIZATION}/groups/team/configuration`, { delete_protection: false })
+  await cli.sendRequest('POST', `${ORGANIZATION}/groups/team/rename`, { Name: 'crew' })
+  expect((await cli.sendRequest('GET', `${ORGANIZATION}/groups/crew/aws/migration/info`)).status).toBe(
+    'finished',
+  )
 
   // db create, import
-  const { database } = await cli.sendRequest('POST', `${O}/databases`, {
+  const { database } = await cli.sendRequest('POST', `${ORGANIZATION}/databases`, {
     name: 'app',
     location: 'ams',
     group: 'crew',
@@ -143,38 +147,45 @@ test('serves a session from login to destroy', async () => {
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const form = new FormData()
   form.append('file', new Blob(['BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (42); COMMIT;']), 'dump.sql')
-  const uploaded = await fetch(`${scene.platform.url}${O}/databases/dumps`, {
+  const uploadReply = await fetch(`${scene.platform.url}${ORGANIZATION}/databases/dumps`, {
     method: 'POST',
     headers: { authorization: `Bearer ${cli.token}` },
     body: form,
   })
-  const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
-  const imported = await cli.sendRequest('POST', `${O}/databases`, {
+  const { dump_url: url } = (await uploadReply.json()) as { dump_url: string }
+  const imported = await cli.sendRequest('POST', `${ORGANIZATION}/databases`, {
     name: 'imported',
     group: 'crew',
     seed: { type: 'dump', url },
   })
-  await cli.sendRequest('POST', `${O}/databases`, {
+  await cli.sendRequest('POST', `${ORGANIZATION}/databases`, {
     name: 'branch',
     group: 'crew',
     seed: { type: 'database', value: 'imported' },
   })
 
   // db list, show
-  const first = await cli.sendRequest('GET', `${O}/databases?limit=2`)
-  const second = await cli.sendRequest('GET', `${O}/databases?limit=2&cursor=${first.pagination.next}`)
+  const first = await cli.sendRequest('GET', `${ORGANIZATION}/databases?limit=2`)
+  const second = await cli.sendRequest(
+    'GET',
+    `${ORGANIZATION}/databases?limit=2&cursor=${first.pagination.next}`,
+  )
   expect(second.pagination.next).toBeNull()
-  const listed = [...first.databases, ...second.databases]
-  expect(listed.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
-  // this field makes it use plain HTTP
-  expect(listed.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
-  const usage = (await cli.sendRequest('GET', `${O}/databases/app/usage`)).database
+  const listedDatabases = [...first.databases, ...second.databases]
+  expect(listedDatabases.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
+  // this field makes the CLI use plain HTTP
+  expect(listedDatabases.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
+  const usage = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)).database
   expect(usage.usage).toMatchObject({ rows_read: expect.any(Number) })
-  const [instance] = (await cli.sendRequest('GET', `${O}/databases/app/instances`)).instances
+  const [instance] = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)).instances
   expect(instance).toMatchObject({ type: 'primary', hostname: database.Hostname })
 
   // db shell, .dump, tokens, inspect
-  const { jwt } = await cli.sendRequest('POST', `${O}/databases/imported/auth/tokens?expiration=2d`, {})
+  const { jwt } = await cli.sendRequest(
+    'POST',
+    `${ORGANIZATION}/databases/imported/auth/tokens?expiration=2d`,
+    {},
+  )
   const host = `http://${imported.database.Hostname}`
   const shell = await fetch(`${host}/v2/pipeline`, {
     method: 'POST',
@@ -191,54 +202,58 @@ test('serves a session from login to destroy', async () => {
   expect(await dump.text()).toContain('INSERT INTO t VALUES(42)')
   const queries = await cli.sendRequest(
     'GET',
-    `${O}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`,
+    `${ORGANIZATION}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`,
   )
   expect(Array.isArray(queries)).toBe(true)
-  await cli.sendRequest('POST', `${O}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
+  await cli.sendRequest(
+    'POST',
+    `${ORGANIZATION}/groups/crew/auth/tokens?expiration=never&authorization=read-only`,
+    {},
+  )
 
   // db export sends its request to the bare host; the token determines the database
   const [origin] = host.replace('http://', '').split('/')
   const info = await fetch(`http://${origin}/info`, { headers: { authorization: `Bearer ${jwt}` } })
   const { current_generation: generation } = (await info.json()) as { current_generation: number }
-  const exported = await fetch(`http://${origin}/export/${generation}`, {
+  const exportReply = await fetch(`http://${origin}/export/${generation}`, {
     headers: { authorization: `Bearer ${jwt}` },
   })
   const file = join(directory, 'exported.db')
-  await writeFile(file, Buffer.from(await exported.arrayBuffer()))
-  const opened = new DatabaseSync(file, { readOnly: true })
-  expect(opened.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
-  opened.close()
+  await writeFile(file, Buffer.from(await exportReply.arrayBuffer()))
+  const exportedDatabase = new DatabaseSync(file, { readOnly: true })
+  expect(exportedDatabase.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
+  exportedDatabase.close()
   const frames = await fetch(`http://${origin}/sync/${generation}/1/1`, {
     headers: { authorization: `Bearer ${jwt}` },
   })
   expect(frames.status).toBe(404)
   expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
-  const { bytes_synced: bytes } = (await cli.sendRequest('GET', `${O}/databases/imported/usage`)).database
-    .usage
+  const { bytes_synced: bytes } = (await cli.sendRequest('GET', `${ORGANIZATION}/databases/imported/usage`))
+    .database.usage
   expect(bytes).toBeGreaterThanOrEqual(4_096)
 
   // db config: null leaves a setting unchanged
-  await cli.sendRequest('PATCH', `${O}/databases/app/configuration`, {
+  await cli.sendRequest('PATCH', `${ORGANIZATION}/databases/app/configuration`, {
     allow_attach: null,
     delete_protection: true,
   })
-  expect(await cli.sendRequest('GET', `${O}/databases/app/configuration`)).toMatchObject({
+  expect(await cli.sendRequest('GET', `${ORGANIZATION}/databases/app/configuration`)).toMatchObject({
     delete_protection: true,
   })
-  // 403 would make it reset the selected organization
-  expect((await cli.try('DELETE', `${O}/databases/app`)).status).toBe(400)
-  await cli.sendRequest('PATCH', `${O}/databases/app/configuration`, {
+  // 403 would make the CLI reset the selected organization
+  expect((await cli.try('DELETE', `${ORGANIZATION}/databases/app`)).status).toBe(400)
+  await cli.sendRequest('PATCH', `${ORGANIZATION}/databases/app/configuration`, {
     allow_attach: null,
     delete_protection: false,
   })
 
   // auth api-tokens
-  const minted = await cli.sendRequest('POST', '/v2/auth/api-tokens/ci', {
+  const createdToken = await cli.sendRequest('POST', '/v2/auth/api-tokens/ci', {
     organization: 'local',
     group: 'crew',
     scopes: ['read-only'],
   })
-  expect(minted.token.value).toMatch(/^ey/)
+  expect(createdToken.token.value).toMatch(/^ey/)
   expect((await cli.sendRequest('GET', '/v1/auth/api-tokens')).tokens).toContainEqual(
     expect.objectContaining({
       name: 'ci',
@@ -250,11 +265,15 @@ test('serves a session from login to destroy', async () => {
   await cli.sendRequest('DELETE', '/v1/auth/api-tokens/ci')
 
   // db tokens invalidate, destroy; group destroy; audit log
-  await cli.sendRequest('POST', `${O}/databases/imported/auth/rotate`)
+  await cli.sendRequest('POST', `${ORGANIZATION}/databases/imported/auth/rotate`)
   expect((await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })).status).toBe(401)
-  for (const name of ['app', 'imported', 'branch']) await cli.sendRequest('DELETE', `${O}/databases/${name}`)
-  await cli.sendRequest('DELETE', `${O}/groups/crew`)
-  const { audit_logs: logs, pagination } = await cli.sendRequest('GET', `${O}/audit-logs?page=1&page_size=25`)
+  for (const name of ['app', 'imported', 'branch'])
+    await cli.sendRequest('DELETE', `${ORGANIZATION}/databases/${name}`)
+  await cli.sendRequest('DELETE', `${ORGANIZATION}/groups/crew`)
+  const { audit_logs: logs, pagination } = await cli.sendRequest(
+    'GET',
+    `${ORGANIZATION}/audit-logs?page=1&page_size=25`,
+  )
   expect(logs[0]).toMatchObject({ code: 'group-delete', origin: 'cli', author: 'owner' })
   expect(pagination).toMatchObject({ page: 1, page_size: 25, total_rows: logs.length })
 

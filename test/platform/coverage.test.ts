@@ -8,15 +8,15 @@ import { deletionsLast, LiveCalls, populate } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
-// The table of docs/platform.md, which lists for each route who may use it, the client's method (`request` if there is none), and
+// Checks the table of docs/platform.md. It lists, for each route, who may use it, the client's method (`request` if there is none), and
 // the response on each back end. `UPDATE_DOCS=1` updates it; each back end updates its own column.
 
 const MANIFEST = new URL('../../packages/local-server/package.json', import.meta.url)
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
-const HEAD = '| route | who | documented | client | embedded | sqld |'
-const RULE = '|---|---|---|---|---|---|'
+const TABLE_HEAD = '| route | who | documented | client | embedded | sqld |'
+const TABLE_RULE = '|---|---|---|---|---|---|'
 
-const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+const getName = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
 
 /** Who may use a route, as worded in the documentation. */
 function describeAccess(access: RouteAccess): string {
@@ -46,53 +46,56 @@ beforeAll(async () => {
   await populate(scene)
   calls = new LiveCalls(scene)
   methods = await calls.methods()
-  for (const name of deletionsLast(ROUTES.map(nameOf)))
+  for (const name of deletionsLast(ROUTES.map(getName)))
     outcomes.set(name, await calls.outcome(name, methods.get(name)))
 }, 180_000)
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** A row of the table. The cell of the other back end keeps its value from the page. */
-function rowOf(route: Route, existing: ReadonlyMap<string, string>): string {
-  const name = nameOf(route)
-  const cells = existing.get(name)?.split(' | ') ?? []
-  const column = (backend: string, at: number): string =>
-    inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
+/** Returns a row of the table. The cell of the other back end keeps its value from the page. */
+function formatRow(route: Route, existingRows: ReadonlyMap<string, string>): string {
+  const name = getName(route)
+  const cells = existingRows.get(name)?.split(' | ') ?? []
+  const getOutcomeCell = (backend: string, columnIndex: number): string =>
+    inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[columnIndex] ?? '?')
   const method = methods.get(name)
   const client = `\`${method ?? 'request'}\``
   const documentedCell = route.isDocumented ? 'yes' : '–'
   const common = [`\`${name}\``, describeAccess(route.access), documentedCell, client]
-  return `| ${[...common, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
+  return `| ${[...common, getOutcomeCell('embedded', 4), getOutcomeCell('sqld', 5)].join(' | ')} |`
 }
 
-/** The counts, in words. */
-function summary(rows: readonly string[]): string {
+/** Returns the counts, in words. */
+function summarize(rows: readonly string[]): string {
   const cells = rows.map((row) => row.slice(2, -2).split(' | '))
-  const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
+  const count = (columnIndex: number, value: string): number =>
+    cells.filter((row) => row[columnIndex] === value).length
   const documentedCount = count(2, 'yes')
-  const outcomesOf = (at: number): string => `${count(at, 'yes')} work, ${count(at, '501')} return 501`
-  const sentBy = (program: string, requests: readonly string[]): string => {
+  const describeOutcomes = (columnIndex: number): string =>
+    `${count(columnIndex, 'yes')} work, ${count(columnIndex, '501')} return 501`
+  const describeRequests = (program: string, requests: readonly string[]): string => {
     const rows = cells.filter(([name]) => requests.includes(name?.slice(1, -1) ?? ''))
-    const countServed = (at: number): number => rows.filter((row) => row[at] === 'yes').length
+    const countServed = (columnIndex: number): number =>
+      rows.filter((row) => row[columnIndex] === 'yes').length
     return `${program} sends ${requests.length} of these requests; served: ${countServed(4)} by embedded, ${countServed(5)} by sqld.`
   }
   return [
-    `${rows.length} routes, ${documentedCount} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`,
-    sentBy("The vendor's CLI (June 2026)", COMMAND_LINE_REQUESTS),
-    sentBy('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
+    `${rows.length} routes, ${documentedCount} of them documented. Embedded: ${describeOutcomes(4)}. sqld: ${describeOutcomes(5)}.`,
+    describeRequests("The vendor's CLI (June 2026)", COMMAND_LINE_REQUESTS),
+    describeRequests('`@tursodatabase/api` 2.0.5', CLIENT_REQUESTS),
   ].join('\n')
 }
 
 test('each route responds as documented in docs/platform.md', () => {
   const page = readFileSync(PAGE, 'utf8')
-  const start = page.indexOf(HEAD)
+  const start = page.indexOf(TABLE_HEAD)
   const before = start < 0 ? page : page.slice(0, start)
   const rows = page
     .slice(before.length)
     .split('\n')
     .filter((line) => line.startsWith('| `'))
-  const existing = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
-  const updated = ROUTES.map((route) => rowOf(route, existing))
-  const text = `${before}${[HEAD, RULE, ...updated].join('\n')}\n\n${summary(updated)}\n`
+  const existingRows = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
+  const updatedRows = ROUTES.map((route) => formatRow(route, existingRows))
+  const text = `${before}${[TABLE_HEAD, TABLE_RULE, ...updatedRows].join('\n')}\n\n${summarize(updatedRows)}\n`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, text)
   expect(readFileSync(PAGE, 'utf8')).toBe(text)
 })
@@ -101,7 +104,7 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   const counts: Record<string, number> = {}
   for (const outcome of outcomes.values()) counts[outcome] = (counts[outcome] ?? 0) + 1
   expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
-  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
+  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(getName)
   const path = '/v1/organizations/{organizationSlug}/groups/{groupName}/locations/{location}'
   // without replicas, a location has no effect
   const unsupported = inject('target') === 'embedded' ? [`POST ${path}`, `DELETE ${path}`] : []
@@ -109,40 +112,40 @@ test('each route succeeds, or responds with 501 and a reason', () => {
 })
 
 test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
-  const rejected = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
+  const rejectedRequests = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )
-  const isOfReplicas = (name: string): boolean => /\/(?:locations\/\{location\}|instances)/.test(name)
-  expect(rejected.filter((name) => inject('target') === 'sqld' || !isOfReplicas(name))).toEqual([])
+  const isReplicaRoute = (name: string): boolean => /\/(?:locations\/\{location\}|instances)/.test(name)
+  expect(rejectedRequests.filter((name) => inject('target') === 'sqld' || !isReplicaRoute(name))).toEqual([])
 })
 
 test('each successful response matches /openapi.json, without additional fields', async () => {
-  const faults: Record<string, unknown> = {}
+  const mismatches: Record<string, unknown> = {}
   for (const route of ROUTES.filter(({ schemas }) => schemas !== null)) {
-    const name = nameOf(route)
+    const name = getName(route)
     if (outcomes.get(name) === '501') continue
     const body = calls.bodies.get(name)
-    if (!calls.bodies.has(name)) faults[name] = 'no successful response'
+    if (!calls.bodies.has(name)) mismatches[name] = 'no successful response'
     const schema = route.schemas?.response ?? v.undefined()
     const { success, output, issues } = v.safeParse(schema, body)
     // parsing drops fields that are not in the schema
-    if (!success) faults[name] = v.flatten(issues)
-    else if (!isDeepStrictEqual(output, body)) faults[name] = body
+    if (!success) mismatches[name] = v.flatten(issues)
+    else if (!isDeepStrictEqual(output, body)) mismatches[name] = body
   }
-  expect(faults).toEqual({})
+  expect(mismatches).toEqual({})
   const response = await scene.sendRequest('GET', '/openapi.json', { token: null })
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
   expect(response).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })
 
 test('every method of the client calls a route of the server', () => {
-  const names = new Set(ROUTES.map(nameOf))
+  const names = new Set(ROUTES.map(getName))
   expect([...methods].filter(([route]) => !names.has(route))).toEqual([])
   expect(methods.size).toBe(Object.keys(PLATFORM_CALLS).length)
 })
 
 test('every documented route has a method', () => {
-  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
+  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(getName)
   expect(documented).toHaveLength(49)
   expect(documented.filter((name) => !methods.has(name))).toEqual([])
 })

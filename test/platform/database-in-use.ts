@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers'
 import { type Scene, sql } from './platform-scene.ts'
 
 /** More than fits in socket buffers, so that a cursor or a dump stays in progress until it is read. */
-const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
+const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
 /** A statement whose rows have not been read yet. */
-export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
-/** A table with that much data. */
+export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
+/** Creates a table with that much data. */
 const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
 
 /** The outcome of a request. */
@@ -62,14 +62,14 @@ export function send(
   }
 }
 
-/** A cursor over statements. */
+/** Opens a cursor over statements. */
 export function cursor(client: Client, ...statements: readonly string[]): UnreadResponse {
   return send(client, 'POST', '/v3/cursor', {
     batch: { steps: statements.map((text) => ({ stmt: { sql: text } })) },
   })
 }
 
-/** A pipeline of single statements. */
+/** Sends a pipeline of single statements. */
 export function pipeline(client: Client, ...statements: readonly string[]): UnreadResponse {
   const requests = statements.map((text) => ({ type: 'execute', stmt: { sql: text } }))
   return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })

@@ -30,11 +30,11 @@ export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status })
 /** Fields documented only by the vendor's tools, or on pages about individual features. */
 export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status !== 'documented')
 
-/** A path with its variables filled in. */
+/** Fills in the variables of a path. */
 export function fill(path: string, values: Readonly<Record<string, string>>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name]
-    if (value === undefined) throw new Error(`nothing for {${name}}`)
+    if (value === undefined) throw new Error(`no value for {${name}}`)
     return encodeURIComponent(value)
   })
 }

@@ -15,7 +15,7 @@ const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 F
   INSERT INTO t SELECT n FROM c WHERE n < 0`
 
 describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: AccessChange) => {
-  test.concurrent('requests that only read', async () => {
+  test.concurrent('aborts requests that only read, unless it blocks only writes', async () => {
     await using scene = await Scene.start()
     const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
@@ -49,7 +49,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     expect(await database.rows()).toEqual(rows)
   })
 
-  test.concurrent('an endless write is aborted, and the next one can acquire the write lock', async ({
+  test.concurrent('an endless write is aborted, and the next write can acquire the write lock', async ({
     expect,
   }) => {
     await using scene = await Scene.start()

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
@@ -31,20 +31,20 @@ function inspect(file: string) {
 
 test('each export is a snapshot of the database, and does not block writers', async () => {
   const scene = await Scene.forTest()
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const { host } = await scene.create('app')
   const token = await scene.tokenFor('app')
   const reader = await scene.tokenFor('app', '?authorization=read-only')
-  const created = await sql(host, token, [
+  const creation = await sql(host, token, [
     'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT, note)',
     `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)
      INSERT INTO account SELECT x, 100, zeroblob(300) FROM n`,
   ])
-  expect(created.error).toBeNull()
-  const end = new AbortController()
+  expect(creation.error).toBeNull()
+  const stopController = new AbortController()
   const transfers = [1, 2].map(async (writer) => {
     let count = 0
-    for (; !end.signal.aborted; count += 1) {
+    for (; !stopController.signal.aborted; count += 1) {
       const [from, to] = [1 + ((count * writer) % 250), 251 + (count % 250)]
       const transfer = await sql(host, token, [
         'BEGIN IMMEDIATE',
@@ -65,7 +65,7 @@ test('each export is a snapshot of the database, and does not block writers', as
   }
   const file = join(directory, 'last.db')
   await scene.server.exportDatabase('app', file)
-  end.abort()
+  stopController.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
   expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
@@ -82,11 +82,11 @@ test('an export needs a token for the database, and fails while reads are blocke
   expect(empty.status).toBe(200)
   await empty.arrayBuffer()
   const headers = { authorization: `Bearer ${token}` }
-  const statusOf = async (method: string, path: string): Promise<number> =>
+  const getStatus = async (method: string, path: string): Promise<number> =>
     (await fetch(`http://${host}${path}`, { method, headers })).status
   for (const method of ['GET', 'HEAD'])
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
-      expect([method, path, await statusOf(method, path)]).toEqual([method, path, status])
+      expect([method, path, await getStatus(method, path)]).toEqual([method, path, status])
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: { block_reads: true } })
   expect([
     (await sendRequest(host, token)).status,
@@ -104,8 +104,11 @@ test('at most four exports of a database run at a time; an abandoned one release
   const other = await scene.create('other')
   const unreadExports = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(unreadExports.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  const rejected = await sendRequest(host, token)
-  expect([rejected.status, await rejected.text()]).toEqual([503, expect.stringContaining('4 exports')])
+  const rejectedExport = await sendRequest(host, token)
+  expect([rejectedExport.status, await rejectedExport.text()]).toEqual([
+    503,
+    expect.stringContaining('4 exports'),
+  ])
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
@@ -118,10 +121,10 @@ test('baton export --all exports a snapshot of every database of a running serve
   timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']
-  const end = new AbortController()
-  onTestFinished(() => end.abort())
+  const stopController = new AbortController()
+  onTestFinished(() => stopController.abort())
   const transfers: Promise<void>[] = []
   for (const name of tenants) {
     const { host } = await scene.create(name)
@@ -131,7 +134,7 @@ test('baton export --all exports a snapshot of every database of a running serve
       'INSERT INTO account VALUES (1, 100), (2, 100)',
     ])
     const moveAmounts = async (): Promise<void> => {
-      while (!end.signal.aborted)
+      while (!stopController.signal.aborted)
         await sql(host, token, [
           'BEGIN IMMEDIATE',
           'UPDATE account SET amount = amount - 1 WHERE id = 1',
@@ -147,7 +150,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect(await run('--all', target)).toMatchObject({ code: 0, errors: '' })
   const file = join(directory, 'two.db')
   expect(await run('two', file)).toMatchObject({ code: 0, output: `exported two to ${file}\n` })
-  end.abort()
+  stopController.abort()
   await Promise.all(transfers)
   const exportDirectory = join(target, organization)
   for (const path of [...tenants.map((name) => join(exportDirectory, `${name}.db`)), file]) {
@@ -159,16 +162,19 @@ test('baton export --all exports a snapshot of every database of a running serve
   // a database that cannot be read does not prevent the export of the others
   await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
   const partialTarget = join(directory, 'some')
-  const partial = await run('--all', partialTarget)
-  expect([partial.code, partial.errors]).toEqual([
+  const partialRun = await run('--all', partialTarget)
+  expect([partialRun.code, partialRun.errors]).toEqual([
     1,
     expect.stringMatching(/^baton: 1 of \d+ databases were not exported:\n\S+two: .*403/),
   ])
   const exportedFiles = await readdir(join(partialTarget, organization))
   expect(['one.db', 'three.db'].filter((name) => !exportedFiles.includes(name))).toEqual([])
   expect(exportedFiles.filter((name) => name.startsWith('two'))).toEqual([])
-  const repeated = await run('--all', target)
-  expect([repeated.code, repeated.errors]).toEqual([1, expect.stringContaining('one.db already exists')])
+  const repeatedRun = await run('--all', target)
+  expect([repeatedRun.code, repeatedRun.errors]).toEqual([
+    1,
+    expect.stringContaining('one.db already exists'),
+  ])
   expect(inspect(join(exportDirectory, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
   for (const args of [[], ['one'], ['--all', target, 'one'], ['one', file, '--all', target]])
     expect([args, (await run(...args)).code]).toEqual([args, 2])

@@ -10,14 +10,14 @@ import {
 } from './database-in-use.ts'
 import { Scene, sql } from './platform-scene.ts'
 
-const SEEDS = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
+const SEED_COUNT = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
 const READS = ['SELECT 1', 'SELECT count(*) FROM t', LONG_READ, 'SELECT * FROM long']
 
-/** Requests of one client; a seed determines their order and statements. */
+/** Generates the requests of one client; a seed determines their order and statements. */
 class GeneratedRequests {
   readonly #database: DatabaseInUse
   readonly #random: () => number
-  #last = 0
+  #lastValue = 0
   /** Responses that never end by themselves. */
   readonly listeners: UnreadResponse[] = []
 
@@ -26,7 +26,7 @@ class GeneratedRequests {
     this.#random = random
   }
 
-  /** A request that is sent, whose response is not read. */
+  /** Sends a request whose response is not read. */
   start(): UnreadResponse {
     const kind = pick(this.#random, ['cursor', 'cursor', 'pipeline', 'batch', 'sequence', 'get'])
     const { client } = this.#database
@@ -41,7 +41,7 @@ class GeneratedRequests {
     return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
   }
 
-  /** A stream with a transaction that has written. */
+  /** Opens a stream with a transaction that has written. */
   async open(): Promise<string | null> {
     const { host, token } = this.#database
     const begin = pick(this.#random, ['BEGIN', 'BEGIN IMMEDIATE', 'SAVEPOINT s'])
@@ -63,40 +63,40 @@ class GeneratedRequests {
   }
 
   #insert(): string {
-    this.#last += 1
-    return `INSERT INTO t VALUES (${this.#last})`
+    this.#lastValue += 1
+    return `INSERT INTO t VALUES (${this.#lastValue})`
   }
 }
 
-/** Changes of one kind each, which are requested at the same time. */
-function changesOf(random: () => number): readonly AccessChange[] {
-  const first = pick(random, ACCESS_CHANGES)
+/** Picks one change, or two of different kinds that are requested at the same time. */
+function pickChanges(random: () => number): readonly AccessChange[] {
+  const firstChange = pick(random, ACCESS_CHANGES)
   // two changes that can be combined
   const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
-  const second = pick(random, ACCESS_CHANGES.filter(isRotation))
-  return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
-    ? [first, second]
-    : [first]
+  const secondChange = pick(random, ACCESS_CHANGES.filter(isRotation))
+  return random() < 0.3 && firstChange !== secondChange && firstChange.name !== 'a transfer to another group'
+    ? [firstChange, secondChange]
+    : [firstChange]
 }
 
-describe('nothing is written after the revocation of access was acknowledged', () => {
-  test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))('seed %i', async (seed) => {
+describe('nothing is written after the revocation of access is acknowledged', () => {
+  test.each(Array.from({ length: SEED_COUNT }, (_, index) => index + 1))('seed %i', async (seed) => {
     await using scene = await Scene.start()
     const random = seeded(seed)
     const database = await DatabaseInUse.start(scene, 'app')
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
-    const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
+    const pendingRequests = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
     // requests that wait for the write lock have not begun
-    if (random() < 0.5) await running[0]?.started
-    const changes = changesOf(random)
+    if (random() < 0.5) await pendingRequests[0]?.started
+    const changes = pickChanges(random)
     await Promise.all(changes.map(({ change }) => change(database)))
     for (const { readAgain } of changes) await readAgain?.(database)
     const rows = await database.rows()
     const { host, token } = database
     for (const listener of generated.listeners) listener.abort()
     const outcomes = await Promise.all([
-      ...running.map((request) => request.outcome()),
+      ...pendingRequests.map((request) => request.outcome()),
       ...(baton === null ? [] : [sql(host, token, 'COMMIT', { baton })]),
     ])
     expect([changes.map(({ name }) => name), await database.rows()]).toEqual([

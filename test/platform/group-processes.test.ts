@@ -6,15 +6,15 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
 /** The maximum number of streams of a libsql-server. */
-const STREAMS = 128
+const MAX_STREAMS = 128
 
-async function dataDirectory(): Promise<string> {
+async function createDataDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-groups-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
 }
 
-/** Process ids of the running servers, by group id. */
+/** Finds the process ids of the running servers, by group id. */
 async function findProcesses(directory: string): Promise<ReadonlyMap<string, number>> {
   const pids = new Map<string, number>()
   for (const folder of await groupFolders(directory)) {
@@ -32,7 +32,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Two groups of one database each. */
+/** Creates two groups of one database each. */
 async function populate(
   scene: Scene,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
@@ -51,7 +51,7 @@ test('streams of a deleted database release their slots to other databases of th
   const [deleted, remaining] = [await scene.create('gone'), await scene.create('kept')]
   const [deletedToken, remainingToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
   await sql(remaining.host, remainingToken, 'CREATE TABLE t (a)')
-  const streams = Array.from({ length: STREAMS }, () =>
+  const streams = Array.from({ length: MAX_STREAMS }, () =>
     sql(deleted.host, deletedToken, 'SELECT 1', { keep: true }),
   )
   expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))
@@ -60,9 +60,9 @@ test('streams of a deleted database release their slots to other databases of th
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
-describe.runIf(inject('target') === 'sqld')('each group has its own libsql-server', () => {
-  test('which is stopped when the group is deleted, with its data; the other one continues', async () => {
-    const directory = await dataDirectory()
+describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () => {
+  test('is stopped and its data removed when the group is deleted; another group’s libsql-server continues', async () => {
+    const directory = await createDataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)
     const pids = await findProcesses(directory)
@@ -81,7 +81,7 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
   })
 
   test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
-    const directory = await dataDirectory()
+    const directory = await createDataDirectory()
     {
       await using scene = await Scene.start({}, directory)
       await populate(scene)
@@ -108,8 +108,8 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect(existsSync(join(fullFolder, 'dbs-set-aside', unknownId))).toBe(true)
   })
 
-  test('whose crash does not affect another group', async () => {
-    const directory = await dataDirectory()
+  test('does not affect another group when it crashes', async () => {
+    const directory = await createDataDirectory()
     await using scene = await Scene.start({}, directory)
     const { red, blue } = await populate(scene)
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
@@ -120,18 +120,18 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
   })
 
-  test('whose streams cannot be exhausted by another group', async () => {
+  test('has its own streams, which another group cannot exhaust', async () => {
     await using scene = await Scene.start()
     const { red, blue } = await populate(scene)
     const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
-    const streams = await Promise.all(Array.from({ length: STREAMS }, open))
-    expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
+    const streams = await Promise.all(Array.from({ length: MAX_STREAMS }, open))
+    expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(MAX_STREAMS - 8)
     expect((await open()).status).not.toBe(200)
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
   })
 
-  /** The number of rows written according to libsql-server's file, which it saves every 5 s. */
-  async function savedRowsWritten(directory: string, databaseId: string): Promise<number> {
+  /** Returns the number of rows written according to the file that libsql-server saves every 5 s. */
+  async function readSavedRowsWritten(directory: string, databaseId: string): Promise<number> {
     const files = await readdir(directory, { recursive: true })
     const file = files.find((path) => path.endsWith(join('dbs', databaseId, 'stats.json')))
     if (file === undefined) return 0
@@ -139,31 +139,31 @@ describe.runIf(inject('target') === 'sqld')('each group has its own libsql-serve
       .rows_written
   }
 
-  test('whose counts survive its restart, without counting anything twice (takes 5 s)', async () => {
-    const directory = await dataDirectory()
-    const rowsWritten = async (scene: Scene): Promise<number> =>
+  test('keeps its counts after a restart, without counting anything twice (takes 5 s)', async () => {
+    const directory = await createDataDirectory()
+    const getRowsWritten = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
     let before = 0
     {
       await using scene = await Scene.start({}, directory)
       await populate(scene)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-      before = await rowsWritten(scene)
+      before = await getRowsWritten(scene)
       expect(before).toBeGreaterThan(0)
-      const saved = () => savedRowsWritten(directory, database.DbId).catch(() => 0)
+      const saved = () => readSavedRowsWritten(directory, database.DbId).catch(() => 0)
       await expect.poll(saved, { timeout: 60_000 }).toBe(before)
     }
     for (const round of [1, 2]) {
       await using scene = await Scene.start({}, directory)
-      expect(await rowsWritten(scene)).toBe(before + round - 1)
+      expect(await getRowsWritten(scene)).toBe(before + round - 1)
       const { database } = await scene.done('GET', `${scene.own}/databases/red`)
       await sql(database.Hostname, await scene.tokenFor('red'), 'INSERT INTO t VALUES (2)')
-      expect(await rowsWritten(scene)).toBe(before + round)
+      expect(await getRowsWritten(scene)).toBe(before + round)
     }
   })
 
-  test('which starts with the first request after a restart, and applies the changes made in the meantime', async () => {
-    const directory = await dataDirectory()
+  test('starts with the first request after a restart, and applies the changes made in the meantime', async () => {
+    const directory = await createDataDirectory()
     let previous = { host: '', token: '' }
     let group = ''
     {

@@ -8,13 +8,13 @@ import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-ca
 import { fill, NAMES } from './documented-routes.ts'
 import type { Scene } from './platform-scene.ts'
 
-const O = '/v1/organizations/{organizationSlug}'
-const O2 = '/v2/organizations/{organizationSlug}'
-const O3 = '/v3/organizations/{organizationId}'
-const D = `${O}/databases/{databaseName}`
-const G = `${O}/groups/{groupName}`
+const ORGANIZATION = '/v1/organizations/{organizationSlug}'
+const ORGANIZATION_V2 = '/v2/organizations/{organizationSlug}'
+const ORGANIZATION_V3 = '/v3/organizations/{organizationId}'
+const DATABASE = `${ORGANIZATION}/databases/{databaseName}`
+const GROUP = `${ORGANIZATION}/groups/{groupName}`
 
-/** The same for undocumented routes. */
+/** Values for the parameters in paths, including those of undocumented routes. */
 const VALUES: Readonly<Record<string, string>> = {
   ...NAMES,
   jwksName: 'keys',
@@ -22,15 +22,15 @@ const VALUES: Readonly<Record<string, string>> = {
 
 /** Separate resources for the routes that delete something, so that other routes are not affected. */
 const SEPARATE_RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  [`DELETE ${D}`]: { databaseName: 'doomed' },
-  [`POST ${D}/transfer`]: { databaseName: 'copy' },
-  [`DELETE ${G}`]: { groupName: 'doomed' },
-  [`DELETE ${D}/instances/{instanceName}`]: { instanceName: 'lhr' },
-  [`POST ${G}/transfer`]: { groupName: 'leaving' },
-  [`POST ${G}/rename`]: { groupName: 'renamed' },
-  [`DELETE ${O}`]: { organizationSlug: 'doomed' },
-  [`DELETE ${O}/members/{username}`]: { username: 'leaver' },
-  [`DELETE ${O}/invites/{email}`]: { email: 'dave@example.test' },
+  [`DELETE ${DATABASE}`]: { databaseName: 'doomed' },
+  [`POST ${DATABASE}/transfer`]: { databaseName: 'copy' },
+  [`DELETE ${GROUP}`]: { groupName: 'doomed' },
+  [`DELETE ${DATABASE}/instances/{instanceName}`]: { instanceName: 'lhr' },
+  [`POST ${GROUP}/transfer`]: { groupName: 'leaving' },
+  [`POST ${GROUP}/rename`]: { groupName: 'renamed' },
+  [`DELETE ${ORGANIZATION}`]: { organizationSlug: 'doomed' },
+  [`DELETE ${ORGANIZATION}/members/{username}`]: { username: 'leaver' },
+  [`DELETE ${ORGANIZATION}/invites/{email}`]: { email: 'dave@example.test' },
   'POST /v2/auth/api-tokens/{tokenName}': { tokenName: 'robot-2' },
 }
 
@@ -39,31 +39,35 @@ dump.append('file', new Blob(['select 1;']))
 
 /** Bodies for existing resources; for other routes with a method, the body that the method sends. */
 const BODIES: Readonly<Record<string, object>> = {
-  [`POST ${O}/databases`]: { name: 'fresh', group: 'team' },
-  [`PATCH ${D}/configuration`]: { size_limit: '10mb' },
-  [`POST ${O3}/databases`]: { name: 'fresh-copy', seed: { type: 'database', value: 'app' } },
-  [`POST ${D}/auth/tokens`]: {},
-  [`POST ${G}/auth/tokens`]: {},
-  [`PATCH ${G}/configuration`]: { delete_protection: false },
-  [`POST ${G}/transfer`]: { organization: 'elsewhere' },
-  [`POST ${O}/members`]: { username: 'dora' },
-  [`POST ${O}/invites`]: { email: 'erin@example.test', role: 'viewer' },
-  [`POST ${O}/invite`]: { email: 'frank@example.test', role: 'viewer' },
-  [`POST ${O}/databases/dumps`]: dump,
-  [`POST ${D}/instances`]: { location: 'lhr' },
-  [`POST ${D}/transfer`]: { org: 'local', group: 'default' },
-  [`POST ${G}/rename`]: { name: 'new' },
-  [`POST ${O}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
-  [`PUT ${O}/billing/customer`]: { name: 'n', email: 'e', billing_address: { line1: 'l', postal_code: 'p' } },
-  [`PUT ${O2}/jwks/{jwksName}`]: { jwks_url: 'https://issuer.test/jwks.json' },
-  [`POST ${O2}/jwks-template`]: { database: 'app', scope: 'read-only' },
+  [`POST ${ORGANIZATION}/databases`]: { name: 'fresh', group: 'team' },
+  [`PATCH ${DATABASE}/configuration`]: { size_limit: '10mb' },
+  [`POST ${ORGANIZATION_V3}/databases`]: { name: 'fresh-copy', seed: { type: 'database', value: 'app' } },
+  [`POST ${DATABASE}/auth/tokens`]: {},
+  [`POST ${GROUP}/auth/tokens`]: {},
+  [`PATCH ${GROUP}/configuration`]: { delete_protection: false },
+  [`POST ${GROUP}/transfer`]: { organization: 'elsewhere' },
+  [`POST ${ORGANIZATION}/members`]: { username: 'dora' },
+  [`POST ${ORGANIZATION}/invites`]: { email: 'erin@example.test', role: 'viewer' },
+  [`POST ${ORGANIZATION}/invite`]: { email: 'frank@example.test', role: 'viewer' },
+  [`POST ${ORGANIZATION}/databases/dumps`]: dump,
+  [`POST ${DATABASE}/instances`]: { location: 'lhr' },
+  [`POST ${DATABASE}/transfer`]: { org: 'local', group: 'default' },
+  [`POST ${GROUP}/rename`]: { name: 'new' },
+  [`POST ${ORGANIZATION}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
+  [`PUT ${ORGANIZATION}/billing/customer`]: {
+    name: 'n',
+    email: 'e',
+    billing_address: { line1: 'l', postal_code: 'p' },
+  },
+  [`PUT ${ORGANIZATION_V2}/jwks/{jwksName}`]: { jwks_url: 'https://issuer.test/jwks.json' },
+  [`POST ${ORGANIZATION_V2}/jwks-template`]: { database: 'app', scope: 'read-only' },
   'POST /v1/organizations': { name: 'n' },
   'POST /v1/organizations/stripe-customer': { name: 'n' },
   'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },
   'POST /v2/auth/api-tokens/{tokenName}': { organization: 'local' },
 }
 
-/** Resources that all routes need. */
+/** Creates the resources that the routes need. */
 export async function populate(scene: Scene): Promise<void> {
   const { own, platform } = scene
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
@@ -81,7 +85,7 @@ export async function populate(scene: Scene): Promise<void> {
 /** The outcome of a route: `yes`, or the status of the rejection. */
 export type Outcome = string
 
-/** How to call each route: with the client's method, or with `request` if there is none. */
+/** Calls each route with the client's method, or with `request` if there is none. */
 export class LiveCalls {
   readonly #scene: Scene
   #route = ''
@@ -169,7 +173,7 @@ export class LiveCalls {
   }
 }
 
-/** Deletions come last, followed only by the revocation of the token. */
+/** Sorts routes so that deletions come last, followed only by the revocation of the token. */
 export function deletionsLast(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))

@@ -2,15 +2,15 @@ import { createClient } from '@batonsql/core'
 import { expect, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
-/** The values of a metric by its labels, as Prometheus reads them. */
-function valuesOf(text: string, name: string): Map<string, number> {
+/** Returns the values of a metric by its labels, as Prometheus reads them. */
+function parseMetric(text: string, name: string): Map<string, number> {
   const lines = text
     .split('\n')
     .filter((line) => line.startsWith(name) && /^[{ ]/.test(line.slice(name.length)))
   return new Map(
     lines.map((line) => {
-      const at = line.lastIndexOf(' ')
-      return [line.slice(name.length, at), Number(line.slice(at + 1))]
+      const separatorIndex = line.lastIndexOf(' ')
+      return [line.slice(name.length, separatorIndex), Number(line.slice(separatorIndex + 1))]
     }),
   )
 }
@@ -35,11 +35,11 @@ test('reports requests, usage and the process in the Prometheus format', async (
   // otherwise, the server would count it only in a few seconds
   await scene.done('GET', `${scene.own}/databases/orders/usage`)
   const text = await read()
-  expect(valuesOf(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
-  expect(valuesOf(text, 'baton_requests_total').get(label)).toBe(1)
-  expect(valuesOf(text, 'baton_requests_failed_total').get(label)).toBe(0)
-  expect(valuesOf(text, 'baton_request_seconds_total').get(label)).toBeGreaterThan(0)
-  expect(valuesOf(text, 'process_resident_memory_bytes').get('')).toBeGreaterThan(1e7)
+  expect(parseMetric(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
+  expect(parseMetric(text, 'baton_requests_total').get(label)).toBe(1)
+  expect(parseMetric(text, 'baton_requests_failed_total').get(label)).toBe(0)
+  expect(parseMetric(text, 'baton_request_seconds_total').get(label)).toBeGreaterThan(0)
+  expect(parseMetric(text, 'process_resident_memory_bytes').get('')).toBeGreaterThan(1e7)
   // each line is a comment or a sample
   for (const line of text.trimEnd().split('\n'))
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
@@ -47,14 +47,14 @@ test('reports requests, usage and the process in the Prometheus format', async (
 
 test('requires a metrics token or an unrestricted token of the owner; a metrics token is valid for nothing else', async () => {
   const scene = await Scene.forTest()
-  const status = async (token: string | null, method = 'GET'): Promise<number> =>
+  const getStatus = async (token: string | null, method = 'GET'): Promise<number> =>
     (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
-  expect(await status(null)).toBe(401)
-  expect(await status('nonsense')).toBe(401)
+  expect(await getStatus(null)).toBe(401)
+  expect(await getStatus('nonsense')).toBe(401)
   const organizationToken = await scene.mint('narrow', { organization: scene.platform.organization })
-  expect(await status(organizationToken)).toBe(403)
+  expect(await getStatus(organizationToken)).toBe(403)
   const metricsToken = await scene.mint('prometheus', { scopes: ['metrics'] })
-  expect(await status(metricsToken)).toBe(200)
+  expect(await getStatus(metricsToken)).toBe(200)
   for (const [method, path] of [
     ['GET', '/v1/organizations'],
     ['GET', `${scene.own}/databases`],
@@ -73,19 +73,19 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
         })
       ).status,
     ]).toEqual([path, 403])
-  const body = (scopes: string[], reach = {}) => ({ body: { scopes, ...reach } })
+  const createBody = (scopes: string[], restriction = {}) => ({ body: { scopes, ...restriction } })
   for (const request of [
-    body(['metrics', 'read']),
-    body(['read']),
-    body(['metrics'], { organization: scene.platform.organization }),
-    body(['metrics'], { organization: scene.platform.organization, group: 'default' }),
+    createBody(['metrics', 'read']),
+    createBody(['read']),
+    createBody(['metrics'], { organization: scene.platform.organization }),
+    createBody(['metrics'], { organization: scene.platform.organization, group: 'default' }),
   ])
     expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
   const otherToken = await scene.platform.createUser({ username: 'ada' })
-  const request = { token: otherToken, ...body(['metrics']) }
+  const request = { token: otherToken, ...createBody(['metrics']) }
   expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
   await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
-  expect(await status(metricsToken)).toBe(401)
-  expect(await status(scene.platform.token, 'POST')).toBe(405)
-  expect(await status(scene.platform.token)).toBe(200)
+  expect(await getStatus(metricsToken)).toBe(401)
+  expect(await getStatus(scene.platform.token, 'POST')).toBe(405)
+  expect(await getStatus(scene.platform.token)).toBe(200)
 })

@@ -8,7 +8,7 @@ import { endOf, type Program, type ProgramResult, startExample } from '../docs/e
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
 /** A realistic number for the example. The platform part does not depend on the database server. */
-const TENANTS = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
+const TENANT_COUNT = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
 let server: LocalServer
@@ -38,7 +38,7 @@ async function createTenants(group: string, count: number): Promise<string> {
 async function countResults(group: string, sql: string): Promise<Record<string, number>> {
   const authToken = platform.databaseToken({ group, ttl: '15m' })
   const responses: Record<string, number> = {}
-  const databases = await platform.databases.list({ group }).toArray({ limit: TENANTS })
+  const databases = await platform.databases.list({ group }).toArray({ limit: TENANT_COUNT })
   const step = Math.ceil(databases.length / 10)
   for (const { hostname } of databases.filter((_, index) => index % step === 0)) {
     await using db = createClient({ url: databaseUrl(hostname), authToken })
@@ -48,47 +48,49 @@ async function countResults(group: string, sql: string): Promise<Record<string, 
   }
   return responses
 }
-const TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
-const APPLIED = 'select count(*) from __drizzle_migrations'
+const SELECT_TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
+const COUNT_APPLIED = 'select count(*) from __drizzle_migrations'
 
 const startTenants = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
-const linesWith = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
+const countOccurrences = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
-test(`${TENANTS} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
+test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
   timeout: 180_000,
 }, async () => {
-  const group = await createTenants('many', TENANTS)
+  const group = await createTenants('many', TENANT_COUNT)
   const dryRun = await endOf(startTenants(group, '--dry-run'))
   expect(dryRun.code).toBe(0)
-  expect(linesWith(dryRun, `would apply ${TAGS.join(', ')}`)).toBe(TENANTS)
-  expect(dryRun.output).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
+  expect(countOccurrences(dryRun, `would apply ${TAGS.join(', ')}`)).toBe(TENANT_COUNT)
+  expect(dryRun.output).toContain(`${TENANT_COUNT} would be migrated, 0 up to date, 0 failed\n`)
   expect(await countResults(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
 
   const killed = startTenants(group, '--concurrency', '2')
   killed.stderr.once('data', () => killed.kill('SIGKILL'))
   const { errors } = await endOf(killed)
-  expect(errors).toContain(`10 of ${TENANTS} databases`)
+  expect(errors).toContain(`10 of ${TENANT_COUNT} databases`)
 
   const resumed = await endOf(startTenants(group))
   expect(resumed.code).toBe(0)
-  const remaining = linesWith(resumed, `applied ${TAGS.join(', ')}`)
+  const remaining = countOccurrences(resumed, `applied ${TAGS.join(', ')}`)
   expect(remaining).toBeGreaterThan(0)
-  expect(remaining).toBeLessThanOrEqual(TENANTS - 10)
-  expect(resumed.output).toContain(`${remaining} migrated, ${TENANTS - remaining} up to date, 0 failed\n`)
-  expect(resumed.errors).toContain(`${TENANTS} of ${TENANTS} databases`)
-  expect(await countResults(group, APPLIED)).toEqual({ 2: 10 })
+  expect(remaining).toBeLessThanOrEqual(TENANT_COUNT - 10)
+  expect(resumed.output).toContain(
+    `${remaining} migrated, ${TENANT_COUNT - remaining} up to date, 0 failed\n`,
+  )
+  expect(resumed.errors).toContain(`${TENANT_COUNT} of ${TENANT_COUNT} databases`)
+  expect(await countResults(group, COUNT_APPLIED)).toEqual({ 2: 10 })
 
   const repeated = await endOf(startTenants(group))
-  expect([repeated.code, repeated.output]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
+  expect([repeated.code, repeated.output]).toEqual([0, `0 migrated, ${TENANT_COUNT} up to date, 0 failed\n`])
 })
 
 test('applies each migration once if it runs on two machines at the same time', async () => {
   const group = await createTenants('twice', 10)
   const runs = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
   expect(runs.map(({ code }) => code)).toEqual([0, 0])
-  expect(linesWith(runs[0], 'applied') + linesWith(runs[1], 'applied')).toBe(10)
-  expect(await countResults(group, APPLIED)).toEqual({ 2: 10 })
+  expect(countOccurrences(runs[0], 'applied') + countOccurrences(runs[1], 'applied')).toBe(10)
+  expect(await countResults(group, COUNT_APPLIED)).toEqual({ 2: 10 })
 })
 
 test('lists tenants that fail, and continues with the others', async () => {
@@ -107,7 +109,7 @@ test('lists tenants that fail, and continues with the others', async () => {
     expect.stringMatching(/^FAILED odd-3: .*block/),
   ])
   // the tenant whose second migration failed does not have the first one either
-  expect(await countResults(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
+  expect(await countResults(group, SELECT_TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
 })
 
 test('a group without databases is rejected', async () => {

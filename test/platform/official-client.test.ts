@@ -5,7 +5,7 @@ import { Scene, sql } from './platform-scene.ts'
 test('@tursodatabase/api: calls that it sends correctly', async () => {
   const scene = await Scene.forTest()
   const { platform } = scene
-  // without the trailing slash, it omits the version
+  // without the trailing slash, the client omits the version
   const turso = createClient({
     org: platform.organization,
     token: platform.token,
@@ -19,7 +19,7 @@ test('@tursodatabase/api: calls that it sends correctly', async () => {
   expect(created).toMatchObject({ name: 'app' })
   const database = await turso.databases.get('app')
   expect(database).toMatchObject({ id: created.id, hostname: created.hostname, group: 'team' })
-  // it also sends an empty list of permissions
+  // the client also sends an empty list of permissions
   const { jwt } = await turso.databases.createToken('app', { expiration: '1h', authorization: 'full-access' })
   await sql(created.hostname, jwt, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   const copy = await turso.databases.create('copy', {
@@ -52,15 +52,15 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
   await platform.createUser({ username: 'bob' })
   await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob' } })
   await scene.done('POST', '/v1/organizations', { body: { name: 'doomed' } })
-  const clientFor = (org: string) =>
+  const createClientFor = (org: string) =>
     createClient({ org, token: platform.token, baseUrl: `${platform.url}/v1/` })
-  const turso = clientFor(platform.organization)
+  const turso = createClientFor(platform.organization)
   const { apiTokens, organizations, locations, groups, databases } = turso
   const { uuid: groupId } = (await groups.create('default-too', 'local')) as unknown as { uuid: string }
   const fork = { type: 'database' as const, name: 'app' }
   const token = { expiration: '1h', authorization: 'read-only' } as const
 
-  // in this order
+  // called in this order
   const calls: Readonly<Record<string, () => Promise<unknown>>> = {
     'groups.create': () => groups.create('team', 'ams'),
     'groups.list': () => groups.list(),
@@ -93,7 +93,7 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
     'organizations.listInvites': () => organizations.listInvites(),
     'organizations.deleteInvite': () => organizations.deleteInvite('eve@example.test'),
     'organizations.invoices': () => organizations.invoices(),
-    'organizations.delete': () => clientFor('doomed').organizations.delete(),
+    'organizations.delete': () => createClientFor('doomed').organizations.delete(),
   }
   // these need a back end with replicas; the last one is sent to another host
   const excluded = ['groups.addLocation', 'groups.removeLocation', 'locations.closest']
@@ -106,13 +106,13 @@ test('@tursodatabase/api: every method works, except those with bugs of their ow
   const covered = new Set([...Object.keys(calls).map((name) => name.replace(/ .*/, '')), ...excluded])
   expect([...covered].toSorted()).toEqual(methods.toSorted())
 
-  const faults: Record<string, unknown> = {}
+  const failures: Record<string, unknown> = {}
   for (const [name, call] of Object.entries(calls))
     await call().catch((error: Error & { status?: number }) => {
-      faults[name] = error.status ?? error.name
+      failures[name] = error.status ?? error.name
     })
-  expect(faults).toEqual({
-    // an empty body, which it parses as JSON
+  expect(failures).toEqual({
+    // an empty body, which the client parses as JSON
     'databases.updateVersion': 'SyntaxError',
     'databases.rotateTokens': 'SyntaxError',
     'groups.rotateTokens': 'SyntaxError',

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
-/** A user who has an organization with a group, and a token with access to it. */
+/** Creates a user who has an organization with a group, and a token with access to it. */
 async function createNeighbor(scene: Scene, slug = 'other') {
   const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
   await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
@@ -47,7 +47,7 @@ describe('groups', () => {
     const outsider = await createNeighbor(scene)
     const transfer = (organization: string) =>
       scene.sendRequest('POST', `${own}/groups/team/transfer`, { body: { organization } })
-    // for non-members it does not exist
+    // to non-members, the organization does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
@@ -97,7 +97,7 @@ describe('groups', () => {
     await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
-  test('name and protection can be changed', async () => {
+  test('the name and the protection of a group can be changed', async () => {
     const scene = await Scene.forTest()
     const path = `${scene.own}/groups/default`
     await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
@@ -124,8 +124,8 @@ describe('members and invites', () => {
     )
     await scene.done('PATCH', `${own}/members/bob`, { body: { role: 'member' } })
     expect((await create()).status).toBe(200)
-    const scoped = await scene.mint('scoped', { organization: 'local' }, token)
-    expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(200)
+    const scopedToken = await scene.mint('scoped', { organization: 'local' }, token)
+    expect((await scene.sendRequest('GET', own, { token: scopedToken })).status).toBe(200)
     // members may not create tokens for groups
     const request = { organization: 'local', group: 'default', scopes: ['read'] }
     expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: request })).status).toBe(
@@ -133,7 +133,7 @@ describe('members and invites', () => {
     )
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
     expect((await scene.sendRequest('GET', own, { token })).status).toBe(404)
-    expect((await scene.sendRequest('GET', own, { token: scoped })).status).toBe(401)
+    expect((await scene.sendRequest('GET', own, { token: scopedToken })).status).toBe(401)
     const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
     // the user, and the token that was used
     expect(
@@ -185,7 +185,7 @@ test('a user has an organization of the same name, and is its owner', async () =
   const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
   expect((await scene.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
-  // neither for others nor for the owner of the server
+  // visible neither to other users nor to the owner of the server
   expect((await scene.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
   await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
   await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
@@ -223,21 +223,21 @@ test('returns the actual usage and the allowance of the plan; a group token sees
     const statements = ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)', 'SELECT a FROM t']
     expect((await sql(host, token, statements)).error).toBeNull()
   }
-  const usageFor = async (token = platform.token) =>
+  const getUsage = async (token = platform.token) =>
     (await scene.done('GET', `${own}/usage`, { token })).organization
-  const total = await usageFor()
+  const total = await getUsage()
   expect(total.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
   expect(Object.keys(total.allowance).sort()).toEqual(Object.keys(total.usage).sort())
   expect(total.allowance).toMatchObject({ rows_written: 10_000_000, databases: 100, groups: 1 })
   const group = { organization: platform.organization, group: 'team' }
-  const part = await usageFor(await scene.mint('reader', { ...group, scopes: ['read'] }))
-  expect(part.usage).toMatchObject({ databases: 1, groups: 1, locations: 1 })
-  expect(part.databases).toHaveLength(1)
-  expect(part.usage.rows_read).toBe(part.databases[0].total.rows_read)
-  expect(part.usage.rows_read).toBeGreaterThan(0)
-  expect(total.usage.rows_read).toBe(2 * part.usage.rows_read)
-  const maker = await scene.mint('maker', { ...group, scopes: ['db:create'] })
-  expect((await scene.sendRequest('GET', `${own}/usage`, { token: maker })).status).toBe(403)
+  const groupUsage = await getUsage(await scene.mint('reader', { ...group, scopes: ['read'] }))
+  expect(groupUsage.usage).toMatchObject({ databases: 1, groups: 1, locations: 1 })
+  expect(groupUsage.databases).toHaveLength(1)
+  expect(groupUsage.usage.rows_read).toBe(groupUsage.databases[0].total.rows_read)
+  expect(groupUsage.usage.rows_read).toBeGreaterThan(0)
+  expect(total.usage.rows_read).toBe(2 * groupUsage.usage.rows_read)
+  const makerToken = await scene.mint('maker', { ...group, scopes: ['db:create'] })
+  expect((await scene.sendRequest('GET', `${own}/usage`, { token: makerToken })).status).toBe(403)
 })
 
 test('paths without an organization refer to the caller’s own', async () => {
@@ -427,7 +427,7 @@ test('with a domain, every database has its own host', async () => {
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
   const { port } = scene.server
   const token = await scene.tokenFor('a-b')
-  const statusFor = (host: string) =>
+  const getStatus = (host: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { host, authorization: `Bearer ${token}` }
       const outgoing = request(
@@ -440,8 +440,8 @@ test('with a domain, every database has its own host', async () => {
       outgoing.on('error', reject)
       outgoing.end('{"requests":[]}')
     })
-  expect(await statusFor('a-b-local.db.test:8443')).toBe(200)
-  expect(await statusFor('b-local.db.test:8443')).toBe(404)
-  expect(await statusFor('a-b-local.db.test.evil.example')).toBe(403)
-  expect(await statusFor('db.test')).toBe(403)
+  expect(await getStatus('a-b-local.db.test:8443')).toBe(200)
+  expect(await getStatus('b-local.db.test:8443')).toBe(404)
+  expect(await getStatus('a-b-local.db.test.evil.example')).toBe(403)
+  expect(await getStatus('db.test')).toBe(403)
 })

@@ -56,7 +56,7 @@ export class Scene implements AsyncDisposable {
     return scene
   }
 
-  /** `/v1/organizations/<the server's own>` */
+  /** Path of the server's own organization. */
   get own(): string {
     return `/v1/organizations/${this.platform.organization}`
   }
@@ -76,7 +76,7 @@ export class Scene implements AsyncDisposable {
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
   }
 
-  /** The same, but throws if the request fails. */
+  /** Sends a request, and throws if it fails. @returns the body of the response */
   async done(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse['body']> {
     const { status, body } = await this.sendRequest(method, path, options)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
@@ -91,19 +91,19 @@ export class Scene implements AsyncDisposable {
     return { host: database.Hostname, id: database.DbId }
   }
 
-  /** Id of the server's organization, which version 3 of the API has in its paths. */
+  /** Returns the id of the server's organization, which version 3 of the API has in its paths. */
   async organizationId(): Promise<string> {
     const { organizations } = await this.done('GET', '/v2/organizations')
     const isOwn = ({ slug }: { readonly slug: string }): boolean => slug === this.platform.organization
     return organizations.find(isOwn).id
   }
 
-  /** A token for a database of the server's organization. */
+  /** Creates a token for a database of the server's organization. */
   async tokenFor(name: string, query = '', body: object = {}): Promise<string> {
     return (await this.done('POST', `${this.own}/databases/${name}/auth/tokens${query}`, { body })).jwt
   }
 
-  /** An API token of the owner, or of another user. */
+  /** Creates an API token of the owner, or of another user. */
   async mint(name: string, body: object = {}, token?: string): Promise<string> {
     const path = `/v1/auth/api-tokens/${name}`
     return (await this.done('POST', path, { body, ...(token !== undefined && { token }) })).token
@@ -114,13 +114,13 @@ export class Scene implements AsyncDisposable {
   }
 }
 
-/** Where a back end keeps its databases in the server's data directory: libsql-server has a folder for each group. */
+/** Returns the folders in which a back end keeps its databases: libsql-server has one for each group. */
 export async function databaseFolders(directory: string): Promise<readonly string[]> {
   if (inject('target') === 'embedded') return [join(directory, 'databases')]
   return (await groupFolders(directory)).map((group) => join(group, 'sqld', 'dbs'))
 }
 
-/** The folders of groups whose libsql-server has run. */
+/** Returns the folders of groups whose libsql-server has run. */
 export async function groupFolders(directory: string): Promise<readonly string[]> {
   const names = await readdir(join(directory, 'sqld'))
   return names.map((name) => join(directory, 'sqld', name))

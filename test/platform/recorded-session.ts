@@ -19,11 +19,11 @@ interface SessionRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const O = '/v1/organizations/local'
-const O2 = '/v2/organizations/local'
-const DUMP =
+const ORGANIZATION = '/v1/organizations/local'
+const ORGANIZATION_V2 = '/v2/organizations/local'
+const DUMP_TEXT =
   'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\nINSERT INTO t VALUES(42);\nCOMMIT;\n'
-const LONGEST_LINE = 150
+const MAX_LINE_LENGTH = 150
 
 /**
  * Sends the recorded requests of the vendor's CLI, command by command, and records the responses. Values that differ between runs
@@ -38,7 +38,7 @@ class Session {
     this.#target = target
   }
 
-  /** Where the platform API is. */
+  /** URL of the platform API. */
   get base(): string {
     return this.#target.url
   }
@@ -54,7 +54,7 @@ class Session {
     await work()
   }
 
-  /** A request that must succeed. */
+  /** Sends a request that must succeed. */
   async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
     const { status, reply } = await this.try(method, path, body)
     assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(reply)}`)
@@ -103,7 +103,7 @@ class Session {
 
   #write(line: string): void {
     const text = this.#replaceVariableValues(line.replaceAll(/\r?\n/g, ' '))
-    this.#lines.push(text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)}…` : text)
+    this.#lines.push(text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)}…` : text)
   }
 
   /** Replaces values so that the text is the same in every run. */
@@ -130,8 +130,8 @@ class Session {
 }
 
 /**
- * A session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
- * Fails wherever the CLI would.
+ * Replays a session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
+ * Throws wherever the CLI would fail.
  * @returns the requests and responses
  */
 export async function replaySession(target: SessionTarget): Promise<string> {
@@ -141,11 +141,19 @@ export async function replaySession(target: SessionTarget): Promise<string> {
     assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
   })
   await session.command('group create team --location ams', async () => {
-    await session.sendRequest('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+    await session.sendRequest('POST', `${ORGANIZATION}/groups`, {
+      Name: 'team',
+      Location: 'ams',
+      Version: '',
+    })
   })
   await session.command('db create app --group team', async () => {
-    await session.sendRequest('GET', `${O}/groups`)
-    await session.sendRequest('POST', `${O}/databases`, { name: 'app', location: 'ams', group: 'team' })
+    await session.sendRequest('GET', `${ORGANIZATION}/groups`)
+    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
+      name: 'app',
+      location: 'ams',
+      group: 'team',
+    })
   })
   const app = await runShell(session)
   await importDump(session)
@@ -156,7 +164,7 @@ export async function replaySession(target: SessionTarget): Promise<string> {
   return session.transcript
 }
 
-/** Opens the login page as a browser would, which returns a token. */
+/** Opens the login page as a browser would, and receives a token. */
 async function logIn(session: Session, { url, token }: SessionTarget): Promise<void> {
   const page = await session.send({
     method: 'GET',
@@ -181,11 +189,15 @@ interface Shell {
 
 async function runShell(session: Session): Promise<Shell> {
   const openShell = async (): Promise<Shell> => {
-    const { databases } = await session.sendRequest('GET', `${O}/databases?limit=1000`)
+    const { databases } = await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
     // any other region would mean TLS
     assert.equal(primaryRegion, 'local')
-    const { jwt } = await session.sendRequest('POST', `${O}/databases/app/auth/tokens?expiration=2d`, {})
+    const { jwt } = await session.sendRequest(
+      'POST',
+      `${ORGANIZATION}/databases/app/auth/tokens?expiration=2d`,
+      {},
+    )
     return { host: `http://${Hostname}`, jwt }
   }
   const run = async ({ host, jwt }: Shell, sql: string): Promise<string> => {
@@ -213,7 +225,7 @@ async function runShell(session: Session): Promise<Shell> {
     assert.match(await run(app, 'SELECT a FROM t'), /"value":"7"/)
   })
   await session.command('db shell app .dump', async () => {
-    const { instances } = await session.sendRequest('GET', `${O}/databases/app/instances`)
+    const { instances } = await session.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)
     const headers = { authorization: `Bearer ${app.jwt}` }
     const dump = await session.send({ method: 'GET', url: `http://${instances[0].hostname}/dump`, headers })
     assert.match(dump.content, /INSERT INTO t VALUES\(7\)/)
@@ -223,9 +235,9 @@ async function runShell(session: Session): Promise<Shell> {
 
 async function importDump(session: Session): Promise<void> {
   await session.command('db create copy --from-dump dump.sql --group team', async () => {
-    await session.sendRequest('GET', `${O}/groups`)
+    await session.sendRequest('GET', `${ORGANIZATION}/groups`)
     const url = (await upload(session)).dump_url
-    await session.sendRequest('POST', `${O}/databases`, {
+    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
       name: 'copy',
       location: 'ams',
       group: 'team',
@@ -233,9 +245,9 @@ async function importDump(session: Session): Promise<void> {
     })
   })
   await session.command('db branch copy branch', async () => {
-    await session.sendRequest('GET', `${O}/databases?limit=1000`)
+    await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
     const seed = { type: 'database', value: 'copy' }
-    await session.sendRequest('POST', `${O}/databases`, {
+    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
       name: 'branch',
       location: 'ams',
       group: 'team',
@@ -243,7 +255,7 @@ async function importDump(session: Session): Promise<void> {
     })
   })
   await session.command('db list', async () => {
-    const { databases, pagination } = await session.sendRequest('GET', `${O}/databases?limit=1000`)
+    const { databases, pagination } = await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
     const names = databases.map(({ Name }: { Name: string }) => Name)
     assert.deepEqual([names, pagination.next], [['default', 'app', 'copy', 'branch'], null])
   })
@@ -252,10 +264,10 @@ async function importDump(session: Session): Promise<void> {
 async function upload(session: Session): Promise<JsonBody> {
   const boundary = '0123456789abcdef0123456789abcdef'
   const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
-  const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP}\r\n--${boundary}--\r\n`
+  const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP_TEXT}\r\n--${boundary}--\r\n`
   const { status, content } = await session.send({
     method: 'POST',
-    url: `${session.base}${O}/databases/dumps`,
+    url: `${session.base}${ORGANIZATION}/databases/dumps`,
     body,
     headers: {
       authorization: `Bearer ${session.token}`,
@@ -268,24 +280,24 @@ async function upload(session: Session): Promise<JsonBody> {
 
 async function manageTokens(session: Session, { host, jwt }: Shell): Promise<void> {
   await session.command('db tokens create app --read-only', async () => {
-    const path = `${O}/databases/app/auth/tokens?expiration=never&authorization=read-only`
+    const path = `${ORGANIZATION}/databases/app/auth/tokens?expiration=never&authorization=read-only`
     assert.match((await session.sendRequest('POST', path, {})).jwt, /^ey/)
   })
   await session.command('group tokens create team', async () => {
-    await session.sendRequest('POST', `${O}/groups/team/auth/tokens?expiration=never`, {})
+    await session.sendRequest('POST', `${ORGANIZATION}/groups/team/auth/tokens?expiration=never`, {})
   })
   await session.command('group tokens invalidate team', async () => {
-    await session.sendRequest('POST', `${O}/groups/team/auth/rotate`)
-    const rejected = await session.send({
+    await session.sendRequest('POST', `${ORGANIZATION}/groups/team/auth/rotate`)
+    const rejectedReply = await session.send({
       method: 'GET',
       url: `${host}/dump`,
       headers: { authorization: `Bearer ${jwt}` },
     })
-    assert.equal(rejected.status, 401)
+    assert.equal(rejectedReply.status, 401)
   })
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
     await session.sendRequest('GET', '/v2/organizations')
-    await session.sendRequest('GET', `${O}/groups/team`)
+    await session.sendRequest('GET', `${ORGANIZATION}/groups/team`)
     const permissions = { organization: 'local', group: 'team', scopes: ['read-only'] }
     await session.sendRequest('POST', '/v2/auth/api-tokens/ci', permissions)
   })
@@ -298,40 +310,40 @@ async function manageTokens(session: Session, { host, jwt }: Shell): Promise<voi
 
 async function inspect(session: Session): Promise<void> {
   await session.command('db show app', async () => {
-    await session.sendRequest('GET', `${O}/databases?limit=1000`)
-    await session.sendRequest('GET', `${O}/databases/app/configuration`)
-    await session.sendRequest('GET', `${O}/databases/app/usage`)
-    await session.sendRequest('GET', `${O}/databases/app/instances`)
+    await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
+    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/configuration`)
+    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)
+    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)
   })
   await session.command('db inspect app', async () => {
-    const { usage } = (await session.sendRequest('GET', `${O}/databases/app/usage`)).database
+    const { usage } = (await session.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)).database
     assert.ok(usage.rows_written >= 1)
   })
   await session.command('db inspect copy --queries', async () => {
     const queries = await session.sendRequest(
       'GET',
-      `${O}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`,
+      `${ORGANIZATION}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`,
     )
     assert.ok(Array.isArray(queries))
   })
   await session.command('plan show', async () => {
     await session.sendRequest('GET', '/v1/plans')
-    await session.sendRequest('GET', `${O}/usage`)
-    await session.sendRequest('GET', `${O}/subscription`)
+    await session.sendRequest('GET', `${ORGANIZATION}/usage`)
+    await session.sendRequest('GET', `${ORGANIZATION}/subscription`)
   })
   await session.command('org jwks save idp https://issuer.test/jwks.json', async () => {
     const body = { jwks_url: 'https://issuer.test/jwks.json', region: 'local' }
-    await session.sendRequest('PUT', `${O2}/jwks/idp`, body)
+    await session.sendRequest('PUT', `${ORGANIZATION_V2}/jwks/idp`, body)
   })
   await session.command('org jwks list', async () => {
-    const { jwks } = await session.sendRequest('GET', `${O2}/jwks`)
+    const { jwks } = await session.sendRequest('GET', `${ORGANIZATION_V2}/jwks`)
     assert.equal(jwks[0].jwks_name, 'idp')
   })
   await session.command('org jwks remove idp', async () => {
-    await session.sendRequest('DELETE', `${O2}/jwks/idp`, { region: 'local' })
+    await session.sendRequest('DELETE', `${ORGANIZATION_V2}/jwks/idp`, { region: 'local' })
   })
   await session.command('org jwks template --database copy', async () => {
-    const { template } = await session.sendRequest('GET', `${O2}/jwks-template`, {
+    const { template } = await session.sendRequest('GET', `${ORGANIZATION_V2}/jwks-template`, {
       database: 'copy',
       scope: 'full-access',
     })
@@ -340,13 +352,13 @@ async function inspect(session: Session): Promise<void> {
 }
 
 async function configure(session: Session): Promise<void> {
-  const path = `${O}/databases/app/configuration`
+  const path = `${ORGANIZATION}/databases/app/configuration`
   await session.command('db config delete-protection enable app', async () => {
     await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: true })
   })
   await session.command('db destroy app', async () => {
     // 403 would make the CLI reset the selected organization
-    assert.equal((await session.try('DELETE', `${O}/databases/app`)).status, 400)
+    assert.equal((await session.try('DELETE', `${ORGANIZATION}/databases/app`)).status, 400)
   })
   await session.command('db config delete-protection disable app', async () => {
     await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: false })
@@ -356,10 +368,10 @@ async function configure(session: Session): Promise<void> {
 async function destroy(session: Session): Promise<void> {
   await session.command('db destroy app copy branch', async () => {
     for (const name of ['app', 'copy', 'branch'])
-      await session.sendRequest('DELETE', `${O}/databases/${name}`)
+      await session.sendRequest('DELETE', `${ORGANIZATION}/databases/${name}`)
   })
   await session.command('group destroy team', async () => {
-    await session.sendRequest('DELETE', `${O}/groups/team`)
+    await session.sendRequest('DELETE', `${ORGANIZATION}/groups/team`)
   })
   await session.command('auth logout --all', async () => {
     assert.ok((await session.sendRequest('POST', '/v1/auth/invalidate')).ValidFrom > 1_700_000_000)

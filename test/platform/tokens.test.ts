@@ -116,21 +116,21 @@ describe('tokens for databases', () => {
     await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
     expect(await isRejected(await scene.tokenFor('app'))).toBe(true)
-    // also by name; without permission to attach it, nothing about it is revealed
-    const byName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
+    // also by name; without permission to attach the database, nothing about it is revealed
+    const attachByName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
-      expect(await sql(app.host, token, byName(name))).toMatchObject({ error: null, rows: [['7']] })
-    const rejected = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
-    expect(JSON.stringify(rejected)).not.toContain(other.id)
-    expect(rejected.rows).toEqual([])
-    const minted = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
-    expect((await sql(app.host, minted, byName('"other"'))).rows).toEqual([['7']])
+      expect(await sql(app.host, token, attachByName(name))).toMatchObject({ error: null, rows: [['7']] })
+    const rejectedReply = await sql(app.host, await scene.tokenFor('app'), attachByName('"other"'))
+    expect(JSON.stringify(rejectedReply)).not.toContain(other.id)
+    expect(rejectedReply.rows).toEqual([])
+    const createdToken = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
+    expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
     await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // no database of another group can be attached
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     await scene.create('far', { group: 'team' })
     await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
-    expect((await sql(app.host, token, byName('"far"'))).rows).toEqual([])
+    expect((await sql(app.host, token, attachByName('"far"'))).rows).toEqual([])
     const body = { permissions: { read_attach: { databases: ['far'] } } }
     expect(
       (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: body })).status,
@@ -151,10 +151,10 @@ describe('tokens for databases', () => {
     const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
     const tokenWithoutAttach = await scene.tokenFor('app')
     const openAttachedStream = async () => {
-      const opened = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
+      const attachReply = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
       const read = (usedToken: string, baton: string | null) =>
         sql(app.host, usedToken, 'SELECT max(a) FROM x.t', { baton, keep: true })
-      const firstRead = await read(token, opened.baton)
+      const firstRead = await read(token, attachReply.baton)
       expect(firstRead.rows).toEqual([['1']])
       return (usedToken = token) => read(usedToken, firstRead.baton)
     }
@@ -172,7 +172,7 @@ describe('tokens for databases', () => {
   })
 })
 
-/** Opens a change stream of a table. @returns it, with the text received on it */
+/** Opens a change stream of a table. @returns the stream, with the text received on it */
 async function listen(host: string, token: string, table: string) {
   const response = await fetch(`http://${host}/beta/listen?table=${table}&action=insert`, {
     headers: { authorization: `Bearer ${token}` },

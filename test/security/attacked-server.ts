@@ -54,7 +54,7 @@ export class AttackedServer implements AsyncDisposable {
     return `${this.server.url}/${name}`
   }
 
-  /** Headers of a caller who may use a database. */
+  /** Returns the headers of a caller with access to a database. */
   async headers(name = 'app', access: 'full-access' | 'read-only' = 'full-access') {
     if (!this.#auth) return {}
     return { authorization: `Bearer ${await this.server.createToken(name, { access })}` }
@@ -82,7 +82,7 @@ export interface TestResponse {
   readonly text: string
 }
 
-/** The baton in the response of a pipeline or a cursor. */
+/** Returns the baton in the response of a pipeline or a cursor. */
 export function batonOf({ text }: TestResponse): string {
   const baton = /^\{"baton":"([^"]+)"/.exec(text)?.[1]
   if (baton === undefined) throw new Error(`no baton: ${text.slice(0, 200)}`)

@@ -14,25 +14,25 @@ describe.skipIf(browserPath === null)(
   `in a real browser${unavailable === null ? '' : `: ${unavailable}`}`,
   () => {
     let browser: Browser
-    let pages: http.Server
-    let pagesPort: number
+    let pageServer: http.Server
+    let pageServerPort: number
 
     beforeAll(async () => {
       // names that resolve to this machine, as a malicious name server might return
       const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
       const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
       browser = await chromium.launch({ executablePath: browserPath as string, args })
-      pages = http.createServer((_, response) => {
+      pageServer = http.createServer((_, response) => {
         response.setHeader('content-type', 'text/html')
         response.end('<!doctype html><title>a page</title>')
       })
-      await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
-      pagesPort = (pages.address() as AddressInfo).port
+      await new Promise<void>((resolve) => pageServer.listen(0, '127.0.0.1', resolve))
+      pageServerPort = (pageServer.address() as AddressInfo).port
     }, 180_000)
     afterAll(async () => {
       await browser.close()
-      pages.closeAllConnections()
-      await new Promise((resolve) => pages.close(resolve))
+      pageServer.closeAllConnections()
+      await new Promise((resolve) => pageServer.close(resolve))
     })
 
     describe.each(KINDS)('$backend, auth $auth', (kind) => {
@@ -40,7 +40,9 @@ describe.skipIf(browserPath === null)(
       let headers: Record<string, string>
 
       beforeAll(async () => {
-        attacked = await AttackedServer.start(kind, { allowOrigins: [`http://app.example:${pagesPort}`] })
+        attacked = await AttackedServer.start(kind, {
+          allowOrigins: [`http://app.example:${pageServerPort}`],
+        })
         headers = await attacked.headers()
         const requests = [execute('create table t(a)'), close]
         expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).status).toBe(200)
@@ -52,7 +54,7 @@ describe.skipIf(browserPath === null)(
         expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).text).toContain('"value":"0"')
       }
 
-      async function onPage(url: string, task: (page: Page) => Promise<void>): Promise<void> {
+      async function withPage(url: string, task: (page: Page) => Promise<void>): Promise<void> {
         const page = await browser.newPage()
         try {
           await page.goto(url)
@@ -76,7 +78,7 @@ describe.skipIf(browserPath === null)(
       }
 
       test('a page of another origin can neither read nor write', async () => {
-        await onPage(`http://evil.example:${pagesPort}/`, async (page) => {
+        await withPage(`http://evil.example:${pageServerPort}/`, async (page) => {
           const plainHeaders = { ...headers, 'content-type': 'text/plain' }
           expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
             /Failed to fetch/,
@@ -113,7 +115,7 @@ describe.skipIf(browserPath === null)(
 
       test('a page whose host name resolves to this machine can neither read nor write', async () => {
         const { port } = attacked.server
-        await onPage(`http://evil.example:${port}/`, async (page) => {
+        await withPage(`http://evil.example:${port}/`, async (page) => {
           const sameOrigin = `http://evil.example:${port}`
           expect(await fetchFrom(page, `${sameOrigin}/version`, {})).toMatch(
             /^basic 403 .*not serve the host `evil\.example`/,
@@ -129,7 +131,7 @@ describe.skipIf(browserPath === null)(
       })
 
       test('a page without an origin can neither read nor write', async () => {
-        await onPage(`http://localhost:${pagesPort}/`, async (page) => {
+        await withPage(`http://localhost:${pageServerPort}/`, async (page) => {
           const init = JSON.stringify({ method: 'POST', body: INSERT })
           const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
           const script = `${call}.then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
@@ -148,13 +150,13 @@ describe.skipIf(browserPath === null)(
       test.each(['localhost', '127.0.0.1', 'app.example'])(
         'allowed pages of %s can use the server',
         async (host) => {
-          await onPage(`http://${host}:${pagesPort}/`, async (page) => {
+          await withPage(`http://${host}:${pageServerPort}/`, async (page) => {
             // headers that are not CORS-safelisted make the browser send a preflight
-            const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
+            const jsonHeaders = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
             const response = await fetchFrom(page, '/app/v2/pipeline', {
               method: 'POST',
               body: SELECT,
-              headers: json,
+              headers: jsonHeaders,
             })
             expect(response).toMatch(/^cors 200 .*"value":"42"/)
           })
@@ -162,7 +164,7 @@ describe.skipIf(browserPath === null)(
       )
 
       test('the URL shows a description of the server in a browser', async () => {
-        await onPage(attacked.server.url, async (page) => {
+        await withPage(attacked.server.url, async (page) => {
           expect(await page.title()).toBe('Baton local server')
           expect(await page.textContent('pre')).toBe(`DATABASE_URL=${attacked.server.url}`)
         })

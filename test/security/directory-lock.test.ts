@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-const PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
-const CONTENDERS = 8
+const CONTENDER_PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
+const CONTENDER_COUNT = 8
 
 /** The files in the directory when all processes start at once. */
 const INITIAL_FILES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -30,13 +30,19 @@ class Contender {
 
   /** @param wrapper a command that runs it in a separate namespace */
   constructor(directory: string, end = 'wait', wrapper: readonly string[] = []) {
-    const program = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
+    const program = [
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      CONTENDER_PROGRAM,
+      directory,
+      end,
+    ]
     const [command = '', ...args] = [...wrapper, ...program]
     // `unshare` prints an error when it is killed
     this.#child = spawn(command, args, {
       stdio: ['pipe', 'pipe', wrapper.length === 0 ? 'inherit' : 'ignore'],
     })
-    this.#lines = linesOf(this.#child)
+    this.#lines = readLines(this.#child)
   }
 
   async line(): Promise<string> {
@@ -51,7 +57,7 @@ class Contender {
   async kill(): Promise<void> {
     const exited = once(this.#child, 'exit')
     // the child of `unshare` ends with its namespace
-    process.kill(childOf(this.#child.pid as number), 'SIGKILL')
+    process.kill(getChildPid(this.#child.pid as number), 'SIGKILL')
     await exited
   }
 
@@ -63,11 +69,11 @@ class Contender {
   }
 }
 
-function childOf(pid: number): number {
+function getChildPid(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')[0])
 }
 
-async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
+async function* readLines(child: ChildProcess): AsyncGenerator<string> {
   let remainder = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     const lines = (remainder + chunk.toString()).split('\n')
@@ -77,13 +83,13 @@ async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
 }
 
 test.each(Object.keys(INITIAL_FILES))(
-  'one of many simultaneous processes acquires it: %s',
+  'one of many simultaneous processes acquires the lock: %s',
   async (name) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
       for (const [file, text] of Object.entries(INITIAL_FILES[name] ?? {}))
         await writeFile(join(directory, file), text)
-      const contenders = Array.from({ length: CONTENDERS }, () => new Contender(directory))
+      const contenders = Array.from({ length: CONTENDER_COUNT }, () => new Contender(directory))
       await Promise.all(contenders.map((contender) => contender.line()))
       for (const contender of contenders) contender.go()
       const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
@@ -105,7 +111,7 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
     await Promise.all(contenders.map((contender) => contender.line()))
     for (const contender of contenders) contender.go()
     const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
-    // a process that starts when its predecessor is already dead also acquires it
+    // a process that starts after its predecessor has died also acquires the lock
     expect(outcomes).toContain('taken')
     await Promise.all(contenders.map((contender) => contender.end()))
   }
@@ -113,18 +119,16 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
 }, 180_000)
 
 /** Runs a command with its own process ids, as in a container. */
-const IN_NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc']
-const hasNamespaces = spawnSync('unshare', [...IN_NAMESPACE.slice(1), 'true']).status === 0
+const NAMESPACE_COMMAND = ['unshare', '--pid', '--fork', '--mount-proc']
+const hasNamespaces = spawnSync('unshare', [...NAMESPACE_COMMAND.slice(1), 'true']).status === 0
 
 test.skipIf(!hasNamespaces)(
-  'a process in another container acquires it only after its owner was killed',
+  'a process in another container acquires the lock only after its owner is killed',
   async () => {
     const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', IN_NAMESPACE)) as [
-      Contender,
-      Contender,
-      Contender,
-    ]
+    const [first, second, third] = [1, 2, 3].map(
+      () => new Contender(directory, 'wait', NAMESPACE_COMMAND),
+    ) as [Contender, Contender, Contender]
     for (const contender of [first, second, third]) await contender.line()
     first.go()
     expect(await first.line()).toBe('taken')
@@ -140,12 +144,17 @@ test.skipIf(!hasNamespaces)(
 )
 
 describe('a lock that has changed', () => {
-  const SERVER = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
+  const SERVER_PROGRAM = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
   const startLockedServer = async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
     const child = spawn(
       process.execPath,
-      ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', SERVER, dataDirectory],
+      [
+        '--conditions=@batonsql/source',
+        '--disable-warning=ExperimentalWarning',
+        SERVER_PROGRAM,
+        dataDirectory,
+      ],
       { stdio: ['pipe', 'pipe', 'pipe'] },
     )
     const exited = once(child, 'exit')
@@ -156,7 +165,7 @@ describe('a lock that has changed', () => {
     })
     const errors: string[] = []
     child.stderr.on('data', (text: Buffer) => errors.push(String(text)))
-    const lines = linesOf(child)
+    const lines = readLines(child)
     const url = (await lines.next()).value as string
     return { dataDirectory, child, exited, lines, errors, url }
   }
@@ -184,7 +193,7 @@ describe('a lock that has changed', () => {
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
-  test('a process that reads the file, which releases its lock, still keeps the directory', async () => {
+  test('a process that reads the file, and so releases its lock, keeps the directory', async () => {
     const { dataDirectory, child, lines, url } = await startLockedServer()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')
@@ -203,7 +212,7 @@ test('a directory must be writable, and can be used by only one server at a time
   await (await startLocalServer({ dataDirectory })).close()
   const file = join(directory, 'file')
   await writeFile(file, '')
-  for (const place of [file, join(file, 'below'), '/dev/null/x', '/proc/nowhere/x'])
-    await expect(startLocalServer({ dataDirectory: place })).rejects.toThrow(`${place} cannot be written`)
+  for (const path of [file, join(file, 'below'), '/dev/null/x', '/proc/nowhere/x'])
+    await expect(startLocalServer({ dataDirectory: path })).rejects.toThrow(`${path} cannot be written`)
   await rm(directory, { recursive: true })
 })

@@ -144,7 +144,7 @@ const BLANKS = [
 ]
 const ENDINGS = ['', '', ';', ';;', ' --', '/*', '\0', "; select '"]
 
-/** A statement with unusual spelling that must have no effect with a read-only token. */
+/** Generates a statement with unusual spelling that must have no effect with a read-only token. */
 export function generateChange(random: () => number): string {
   const statement = pick(random, CHANGES).replaceAll('#', () => String(Math.floor(random() * 100)))
   const isUnusual = random() < 0.6

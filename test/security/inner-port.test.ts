@@ -16,20 +16,20 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
     attacked = await AttackedServer.start(kind)
     id = attacked.server.databaseId('app')
     expect(
-      (await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status,
+      (await attacked.post('/app/v3/pipeline', createPipeline('SELECT 42'), await attacked.headers())).status,
     ).toBe(200)
-    ports = await portsOf(join(attacked.directory, 'data/sqld'))
+    ports = await readPorts(join(attacked.directory, 'data/sqld'))
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
   async function sendRequest(headers: Record<string, string>, sql: string, path = '/v3/pipeline') {
-    const body = JSON.stringify(pipeline(sql))
+    const body = JSON.stringify(createPipeline(sql))
     const response = await fetch(`http://${ports.data}${path}`, { method: 'POST', headers, body })
     return { status: response.status, text: await response.text() }
   }
 
   test('accepts neither tokens of clients nor requests without a token', async () => {
-    const victim = join(attacked.directory, 'written')
+    const victimFile = join(attacked.directory, 'written')
     const file = join(attacked.directory, 'data/registry.db')
     const headersForDatabase = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
     const tokens = [{}, await attacked.headers(), await attacked.headers('app', 'read-only')]
@@ -37,7 +37,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
       for (const sql of [
         'SELECT 42',
         `SELECT hex(readfile('${file}'))`,
-        `SELECT writefile('${victim}', 1)`,
+        `SELECT writefile('${victimFile}', 1)`,
       ]) {
         const origin = { origin: 'https://evil.example' }
         for (const headers of [
@@ -54,10 +54,10 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
         expect([path, response.status]).toEqual([path, 401])
       }
     }
-    await expect(stat(victim)).rejects.toThrow('ENOENT')
+    await expect(stat(victimFile)).rejects.toThrow('ENOENT')
   })
 
-  test('its admin API accepts neither of them', async () => {
+  test('the admin API accepts neither of them', async () => {
     for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
       const url = `http://${ports.admin}/v1/namespaces/${id}/config`
       expect((await fetch(url, { headers })).status).toBe(401)
@@ -65,15 +65,15 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
   })
 })
 
-function pipeline(sql: string): object {
+function createPipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
 /** Reads the ports of the first server with its data in a folder from the arguments of its process. */
-async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
+async function readPorts(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }
   const words = (await readFile(`/proc/${pid}/cmdline`, 'latin1')).split('\0')
-  const after = (word: string): string => words[words.indexOf(word) + 1] ?? ''
-  return { data: after('--http-listen-addr'), admin: after('--admin-listen-addr') }
+  const getArgument = (word: string): string => words[words.indexOf(word) + 1] ?? ''
+  return { data: getArgument('--http-listen-addr'), admin: getArgument('--admin-listen-addr') }
 }

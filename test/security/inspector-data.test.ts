@@ -13,7 +13,7 @@ import { openInspector } from './inspector-browser.ts'
 const { path: browserPath, unavailable } = await findBrowser()
 
 describe.skipIf(browserPath === null)(
-  `the data of the inspector${unavailable === null ? '' : `: ${unavailable}`}`,
+  `the Data tab of the inspector${unavailable === null ? '' : `: ${unavailable}`}`,
   () => {
     let browser: Browser
     beforeAll(async () => {
@@ -22,18 +22,18 @@ describe.skipIf(browserPath === null)(
     }, 180_000)
     afterAll(() => browser.close())
 
-    const openData = async (server: LocalServer) => {
-      const scene = await openInspector(browser, server)
-      await scene.page.getByRole('tab', { name: 'Data' }).click()
-      await scene.page.locator('#database option').first().waitFor({ state: 'attached' })
-      return scene
+    const openDataTab = async (server: LocalServer) => {
+      const inspectorPage = await openInspector(browser, server)
+      await inspectorPage.page.getByRole('tab', { name: 'Data' }).click()
+      await inspectorPage.page.locator('#database option').first().waitFor({ state: 'attached' })
+      return inspectorPage
     }
-    const choose = async (page: Page, table: string): Promise<void> => {
+    const chooseTable = async (page: Page, table: string): Promise<void> => {
       await page.getByRole('button', { name: table }).click()
       await page.getByRole('heading', { name: table, exact: true }).waitFor()
     }
-    const cells = (page: Page): Promise<string[]> => page.locator('.grid tbody td').allTextContents()
-    const run = async (page: Page, sql: string): Promise<void> => {
+    const readCells = (page: Page): Promise<string[]> => page.locator('.grid tbody td').allTextContents()
+    const runStatement = async (page: Page, sql: string): Promise<void> => {
       await page.fill('#sql', sql)
       await page.keyboard.press('Control+Enter')
     }
@@ -50,8 +50,8 @@ describe.skipIf(browserPath === null)(
         'create view names as select text from many where id < 3',
       ])
       await db.close()
-      await using scene = await openData(server)
-      const { page, problems } = scene
+      await using inspectorPage = await openDataTab(server)
+      const { page, problems } = inspectorPage
       await page.selectOption('#database', 'app')
       await page.locator('#tables li').nth(2).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual([
@@ -60,22 +60,22 @@ describe.skipIf(browserPath === null)(
         'namesview ',
       ])
 
-      await choose(page, 'many')
+      await chooseTable(page, 'many')
       expect(await page.locator('#page').textContent()).toBe('rows 1 to 100 of 100,000')
-      expect((await cells(page)).slice(0, 2)).toEqual(['1', 'row 1'])
+      expect((await readCells(page)).slice(0, 2)).toEqual(['1', 'row 1'])
       expect(await page.locator('#previous').isDisabled()).toBe(true)
       await page.click('#next')
       await page.getByText('rows 101 to 200').waitFor()
-      expect((await cells(page)).slice(-2)).toEqual(['200', 'row 200'])
+      expect((await readCells(page)).slice(-2)).toEqual(['200', 'row 200'])
       await page.click('#previous')
       await page.getByText('rows 1 to 100').waitFor()
 
-      await choose(page, 'exact')
-      expect(await cells(page)).toEqual(['9007199254740993', '1.0', 'NULL', 'blob, 2 B', '-0.5'])
+      await chooseTable(page, 'exact')
+      expect(await readCells(page)).toEqual(['9007199254740993', '1.0', 'NULL', 'blob, 2 B', '-0.5'])
       await page.getByRole('button', { name: 'blob, 2 B' }).click()
       expect(await page.locator('#cell pre').textContent()).toBe('00 ff')
-      await choose(page, 'names')
-      expect(await cells(page)).toEqual(['row 1', 'row 2'])
+      await chooseTable(page, 'names')
+      expect(await readCells(page)).toEqual(['row 1', 'row 2'])
       expect(await page.locator('#next').isDisabled()).toBe(true)
       expect(problems).toEqual([])
     })
@@ -97,10 +97,10 @@ describe.skipIf(browserPath === null)(
           )
         await query(server.url, 'create table file (name text, body blob)')
         await query(server.url, "insert into file values ('first', zeroblob(1000000)), ('second', x'01')")
-        await using scene = await openData(server)
-        const { page, problems } = scene
+        await using inspectorPage = await openDataTab(server)
+        const { page, problems } = inspectorPage
         for (const [row, letter] of ['z', 'y'].entries()) {
-          await choose(page, 'doc')
+          await chooseTable(page, 'doc')
           const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
           expect(await cell.textContent()).toBe(`${letter.repeat(200)}…`)
           await cell.click()
@@ -109,8 +109,8 @@ describe.skipIf(browserPath === null)(
           await page.getByText('1,000,000 characters').waitFor()
           expect(await page.locator('#cell pre').textContent()).toBe(letter.repeat(1_000_000))
         }
-        await choose(page, 'file')
-        expect(await cells(page)).toEqual(['first', 'blob, 976.6 KiB', 'second', 'blob, 1 B'])
+        await chooseTable(page, 'file')
+        expect(await readCells(page)).toEqual(['first', 'blob, 976.6 KiB', 'second', 'blob, 1 B'])
         await page.getByRole('button', { name: '976.6 KiB' }).click()
         await page.getByText('the first 64.0 KiB').waitFor()
         expect((await page.locator('#cell pre').textContent())?.replaceAll(/\s/g, '')).toBe(
@@ -124,10 +124,10 @@ describe.skipIf(browserPath === null)(
       await using server = await startLocalServer({ backend, inspector: true })
       await query(server.url, 'create table t (a)')
       await query(server.url, 'insert into t values (1)')
-      const count = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
-      const before = await count()
-      await using scene = await openData(server)
-      const { page } = scene
+      const countRows = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
+      const before = await countRows()
+      await using inspectorPage = await openDataTab(server)
+      const { page } = inspectorPage
       for (const sql of [
         'insert into t values (2)',
         'with x as (select 2) insert into t select * from x returning a',
@@ -135,31 +135,31 @@ describe.skipIf(browserPath === null)(
         'pragma user_version = 3',
         'create table u (a)',
       ]) {
-        await run(page, sql)
+        await runStatement(page, sql)
         await page.getByText('This statement may change the database').waitFor()
-        await run(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
+        await runStatement(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
         await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
       }
       for (const sql of ['commit', 'rollback', 'end', 'select 1; delete from t']) {
-        await run(page, sql)
+        await runStatement(page, sql)
         await page.locator('#run').click()
       }
-      expect(await count()).toEqual(before)
+      expect(await countRows()).toEqual(before)
       await page.check('#may-write')
-      await run(page, 'insert into t values (2), (3)')
+      await runStatement(page, 'insert into t values (2), (3)')
       await page.getByText('2 rows changed').waitFor()
       await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
       // the statement runs to its end even if it returns more rows than are shown
-      await run(
+      await runStatement(
         page,
         'with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i from n returning a',
       )
       await page.getByText('the first 1000 rows, 20000 rows changed').waitFor()
       await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t20,003'])
-      await run(page, 'delete from t where rowid > 3')
+      await runStatement(page, 'delete from t where rowid > 3')
       await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
       await page.uncheck('#may-write')
-      await run(page, 'delete from t')
+      await runStatement(page, 'delete from t')
       await page.getByText('This statement may change the database').waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['t3'])
     })
@@ -172,23 +172,23 @@ describe.skipIf(browserPath === null)(
         await query(server.url, `insert into doc values ('${key}', printf('%.*c', 300, '${key}'))`)
       const { url } = await server.createDatabase('other')
       await query(url, 'create table elsewhere (a)')
-      await using scene = await openData(server)
-      const { page } = scene
+      await using inspectorPage = await openDataTab(server)
+      const { page } = inspectorPage
       await page.locator('#tables li').nth(1).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['brokenview ', 'doc3'])
-      await choose(page, 'doc')
+      await chooseTable(page, 'doc')
       await query(server.url, "delete from doc where key = 'a'")
       await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
       await page.getByRole('alert').getByText('The rows have changed').waitFor()
       // the response for the previous database arrives last
-      const [isHeld, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       await page.route('**/default/v2/pipeline', async (route) => {
-        isHeld.resolve()
+        held.resolve()
         await released.promise
         await route.continue()
       })
       await page.getByRole('button', { name: 'Refresh' }).click()
-      await isHeld.promise
+      await held.promise
       await page.selectOption('#database', 'other')
       await page.getByRole('button', { name: 'elsewhere' }).waitFor()
       const response = page.waitForResponse('**/default/v2/pipeline')
@@ -202,14 +202,17 @@ describe.skipIf(browserPath === null)(
     test.each(BACKENDS)('shows results, query plans and errors: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       await query(server.url, 'create table t (a integer primary key, b)')
-      await using scene = await openData(server)
-      const { page, problems } = scene
-      await run(page, 'select 1 as x, 2 as x, null as y')
+      await using inspectorPage = await openDataTab(server)
+      const { page, problems } = inspectorPage
+      await runStatement(page, 'select 1 as x, 2 as x, null as y')
       await page.locator('#result-count').getByText('1 row,').waitFor()
       expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
-      expect(await cells(page)).toEqual(['1', '2', 'NULL'])
+      expect(await readCells(page)).toEqual(['1', '2', 'NULL'])
       // an endless statement is aborted after the rows that are shown
-      await run(page, 'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n')
+      await runStatement(
+        page,
+        'with recursive n(i) as (select 1 union all select i + 1 from n) select i from n',
+      )
       await page.getByText('the first 1000 rows').waitFor()
       expect(await page.locator('.grid tbody tr').count()).toBe(1_000)
       // an endless view does not prevent the list from being shown
@@ -217,7 +220,7 @@ describe.skipIf(browserPath === null)(
       await page.getByRole('button', { name: 'Refresh' }).click()
       await page.getByRole('button', { name: 'endless' }).waitFor()
       const before = server.requestCount('default')
-      await run(page, ENDLESS_READ)
+      await runStatement(page, ENDLESS_READ)
       await expect.poll(() => server.requestCount('default')).toBe(before + 2)
       await page.click('#stop')
       await page.locator('#run').waitFor()
@@ -225,7 +228,7 @@ describe.skipIf(browserPath === null)(
       await page.fill('#sql', 'select * from t where a = 1')
       await page.click('#explain')
       await page.getByText('SEARCH t USING INTEGER PRIMARY KEY').waitFor()
-      await run(page, 'select * from missing')
+      await runStatement(page, 'select * from missing')
       await page.getByRole('alert').getByText('no such table: missing').waitFor()
       // these statements hold no lock, and are not listed among the requests
       await query(server.url, 'insert into t values (1, 2)')
@@ -237,22 +240,22 @@ describe.skipIf(browserPath === null)(
     })
 
     test('displays names and values with markup as text', async () => {
-      const hostile =
+      const hostileText =
         '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'
-      const name = `"${hostile.replaceAll('"', '""')}"`
+      const name = `"${hostileText.replaceAll('"', '""')}"`
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, `create table ${name} (${name} text, "__proto__" text)`)
-      await query(server.url, `insert into ${name} values ('${hostile}', '${hostile}')`)
-      await using scene = await openData(server)
-      const { page, problems } = scene
+      await query(server.url, `insert into ${name} values ('${hostileText}', '${hostileText}')`)
+      await using inspectorPage = await openDataTab(server)
+      const { page, problems } = inspectorPage
       await page.locator('#tables button').click()
       await page.locator('#page').getByText('rows 1 to 1').waitFor()
-      expect(await page.locator('.grid th').allTextContents()).toEqual([hostile, '__proto__'])
+      expect(await page.locator('.grid th').allTextContents()).toEqual([hostileText, '__proto__'])
       await page.locator('.grid td button').first().click()
-      expect(await page.locator('#cell pre').textContent()).toBe(hostile)
-      await run(page, `select * from ${name}`)
+      expect(await page.locator('#cell pre').textContent()).toBe(hostileText)
+      await runStatement(page, `select * from ${name}`)
       await page.locator('#result-count').waitFor()
-      await run(page, `select * from "${hostile.replaceAll('"', '')}x"`)
+      await runStatement(page, `select * from "${hostileText.replaceAll('"', '')}x"`)
       await page.getByRole('alert').waitFor()
       expect(await page.locator('main img, main script').count()).toBe(0)
       expect(await page.evaluate('globalThis.attacked')).toBeUndefined()
@@ -266,13 +269,13 @@ describe.skipIf(browserPath === null)(
         `create table wide (${Array.from({ length: 40 }, (_, index) => `column_${index}`).join()})`,
       )
       await query(server.url, `insert into wide (column_0) values ('${'long '.repeat(100)}')`)
-      await using scene = await openInspector(browser, server)
-      const { page, problems } = scene
+      await using inspectorPage = await openInspector(browser, server)
+      const { page, problems } = inspectorPage
       await page.setViewportSize({ width: 480, height: 800 })
       await page.getByRole('tab', { name: 'Requests' }).focus()
       await page.keyboard.press('ArrowRight')
       expect(await page.getByRole('tab', { name: 'Data' }).getAttribute('aria-selected')).toBe('true')
-      await choose(page, 'wide')
+      await chooseTable(page, 'wide')
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(480)
       await page.getByRole('tab', { name: 'Data' }).focus()
       await page.keyboard.press('ArrowLeft')

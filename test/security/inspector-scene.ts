@@ -27,7 +27,7 @@ export async function startLockScene(url: string): Promise<LockScene> {
   return { finish, [Symbol.asyncDispose]: finish }
 }
 
-/** The workload of a small shop: reads, writes, transactions, and an error. */
+/** Runs the workload of a small shop: reads, writes, transactions, and an error. */
 export async function runShopScene(server: LocalServer): Promise<void> {
   const app = createClient({ url: server.urlOf('app') })
   const billing = createClient({ url: server.urlOf('billing') })
@@ -59,7 +59,7 @@ async function sell(app: Client, billing: Client, id: number): Promise<void> {
   ])
 }
 
-/** A program that works between its statements, as the timeline shows. */
+/** Pauses, like a program that works between its statements; the timeline shows the pause. */
 function pauseBetweenStatements(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -14,12 +14,12 @@ import { openInspector as open } from './inspector-browser.ts'
 import { runShopScene, startLockScene } from './inspector-scene.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
-const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
+const PICTURES_FOLDER = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
 
 const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events', '/_baton/databases']
 
-/** `fetch` does not allow setting the headers that are reserved for browsers. */
-async function statusOf(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<number> {
+/** Returns the status of a response. `fetch` does not allow setting the headers that are reserved for browsers. */
+async function getStatus(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<number> {
   return await new Promise((resolve, reject) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
       response.destroy()
@@ -36,13 +36,13 @@ test('the inspector is off by default', async () => {
   await using server = await startLocalServer()
   expect(server.inspectorUrl).toBeNull()
   for (const path of [...PATHS, '/_baton/v3/pipeline'])
-    expect([path, await statusOf(server.url + path)]).toEqual([path, 404])
+    expect([path, await getStatus(server.url + path)]).toEqual([path, 404])
   await using handler = createHandler()
   expect((await handler.fetch('http://localhost/_baton')).status).toBe(404)
   await expect(server.createDatabase('_baton')).rejects.toThrow(TypeError)
 })
 
-describe('the inspector rejects', () => {
+describe('the inspector', () => {
   let server: LocalServer
   beforeAll(async () => {
     server = await startLocalServer({
@@ -64,28 +64,28 @@ describe('the inspector rejects', () => {
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
     { 'x-forwarded-for': '203.0.113.7' },
-  ])('%j', async (headers) => {
-    for (const path of PATHS) expect([path, await statusOf(server.url + path, headers)]).toEqual([path, 403])
+  ])('rejects %j', async (headers) => {
+    for (const path of PATHS) expect([path, await getStatus(server.url + path, headers)]).toEqual([path, 403])
   })
 
-  test('does not reject its own page', async () => {
+  test('accepts requests of its own page', async () => {
     for (const path of PATHS) {
-      expect(await statusOf(server.url + path)).toBe(200)
-      expect(await statusOf(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
+      expect(await getStatus(server.url + path)).toBe(200)
+      expect(await getStatus(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
     }
     const { port } = server
     const headers = { host: `localhost:${port}`, origin: `http://localhost:${port}` }
-    expect(await statusOf(`${server.url}/_baton/events`, headers)).toBe(200)
+    expect(await getStatus(`${server.url}/_baton/events`, headers)).toBe(200)
   })
 
-  test.each(['POST', 'PUT', 'HEAD', 'OPTIONS'])('%s', async (method) => {
-    expect(await statusOf(`${server.url}/_baton`, {}, method)).toBe(405)
+  test.each(['POST', 'PUT', 'HEAD', 'OPTIONS'])('rejects %s', async (method) => {
+    expect(await getStatus(`${server.url}/_baton`, {}, method)).toBe(405)
   })
 
   test.each(['/../../package.json', '/tsconfig.json', '/page.html', '/%2e%2e/x', '/__proto__', '/'])(
-    'files that do not belong to the page: %s',
+    'rejects requests for files that do not belong to the page: %s',
     async (path) => {
-      expect(await statusOf(`${server.url}/_baton${path}`)).toBe(404)
+      expect(await getStatus(`${server.url}/_baton${path}`)).toBe(404)
     },
   )
 })
@@ -103,8 +103,8 @@ describe.skipIf(browserPath === null)(
     test.each(BACKENDS)('shows statements as they arrive, with their outcome: %s', async (backend) => {
       await using server = await startLocalServer({ backend, inspector: true })
       const { url } = await server.createDatabase('app')
-      await using scene = await open(browser, server)
-      const { page, problems } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page, problems } = inspectorPage
       expect(await page.locator('#empty').isVisible()).toBe(true)
       const db = createClient({ url })
       await db.execute('create table note (text)')
@@ -121,15 +121,15 @@ describe.skipIf(browserPath === null)(
       const html = await page.content()
       expect(html).not.toContain('SECRET-ARGUMENT')
       // a page that is opened later also shows earlier events
-      await using secondScene = await open(browser, server)
-      await secondScene.page.locator('#rows tr').nth(3).waitFor()
+      await using secondInspectorPage = await open(browser, server)
+      await secondInspectorPage.page.locator('#rows tr').nth(3).waitFor()
       expect(problems).toEqual([])
     })
 
     test('shows a transaction on the timeline, with its round trips', async () => {
       await using server = await startLocalServer({ inspector: true })
-      await using scene = await open(browser, server)
-      const { page } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page } = inspectorPage
       const db = createClient({ url: server.url })
       await db.execute('create table t (a)')
       await db.transaction(async (tx) => {
@@ -151,8 +151,8 @@ describe.skipIf(browserPath === null)(
     test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')
-      await using scene = await open(browser, server)
-      const { page } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page } = inspectorPage
       const locks = page.locator('#locks')
       expect(await locks.textContent()).toContain('No stream holds')
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
@@ -169,7 +169,7 @@ describe.skipIf(browserPath === null)(
       await expect
         .poll(() => page.locator('#timeline g.span > title').textContent())
         .toMatch(/stream 1: lost/)
-      // its wait is still shown as waiting after it has ended
+      // the wait is still shown after it has ended
       expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect((await pipeline(server.url, [close], { baton: holder.baton })).status).toBe(200)
       await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
@@ -177,8 +177,8 @@ describe.skipIf(browserPath === null)(
 
     test('fits on a narrow screen, and shows when it is no longer live', async () => {
       const server = await startLocalServer({ inspector: true })
-      await using scene = await open(browser, server)
-      const { page } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page } = inspectorPage
       await page.setViewportSize({ width: 480, height: 800 })
       await query(server.url, `select '${'long '.repeat(40)}'`)
       await page.locator('#rows tr').first().waitFor()
@@ -199,8 +199,8 @@ describe.skipIf(browserPath === null)(
 
     test('supports filters, errors only, pause, copying and the keyboard', async () => {
       await using server = await startLocalServer({ inspector: true })
-      await using scene = await open(browser, server)
-      const { page, problems } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page, problems } = inspectorPage
       const rows = page.locator('#rows tr')
       await query(server.url, 'select 1 as apple')
       await query(server.url, 'select 2 as pear')
@@ -249,10 +249,10 @@ describe.skipIf(browserPath === null)(
       '<img src=x onerror="globalThis.attacked = 1">',
       '</script><script>globalThis.attacked = 1</script>',
       '<svg onload="globalThis.attacked = 1"><a href="javascript:globalThis.attacked=1">x</a>',
-    ])('hostile text stays text: %s', async (text) => {
+    ])('displays hostile text as text: %s', async (text) => {
       await using server = await startLocalServer({ inspector: true })
-      await using scene = await open(browser, server)
-      const { page, problems } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page, problems } = inspectorPage
       const sql = `select '${text}' as "${text.replaceAll('"', '""')}"`
       await query(server.url, sql)
       await pipeline(server.url, [execute(`begin`), execute(`select * from "${text.replaceAll('"', '')}"`)])
@@ -266,8 +266,8 @@ describe.skipIf(browserPath === null)(
 
     test('its content security policy allows neither other scripts nor embedding', async () => {
       await using server = await startLocalServer({ inspector: true })
-      await using scene = await open(browser, server)
-      const { page, problems } = scene
+      await using inspectorPage = await open(browser, server)
+      const { page, problems } = inspectorPage
       await page.evaluate(`{
         const script = document.createElement('script')
         try { script.textContent = 'globalThis.attacked = 1' } catch {}
@@ -298,8 +298,8 @@ describe.skipIf(browserPath === null)(
         const [log, invalidLog] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
         await writeFile(log, `${lines.join('\n')}\nno event\n`)
         await writeFile(invalidLog, '{"type":"query:start"}\n[]\nnull\n')
-        await using scene = await open(browser, server)
-        const { page, problems } = scene
+        await using inspectorPage = await open(browser, server)
+        const { page, problems } = inspectorPage
         await page.setInputFiles('#file', invalidLog)
         await page.getByText('has no events with a time').waitFor()
         await page.setInputFiles('#file', log)
@@ -331,8 +331,8 @@ describe.skipIf(browserPath === null)(
       async (colorScheme) => {
         await using server = await startLocalServer({ inspector: true })
         for (const name of ['app', 'billing']) await server.createDatabase(name)
-        await using scene = await open(browser, server, { colorScheme })
-        const { page } = scene
+        await using inspectorPage = await open(browser, server, { colorScheme })
+        const { page } = inspectorPage
         await page.selectOption('#range', '5')
         const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
         expect(background).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
@@ -341,13 +341,13 @@ describe.skipIf(browserPath === null)(
         await page.locator('#locks').getByText('waiting for').first().waitFor()
         // long enough to be visible
         await page.waitForTimeout(1_200)
-        expect(scene.problems).toEqual([])
+        expect(inspectorPage.problems).toEqual([])
         await page.locator('#rows tr', { hasText: 'update orders' }).first().click()
         const picture = await page.screenshot()
         await lock.finish()
         expect(picture.length).toBeLessThan(150_000)
         if (process.env['WRITE_PICTURES'] === '1')
-          await writeFile(`${PICTURES}inspector-${colorScheme}.png`, picture)
+          await writeFile(`${PICTURES_FOLDER}inspector-${colorScheme}.png`, picture)
       },
     )
   },

@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
 
-/** How long to wait for a response, and how long for more than the expected responses. */
-const RESPONSE_MS = 60_000
-const QUIET_MS = 250
+/** How long to wait for a response. */
+const RESPONSE_TIMEOUT_MS = 60_000
+/** How long to wait for further responses after the expected ones. */
+const FURTHER_RESPONSE_TIMEOUT_MS = 250
 
 /**
  * Sends raw bytes and returns everything received until the server closes the connection, or sends nothing for a while after the
@@ -12,11 +13,14 @@ export async function sendRaw(port: number, bytes: string, expected = 1): Promis
   const socket = connect(port, '127.0.0.1')
   let received = ''
   await new Promise<void>((resolve) => {
-    let timer = setTimeout(resolve, RESPONSE_MS)
+    let timer = setTimeout(resolve, RESPONSE_TIMEOUT_MS)
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
       clearTimeout(timer)
-      timer = setTimeout(resolve, statuses(received).length < expected ? RESPONSE_MS : QUIET_MS)
+      timer = setTimeout(
+        resolve,
+        statuses(received).length < expected ? RESPONSE_TIMEOUT_MS : FURTHER_RESPONSE_TIMEOUT_MS,
+      )
     })
     socket.on('error', () => {}) // a reset also counts as a response
     socket.on('close', () => {

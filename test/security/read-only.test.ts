@@ -7,20 +7,27 @@ import { seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { generateChange, SCHEMA } from './generated-statements.ts'
 
-const STATEMENTS = Number(
+const STATEMENT_COUNT = Number(
   process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
 )
 const CONCURRENCY = 8
 const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
 
-const stmt = (sql: string) => ({ type: 'execute', stmt: { sql } })
+const createExecuteRequest = (sql: string) => ({ type: 'execute', stmt: { sql } })
 
 /** Every way to send a statement. */
 const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: object }>> = {
-  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [stmt(sql), close] } }),
+  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [createExecuteRequest(sql), close] } }),
   'execute in a transaction': (sql) => ({
     path: '/v2/pipeline',
-    body: { requests: [stmt('begin'), stmt(sql), stmt('commit'), close] },
+    body: {
+      requests: [
+        createExecuteRequest('begin'),
+        createExecuteRequest(sql),
+        createExecuteRequest('commit'),
+        close,
+      ],
+    },
   }),
   batch: (sql) => ({
     path: '/v3/pipeline',
@@ -70,15 +77,15 @@ const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: obj
 describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   const kind = { backend, auth: true }
   let attacked: AttackedServer
-  let owner: string
-  let before: string
+  let ownerToken: string
+  let contentsBefore: string
   let bytesBefore: Readonly<Record<string, string>>
 
   beforeAll(async () => {
     attacked = await AttackedServer.start(kind)
-    owner = await attacked.server.createToken('app')
-    for (const sql of SCHEMA) await query(attacked.url(), sql, { token: owner })
-    before = await readEverything()
+    ownerToken = await attacked.server.createToken('app')
+    for (const sql of SCHEMA) await query(attacked.url(), sql, { token: ownerToken })
+    contentsBefore = await readContents()
     bytesBefore = await hashFiles()
     expect(Object.keys(bytesBefore)).toContainEqual(expect.stringMatching(/data(?:-wal|\.db\.wal)$/))
   })
@@ -88,8 +95,9 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
    * Returns everything that a statement could have changed: the schema with the root pages, every row of every table, and the
    * header fields.
    */
-  async function readEverything(): Promise<string> {
-    const sendRequest = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
+  async function readContents(): Promise<string> {
+    const sendRequest = (sql: string): Promise<unknown[][]> =>
+      query(attacked.url(), sql, { token: ownerToken })
     const schema = await sendRequest(
       'select type, name, tbl_name, rootpage, sql from sqlite_schema order by name, type',
     )
@@ -111,7 +119,7 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return JSON.stringify(parts, null, 1)
   }
 
-  /** Hashes of the files of all databases, including WALs. */
+  /** Returns the hashes of the files of all databases, including WALs. */
   async function hashFiles(): Promise<Record<string, string>> {
     const folder = join(attacked.directory, 'data')
     const files = await readdir(folder, { recursive: true })
@@ -133,9 +141,9 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return response?.status ?? 0
   }
 
-  test.for(Object.keys(ROUTES))(`${STATEMENTS} statements sent by %s (seed ${SEED})`, async (name) => {
+  test.for(Object.keys(ROUTES))(`${STATEMENT_COUNT} statements sent by %s (seed ${SEED})`, async (name) => {
     const random = seeded(SEED)
-    const statements = Array.from({ length: STATEMENTS }, () => generateChange(random))
+    const statements = Array.from({ length: STATEMENT_COUNT }, () => generateChange(random))
     const headers = await attacked.headers('app', 'read-only')
     const worker = async (): Promise<void> => {
       for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
@@ -145,13 +153,13 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
       }
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-    expect(await readEverything()).toBe(before)
+    expect(await readContents()).toBe(contentsBefore)
     expect(await hashFiles()).toEqual(bytesBefore)
   })
 
   test('the same statements have an effect with the owner’s token', async () => {
     const random = seeded(SEED)
-    const headers = { authorization: `Bearer ${owner}` }
+    const headers = { authorization: `Bearer ${ownerToken}` }
     for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)
     expect(await hashFiles()).not.toEqual(bytesBefore)
   }, 180_000)

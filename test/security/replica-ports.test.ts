@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { KINDS } from './attacked-server.ts'
 
 /** Returns the value of a command-line argument of a server. */
-async function argumentOf(folder: string, name: string): Promise<string> {
+async function readArgument(folder: string, name: string): Promise<string> {
   const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
   const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0')
   return words[words.indexOf(name) + 1] ?? ''
@@ -53,10 +53,11 @@ test.skipIf(process.platform !== 'linux' || !hasSqld)(
     const id = server.databaseId('default')
     const [name = ''] = await readdir(join(directory, 'sqld'))
     const group = join(directory, 'sqld', name)
-    const primary = `https://${await argumentOf(group, '--grpc-listen-addr')}`
-    const proxy = await argumentOf(join(group, 'replicas', 'fra'), '--primary-grpc-url')
-    const pem = async (file: string) => await readFile(join(group, 'replication-keys', `${file}.pem`), 'utf8')
-    const [cert, key] = [await pem('cert'), await pem('key')]
+    const primary = `https://${await readArgument(group, '--grpc-listen-addr')}`
+    const proxy = await readArgument(join(group, 'replicas', 'fra'), '--primary-grpc-url')
+    const readPem = async (file: string) =>
+      await readFile(join(group, 'replication-keys', `${file}.pem`), 'utf8')
+    const [cert, key] = [await readPem('cert'), await readPem('key')]
     for (const port of [primary, proxy]) {
       expect(await forward(port, id, { cert, key })).toBe(200)
       expect(await forward(port, id, {})).toBe('refused')

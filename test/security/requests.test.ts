@@ -7,7 +7,7 @@ import { seeded } from '../support/random.ts'
 import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
 import { SCHEMA } from './generated-statements.ts'
 
-const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
+const REQUEST_COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const CONCURRENCY = 8
 /** A transaction may hold the write lock for 5 s, and several may be queued. */
@@ -22,7 +22,7 @@ const KNOWN_FAILURES = [
   /Arguments do not match SQL parameters/,
   /Specifying both positional and named arguments is not supported/,
 ]
-const EXPECTED = new Set([200, 400, 401, 403, 404, 405, 413, 415, 429])
+const EXPECTED_STATUSES = new Set([200, 400, 401, 403, 404, 405, 413, 415, 429])
 
 interface TestResponse {
   readonly status: number
@@ -68,11 +68,11 @@ async function startServer(): Promise<LocalServer> {
   await server.createDatabase('parent', { isSchema: true })
   await server.createDatabase('kid', { schema: 'parent' })
   for (const name of ['app', 'other', 'parent'])
-    await run(server, name, SCHEMA.slice(0, name === 'parent' ? 2 : undefined))
+    await runBatch(server, name, SCHEMA.slice(0, name === 'parent' ? 2 : undefined))
   return server
 }
 
-async function run(
+async function runBatch(
   server: LocalServer,
   database: string,
   statements: readonly string[],
@@ -82,26 +82,31 @@ async function run(
   return await send(server, { method: 'POST', path: `/${database}/v3/pipeline`, headers: {}, body })
 }
 
-function findingFor(request: GeneratedRequest, { status, body }: TestResponse): string | null {
-  if (EXPECTED.has(status)) return null
+function describeUnexpectedResponse(
+  request: GeneratedRequest,
+  { status, body }: TestResponse,
+): string | null {
+  if (EXPECTED_STATUSES.has(status)) return null
   if (status === 500 && KNOWN_FAILURES.some((failure) => failure.test(body))) return null
   return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
 }
 
-test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 100 }, async () => {
+test(`${REQUEST_COUNT} generated requests (seed ${SEED})`, {
+  timeout: 120_000 + REQUEST_COUNT * 100,
+}, async () => {
   await using server = await startServer()
   const random = seeded(SEED)
   let batons: string[] = []
   const findings: string[] = []
   const statusCounts = new Map<number, number>()
-  let remaining = COUNT
+  let remaining = REQUEST_COUNT
   const worker = async (): Promise<void> => {
     while (remaining > 0 && findings.length < 5) {
       remaining -= 1
       const request = generateRequest(random, batons)
       const reply = await send(server, request)
       statusCounts.set(reply.status, (statusCounts.get(reply.status) ?? 0) + 1)
-      const finding = findingFor(request, reply)
+      const finding = describeUnexpectedResponse(request, reply)
       if (finding !== null) findings.push(finding)
       const baton = /"baton":"([^"]+)"/.exec(reply.body)?.[1]
       if (baton !== undefined) batons = [...batons.slice(-20), baton]
@@ -117,7 +122,7 @@ test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 
     expect(statusCounts.get(status) ?? 0, `status ${status}`).toBeGreaterThan(0)
   for (const name of ['app', 'other', 'kid'])
     expect(
-      await run(server, name, [
+      await runBatch(server, name, [
         'create table if not exists still_well(a)',
         'select count(*) from still_well',
       ]),

@@ -8,7 +8,7 @@ import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-call
 /**
  * Statements that crashed a server with any token, even a read-only one. The statements of a list are sent in one request.
  */
-const READS: readonly (readonly string[])[] = [
+const CRASHING_READS: readonly (readonly string[])[] = [
   ["select replicate('abc', 2863311531)"],
   ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
   ["select rightstr('abc', 2863311531)", "select leftstr('abc', 4294967295)"],
@@ -23,8 +23,8 @@ const READS: readonly (readonly string[])[] = [
   [`select ${Array(50_000).fill('1').join('+')}`],
 ]
 
-/** The same with a token that may write. */
-const WRITES: readonly (readonly string[])[] = [
+/** Statements that crashed a server with a token that may write. */
+const CRASHING_WRITES: readonly (readonly string[])[] = [
   ["create view broken as select replicate('abc', 2863311531)", 'select * from broken'],
   ['create table d(a, b default (replicate(1, 2863311531)))', 'insert into d(a) values (1)'],
   ['create table g(a, b as (replicate(a, 2863311531)))', 'insert into g(a) values (1)', 'select b from g'],
@@ -38,7 +38,7 @@ const WRITES: readonly (readonly string[])[] = [
   ],
 ]
 
-const byAttach = (id: string): readonly (readonly string[])[] => {
+const createAttachStatements = (id: string): readonly (readonly string[])[] => {
   const attach = `attach "${id}" as x`
   return [
     [attach, 'insert into main.s select * from x.s'],
@@ -75,7 +75,11 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   }
 
   test('functions, vectors and ATTACH', async () => {
-    for (const statements of [...READS, ...WRITES, ...byAttach(attacked.server.databaseId('other'))])
+    for (const statements of [
+      ...CRASHING_READS,
+      ...CRASHING_WRITES,
+      ...createAttachStatements(attacked.server.databaseId('other')),
+    ])
       await sendRequest('app', [...statements.map((sql) => execute(sql)), close])
     const after = await sendRequest(
       'other',
@@ -85,16 +89,16 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     expect(after).toContain('"value":"2"')
   })
 
-  /** Proves that the server has not crashed in the meantime: its streams still exist. */
+  /** Checks that the server does not crash in the meantime: its streams still exist. */
   async function checkTransaction(work: () => Promise<void>): Promise<void> {
     let transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
     const running = work()
-    const isDone = running.then(
+    const settled = running.then(
       () => true,
       () => true,
     )
     // a stream expires after 10 s without a request, and some calls take seconds
-    while (!(await Promise.race([isDone, sleep(500, false)]))) {
+    while (!(await Promise.race([settled, sleep(500, false)]))) {
       transaction = await attacked.post('/other/v3/pipeline', {
         baton: batonOf(transaction),
         requests: [execute('select 1')],
@@ -109,7 +113,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
   describe('a search for a number of rows that crashes libsql-server', () => {
     beforeAll(async () => {
       for (const sql of CALL_SCHEMA) await sendRequest('app', [execute(sql), close])
-      // not a constant: a search in the order of this table
+      // for searches whose number of rows is a column, not a constant
       await sendRequest('app', [
         execute('create table n(k)'),
         execute('insert into n values (0), (4294967296)'),
@@ -117,11 +121,13 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       ])
     })
 
-    const call = (rows: string): string => `select id from vector_top_k('vec_e', '[1,2,3]', ${rows})`
+    const createSearch = (rows: string): string => `select id from vector_top_k('vec_e', '[1,2,3]', ${rows})`
 
     test.each([
-      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(call),
-      call('-9223372036854775808'),
+      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(
+        createSearch,
+      ),
+      createSearch('-9223372036854775808'),
       `select * from n cross join vector_top_k('vec_e', '[1,2,3]', n.k)`,
       `select (select id from vector_top_k('vec_e', '[1,2,3]', n.k)) from n`,
       "select 1 in vector_top_k('vec_e', '[1,2,3]', 0)",
@@ -142,11 +148,11 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       })
     })
 
-    test.each([0n, 0, 2n ** 28n, 2n ** 32n, -(2n ** 63n)])('bound: %s', async (rows) => {
+    test.each([0n, 0, 2n ** 28n, 2n ** 32n, -(2n ** 63n)])('as a bound parameter: %s', async (rows) => {
       const value =
         typeof rows === 'bigint' ? { type: 'integer', value: String(rows) } : { type: 'float', value: rows }
-      const positional = { sql: call('?'), args: [value] }
-      const withName = { sql: call(':k'), named_args: [{ name: 'k', value }] }
+      const positional = { sql: createSearch('?'), args: [value] }
+      const withName = { sql: createSearch(':k'), named_args: [{ name: 'k', value }] }
       const withId = { sql_id: 1, args: [value] }
       await checkTransaction(async () => {
         for (const stmt of [positional, withName]) {
@@ -154,15 +160,15 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
           await sendRequest('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
           await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
         }
-        const storeSql = { type: 'store_sql', sql_id: 1, sql: call('?') }
+        const storeSql = { type: 'store_sql', sql_id: 1, sql: createSearch('?') }
         await sendRequest('app', [storeSql, { type: 'execute', stmt: withId }, close])
       })
     })
 
     test('other numbers still work', async () => {
-      const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
+      const stmt = { sql: createSearch('?'), args: [{ type: 'integer', value: '2' }] }
       const reply = JSON.parse(
-        await sendRequest('app', [{ type: 'execute', stmt }, execute(call('1')), close]),
+        await sendRequest('app', [{ type: 'execute', stmt }, execute(createSearch('1')), close]),
       )
       const rows = reply.results.map(
         (result: { response: { result?: { rows: unknown[] } } }) => result.response.result?.rows.length,

@@ -8,7 +8,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   let port: number
   let authorization: string
   /** A request forged by an attacker, which must never be treated as a request. */
-  let smuggled: string
+  let smuggledRequest: string
 
   beforeAll(async () => {
     attacked = await AttackedServer.start(kind)
@@ -16,23 +16,23 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
     const options = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
-    const created = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
-    expect(created.status).toBe(200)
-    smuggled = post('insert into t values (666)')
+    const creation = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
+    expect(creation.status).toBe(200)
+    smuggledRequest = post('insert into t values (666)')
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  function head(line: string, headers = ''): string {
+  function createHead(line: string, headers = ''): string {
     return `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${authorization}${headers}\r\n`
   }
 
-  function bodyOf(sql: string): string {
+  function createBody(sql: string): string {
     return JSON.stringify({ requests: [execute(sql), close] })
   }
 
   function post(sql: string, headers = ''): string {
-    const body = bodyOf(sql)
-    return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
+    const body = createBody(sql)
+    return `${createHead('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
 
   /** Sends many valid requests. A smuggled request would shift the responses on kept-alive connections to the engine. */
@@ -64,14 +64,16 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
         '/app/v2/pipeline',
       ]) {
         for (let attempt = 0; attempt < 3; attempt += 1) {
-          const length = `content-length: ${smuggled.length}\r\n`
-          const [status] = statuses(await sendRaw(port, head(`${method} ${path}`, length) + smuggled))
+          const length = `content-length: ${smuggledRequest.length}\r\n`
+          const [status] = statuses(
+            await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest),
+          )
           expect([path, status]).toEqual([path, 400])
         }
-        const chunked = `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`
+        const chunked = `${smuggledRequest.length.toString(16)}\r\n${smuggledRequest}\r\n0\r\n\r\n`
         const received = await sendRaw(
           port,
-          head(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
+          createHead(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
         )
         expect(statuses(received)).toEqual([400])
       }
@@ -95,22 +97,25 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`,
     ],
   ])('%s', async (_, headers) => {
-    const body = `${bodyOf('select 1').length.toString(16)}\r\n${bodyOf('select 1')}\r\n0\r\n\r\n`
-    const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggled)
+    const body = `${createBody('select 1').length.toString(16)}\r\n${createBody('select 1')}\r\n0\r\n\r\n`
+    const received = await sendRaw(
+      port,
+      createHead('POST /app/v2/pipeline', headers(4)) + body + smuggledRequest,
+    )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     expect(received).not.toContain('affected_row_count')
     await expectValidResponses()
   })
 
   test('a chunked body with extensions and trailers is one body', async () => {
-    const body = bodyOf('select 42 as a')
+    const body = createBody('select 42 as a')
     const [firstPart, secondPart] = [body.slice(0, 7), body.slice(7)]
     const chunks =
       `${firstPart.length.toString(16)};name="a\\";b"\r\n${firstPart}\r\n` +
       `${secondPart.length.toString(16)};x=1\r\n${secondPart}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,
-      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
+      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
     )
     expect(statuses(received)).toEqual([200, 200])
     expect([...received.matchAll(/"value":"(4\d)"/g)].map(([, value]) => value)).toEqual(['42', '43'])
@@ -124,7 +129,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   ])('a chunk %s', async (_, chunks) => {
     const received = await sendRaw(
       port,
-      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggled}`,
+      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggledRequest}`,
     )
     expect(statuses(received).filter((status) => status !== 400)).toEqual([])
     await expectValidResponses()
@@ -139,21 +144,24 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
 
   test('accepts absolute request targets', async () => {
     const line = 'POST http://127.0.0.1/app/v2/pipeline'
-    const body = bodyOf('select 42')
+    const body = createBody('select 42')
     const length = `content-length: ${body.length}\r\n`
-    expect(statuses(await sendRaw(port, head(line, length) + body))).toEqual([200])
-    const otherDatabase = head('POST http://app.localhost/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, createHead(line, length) + body))).toEqual([200])
+    const otherDatabase = createHead('POST http://app.localhost/v2/pipeline', length) + body
     expect(statuses(await sendRaw(port, otherDatabase))).toEqual([400])
-    const foreignHost = head('POST http://evil.example/app/v2/pipeline', length) + body
+    const foreignHost = createHead('POST http://evil.example/app/v2/pipeline', length) + body
     expect(statuses(await sendRaw(port, foreignHost))).toEqual([400])
-    expect(statuses(await sendRaw(port, head('OPTIONS *')))).toEqual([404])
-    expect(statuses(await sendRaw(port, head('CONNECT 127.0.0.1:80')))).toEqual([])
+    expect(statuses(await sendRaw(port, createHead('OPTIONS *')))).toEqual([404])
+    expect(statuses(await sendRaw(port, createHead('CONNECT 127.0.0.1:80')))).toEqual([])
   })
 
   test('an upgrade does not switch protocols', async () => {
     const upgrade =
       'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n'
-    const received = await sendRaw(port, post('select 42 as a', upgrade) + smuggled.replace('666', '667'))
+    const received = await sendRaw(
+      port,
+      post('select 42 as a', upgrade) + smuggledRequest.replace('666', '667'),
+    )
     expect(received).not.toContain('HTTP/1.1 101')
   })
 })

@@ -7,8 +7,8 @@ import { AttackedServer, KINDS } from './attacked-server.ts'
 
 const SECRET = 'the content of a file that is none of your business'
 
-/** Statements that try to read SECRET, to create OUT, or to access the process, in this order on one stream. */
-function attacks(secret: string, out: string): readonly (readonly string[])[] {
+/** Returns statements that try to read the secret, to create a file, or to access the process, in this order on one stream. */
+function createAttacks(secret: string, out: string): readonly (readonly string[])[] {
   const evil = `a(x); attach '${out}' as z; create table z.t(a);--`
   return [
     [`select writefile('${out}', 'x')`],
@@ -135,14 +135,14 @@ describe.each(KINDS)('SQL cannot access anything outside its database: $backend,
   let attacked: AttackedServer
   let secret: string
   let out: string
-  let before: string[]
+  let filesBefore: string[]
 
   beforeAll(async () => {
     attacked = await AttackedServer.start(kind)
     secret = join(attacked.directory, 'secret.txt')
     out = join(attacked.directory, 'out')
     await writeFile(secret, SECRET)
-    before = await readdir(attacked.directory)
+    filesBefore = await readdir(attacked.directory)
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
@@ -150,7 +150,7 @@ describe.each(KINDS)('SQL cannot access anything outside its database: $backend,
     const route = ROUTES[name] as (typeof ROUTES)[string]
     const failures: string[] = []
     const base64 = Buffer.from(SECRET).toString('base64').replace(/=+$/, '')
-    for (const statements of attacks(secret, out)) {
+    for (const statements of createAttacks(secret, out)) {
       const { path, body } = route(statements)
       const { text } = await attacked.post(`/app${path}`, body, await attacked.headers())
       // each attack has a step that must fail; the response to a batch always contains the word, so its effects are checked
@@ -160,7 +160,7 @@ describe.each(KINDS)('SQL cannot access anything outside its database: $backend,
       await rm(out, { recursive: true, force: true })
     }
     expect(failures).toEqual([])
-    expect(await readdir(attacked.directory)).toEqual(before)
+    expect(await readdir(attacked.directory)).toEqual(filesBefore)
   })
 
   test('accepts SQL that only resembles an attack', async () => {

@@ -4,10 +4,10 @@ import { databaseIdOf } from '../server/planted-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
-/** JSON, including text that does not result from serializing a value. */
-const part = (value: unknown): string =>
+/** Encodes a part of a token. Accepts a value, or text that does not result from serializing one. */
+const encodePart = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-const SELECT = { requests: [execute('select 42'), close] }
+const SELECT_BODY = { requests: [execute('select 42'), close] }
 
 describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   let attacked: AttackedServer
@@ -23,43 +23,45 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  async function statusOf(authorization: string, path = '/app/v3/pipeline'): Promise<number> {
-    const { status, text } = await attacked.post(path, SELECT, { authorization })
+  async function getStatus(authorization: string, path = '/app/v3/pipeline'): Promise<number> {
+    const { status, text } = await attacked.post(path, SELECT_BODY, { authorization })
     if (status !== 200) expect(text).not.toContain('"value":"42"')
     return status
   }
 
-  function forge(header: unknown, body: unknown, by: KeyObject | null = key): string {
-    const text = `${part(header)}.${part(body)}`
-    return `Bearer ${text}.${by === null ? '' : sign(null, Buffer.from(text), by).toString('base64url')}`
+  function forge(header: unknown, body: unknown, signingKey: KeyObject | null = key): string {
+    const text = `${encodePart(header)}.${encodePart(body)}`
+    return `Bearer ${text}.${signingKey === null ? '' : sign(null, Buffer.from(text), signingKey).toString('base64url')}`
   }
 
   const validHeader = { alg: 'EdDSA', typ: 'JWT' }
 
   test('a token of the same kind with a valid key is accepted', async () => {
-    expect(await statusOf(`Bearer ${token}`)).toBe(200)
-    expect(await statusOf(forge(validHeader, claims))).toBe(200)
-    expect(await statusOf(`bearer ${token}`)).toBe(200)
+    expect(await getStatus(`Bearer ${token}`)).toBe(200)
+    expect(await getStatus(forge(validHeader, claims))).toBe(200)
+    expect(await getStatus(`bearer ${token}`)).toBe(200)
   })
 
   test('rejects invalid algorithms', async () => {
     for (const alg of ['none', 'None', 'HS256', 'RS256', 'ES256', 'Ed25519', 'eddsa', '', null, ['EdDSA']]) {
-      expect([alg, await statusOf(forge({ ...validHeader, alg }, claims))]).toEqual([alg, 401])
-      expect([alg, await statusOf(forge({ ...validHeader, alg }, claims, null))]).toEqual([alg, 401])
+      expect([alg, await getStatus(forge({ ...validHeader, alg }, claims))]).toEqual([alg, 401])
+      expect([alg, await getStatus(forge({ ...validHeader, alg }, claims, null))]).toEqual([alg, 401])
     }
     const pem = createPublicKey(key).export({ type: 'spki', format: 'pem' })
-    const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`
+    const text = `${encodePart({ alg: 'HS256', typ: 'JWT' })}.${encodePart(claims)}`
     const mac = createHmac('sha256', pem).update(text).digest('base64url')
-    expect(await statusOf(`Bearer ${text}.${mac}`)).toBe(401)
+    expect(await getStatus(`Bearer ${text}.${mac}`)).toBe(401)
   })
 
   test('rejects invalid keys', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-    expect(await statusOf(forge(validHeader, claims, privateKey))).toBe(401)
+    expect(await getStatus(forge(validHeader, claims, privateKey))).toBe(401)
     expect(
-      await statusOf(forge({ ...validHeader, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey)),
+      await getStatus(
+        forge({ ...validHeader, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey),
+      ),
     ).toBe(401)
-    expect(await statusOf(forge({ ...validHeader, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(
+    expect(await getStatus(forge({ ...validHeader, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(
       401,
     )
   })
@@ -83,26 +85,26 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       `${head}.${body}.${signature.slice(0, -1)}`,
       `${head}.${body}`,
       `${head}.${body}.`,
-      `${head}.${part({ ...claims, id: 'x' })}.${signature}`,
+      `${head}.${encodePart({ ...claims, id: 'x' })}.${signature}`,
       '..',
       '',
     ]
     for (const spelling of spellings)
-      expect([spelling, await statusOf(`Bearer ${spelling}`)]).toEqual([spelling, 401])
+      expect([spelling, await getStatus(`Bearer ${spelling}`)]).toEqual([spelling, 401])
   })
 
   test('rejects invalid claims', async () => {
     const otherToken = await attacked.server.createToken('other')
     // signed with the key of another database, and with the key of the group for another database
-    expect(await statusOf(`Bearer ${otherToken}`)).toBe(401)
-    expect(await statusOf(forge(validHeader, { ...claims, id: databaseIdOf(otherToken) }))).toBe(404)
+    expect(await getStatus(`Bearer ${otherToken}`)).toBe(401)
+    expect(await getStatus(forge(validHeader, { ...claims, id: databaseIdOf(otherToken) }))).toBe(404)
     for (const body of [
       { ...claims, id: 'other' },
       { ...claims, id: '' },
       { ...claims, p: { rw: { ns: ['other'] } } },
       { p: { rw: { ns: 'app' } } },
     ])
-      expect([body, await statusOf(forge(validHeader, body))]).not.toEqual([body, 200])
+      expect([body, await getStatus(forge(validHeader, body))]).not.toEqual([body, 200])
     for (const body of [
       { ...claims, exp: 1 },
       { ...claims, exp: '9999999999' },
@@ -111,7 +113,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       [],
       null,
     ])
-      expect([body, await statusOf(forge(validHeader, body))]).toEqual([body, 401])
+      expect([body, await getStatus(forge(validHeader, body))]).toEqual([body, 401])
   })
 
   test('rejects paths of other databases', async () => {
@@ -132,7 +134,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       '/v3/../app/v3/pipeline',
     ]
     for (const path of paths) {
-      const status = await rawPost(path, authorization)
+      const status = await postRaw(path, authorization)
       expect([path, status >= 400]).toEqual([path, true])
     }
     // the protocol's first version does not exist
@@ -144,11 +146,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       '/console',
       '/v3-protobuf/pipeline',
     ])
-      expect([path, await rawPost(path, authorization)]).toEqual([path, 404])
+      expect([path, await postRaw(path, authorization)]).toEqual([path, 404])
   })
 
   /** Sends a request with a path that is not normalized. */
-  async function rawPost(path: string, authorization: string): Promise<number> {
+  async function postRaw(path: string, authorization: string): Promise<number> {
     const { request } = await import('node:http')
     return await new Promise((resolve, reject) => {
       const { port } = attacked.server
@@ -160,33 +162,33 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
         },
       )
       call.on('error', reject)
-      call.end(JSON.stringify(SELECT))
+      call.end(JSON.stringify(SELECT_BODY))
     })
   }
 
   test('rejects headers that name another database', async () => {
     const authorization = `Bearer ${await attacked.server.createToken('other')}`
     const id = String(claims['id'])
-    const binary = (text: string): string => Buffer.from(text).toString('base64').replace(/=+$/, '')
+    const encodeBinary = (text: string): string => Buffer.from(text).toString('base64').replace(/=+$/, '')
     for (const headers of [
-      { 'x-namespace-bin': binary(id) },
-      { 'x-namespace-bin': binary('app') },
+      { 'x-namespace-bin': encodeBinary(id) },
+      { 'x-namespace-bin': encodeBinary('app') },
       { 'x-namespace': 'app' },
       { 'x-namespace': id },
       { host: 'app.localhost' },
       { 'x-forwarded-host': 'app.localhost', 'x-namespace': 'app' },
-      { connection: 'x-namespace-bin', 'x-namespace-bin': binary('app') },
+      { connection: 'x-namespace-bin', 'x-namespace-bin': encodeBinary('app') },
       { 'x-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
       { 'x-proxy-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
     ]) {
-      const response = await attacked.post('/v3/pipeline', SELECT, {
+      const response = await attacked.post('/v3/pipeline', SELECT_BODY, {
         ...headers,
         authorization,
       })
       expect([headers, response.status]).not.toEqual([headers, 200])
     }
     // the path takes precedence over any header
-    const otherHeaders = { authorization, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
+    const otherHeaders = { authorization, 'x-namespace-bin': encodeBinary(id), 'x-namespace': 'app' }
     const body = { requests: [execute('select count(*) from sqlite_schema'), close] }
     expect((await attacked.post('/other/v3/pipeline', body, otherHeaders)).status).toBe(200)
     expect((await attacked.post('/app/v3/pipeline', body, otherHeaders)).status).toBe(401)
@@ -212,11 +214,11 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
 test.each(BACKENDS)('requests for missing databases create no files: %s', async (backend) => {
   await using attacked = await AttackedServer.start({ backend, auth: false })
   for (let n = 0; n < 200; n += 1) {
-    const { status } = await attacked.post(`/no-${n}/v3/pipeline`, SELECT)
+    const { status } = await attacked.post(`/no-${n}/v3/pipeline`, SELECT_BODY)
     expect(status).toBe(404)
   }
   expect(attacked.server.requestCount('no-7')).toBe(0)
   expect(attacked.server.requestCount()).toBe(200)
-  await attacked.post('/app/v3/pipeline', SELECT)
+  await attacked.post('/app/v3/pipeline', SELECT_BODY)
   expect(attacked.server.requestCount('app')).toBe(1)
 })

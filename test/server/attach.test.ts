@@ -49,10 +49,10 @@ async function send(
 /** Returns the outcome of each statement, its rows or its error, or the body of a response with a status other than 200. */
 async function run(database: string, claims: object, ...statements: readonly string[]): Promise<unknown> {
   const { status, body } = await send(database, claims, [...statements.map((sql) => execute(sql)), close])
-  return status === 200 ? outcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
+  return status === 200 ? parseOutcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
 }
 
-function outcomes(body: string): unknown[] {
+function parseOutcomes(body: string): unknown[] {
   const { results } = JSON.parse(body) as {
     results: {
       error?: { code: string; message: string }
@@ -68,12 +68,12 @@ function outcomes(body: string): unknown[] {
 }
 
 describe('ATTACH', () => {
-  const FOO = { p: { rwa: { ns: ['default', 'foo'] } } }
+  const ATTACH_FOO_CLAIMS = { p: { rwa: { ns: ['default', 'foo'] } } }
 
   test('reads a database that allows it, and cannot write to it', async () => {
     const results = await run(
       'default',
-      FOO,
+      ATTACH_FOO_CLAIMS,
       'ATTACH foo AS f',
       'SELECT a FROM f.t',
       'INSERT INTO f.t VALUES(2)',
@@ -99,22 +99,30 @@ describe('ATTACH', () => {
       'SELECT f.t.a + g.t.a FROM f.t, g.t',
     ]
     const batch = { type: 'batch', batch: { steps: steps.map((sql) => ({ stmt: { sql } })) } }
-    const { body } = await send('default', FOO, [batch, close])
+    const { body } = await send('default', ATTACH_FOO_CLAIMS, [batch, close])
     expect(body).toContain('{"type":"integer","value":"2"}')
   })
 
   test('sees earlier commits, even if they are still in the WAL, but not later ones', async () => {
     await run('foo', { a: 'rw' }, 'CREATE TABLE IF NOT EXISTS log(a)', 'INSERT INTO log VALUES (1), (2)')
-    const firstReply = await send('default', FOO, [
+    const firstReply = await send('default', ATTACH_FOO_CLAIMS, [
       execute('ATTACH foo AS f'),
       execute('SELECT count(*) FROM f.log'),
     ])
-    expect(outcomes(firstReply.body)).toEqual([[], ['2']])
+    expect(parseOutcomes(firstReply.body)).toEqual([[], ['2']])
     await run('foo', { a: 'rw' }, 'INSERT INTO log VALUES (3)')
     const { baton } = JSON.parse(firstReply.body) as { baton: string }
-    const secondReply = await send('default', FOO, [execute('SELECT count(*) FROM f.log'), close], baton)
-    expect(outcomes(secondReply.body)).toEqual([['2'], []])
-    expect(await run('default', FOO, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([[], ['3']])
+    const secondReply = await send(
+      'default',
+      ATTACH_FOO_CLAIMS,
+      [execute('SELECT count(*) FROM f.log'), close],
+      baton,
+    )
+    expect(parseOutcomes(secondReply.body)).toEqual([['2'], []])
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([
+      [],
+      ['3'],
+    ])
   })
 
   test.each([
@@ -139,16 +147,20 @@ describe('ATTACH', () => {
 
   test('rejects files and literals', async () => {
     for (const sql of ["ATTACH '/etc/passwd' AS f", "ATTACH 'foo' AS f"])
-      expect(await run('default', FOO, sql)).toEqual([
+      expect(await run('default', ATTACH_FOO_CLAIMS, sql)).toEqual([
         expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
       ])
-    expect(await run('default', FOO, 'ATTACH "/attached/1.db" AS f')).toMatchObject({ status: 403 })
-    expect(await run('default', FOO, 'ATTACH "../foo/data.db" AS f')).toMatchObject({ status: 403 })
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "/attached/1.db" AS f')).toMatchObject({
+      status: 403,
+    })
+    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "../foo/data.db" AS f')).toMatchObject({
+      status: 403,
+    })
   })
 })
 
 describe('permissions for tables', () => {
-  const limitedTo = (...perm: readonly object[]): object => ({ a: 'rw', perm })
+  const createLimitedClaims = (...perm: readonly object[]): object => ({ a: 'rw', perm })
   const denied = expect.stringContaining('not authorized')
 
   beforeAll(async () => {
@@ -165,7 +177,7 @@ describe('permissions for tables', () => {
   })
 
   test('restrict reading', async () => {
-    const claims = limitedTo({ t: ['orders'], a: ['data_read'] })
+    const claims = createLimitedClaims({ t: ['orders'], a: ['data_read'] })
     expect(
       await run(
         'default',
@@ -185,12 +197,12 @@ describe('permissions for tables', () => {
     ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
   })
 
-  test('do not apply to settings, which belong to no table', async () => {
+  test('do not include settings, which belong to no table', async () => {
     const actions = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
     expect(
       await run(
         'default',
-        limitedTo({ t: null, a: actions }),
+        createLimitedClaims({ t: null, a: actions }),
         'PRAGMA user_version = 7',
         'PRAGMA user_version(7)',
         'PRAGMA main.user_version = 7',
@@ -205,8 +217,8 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
-  test('permission to add covers neither changing, replacing and deleting nor the actions of triggers', async () => {
-    const claims = limitedTo({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
+  test('to add rows do not cover changing, replacing or deleting rows, or the actions of triggers', async () => {
+    const claims = createLimitedClaims({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(
         'default',
@@ -224,7 +236,7 @@ describe('permissions for tables', () => {
   })
 
   test('apply to the schema', async () => {
-    const claims = limitedTo({ t: null, a: ['schema_add', 'data_read'] })
+    const claims = createLimitedClaims({ t: null, a: ['schema_add', 'data_read'] })
     expect(
       await run(
         'default',
@@ -236,11 +248,11 @@ describe('permissions for tables', () => {
         'INSERT INTO made VALUES (1)',
       ),
     ).toEqual([[], [], denied, denied, denied])
-    const owner = limitedTo({ t: ['made'], a: ['schema_update', 'schema_delete'] })
+    const ownerClaims = createLimitedClaims({ t: ['made'], a: ['schema_update', 'schema_delete'] })
     expect(
       await run(
         'default',
-        owner,
+        ownerClaims,
         'ALTER TABLE made ADD COLUMN b',
         'DROP INDEX made_a',
         'DROP TABLE people',
@@ -249,7 +261,7 @@ describe('permissions for tables', () => {
     ).toEqual([[], [], denied, []])
   })
 
-  test('statements that read all tables need permission for all of them', async () => {
+  test('requests that read all tables need permission for all of them', async () => {
     const ordersToken = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
     const allTablesToken = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
     const get = async (path: string, token: string): Promise<number> => {
@@ -281,17 +293,17 @@ describe('permissions for tables', () => {
   test('apply to a schema database, and therefore to its children', async () => {
     await server.createDatabase('plan', { isSchema: true })
     await server.createDatabase('plan-kid', { schema: 'plan' })
-    // the ids of new databases
+    // reads the ids of the new databases
     forge = await TokenForge.open(server, key)
-    const owner = { p: { ddl: { ns: ['plan'] } } }
+    const ownerClaims = { p: { ddl: { ns: ['plan'] } } }
     await run(
       'plan',
-      owner,
+      ownerClaims,
       'CREATE TABLE open(a)',
       'CREATE TABLE closed(a)',
       'INSERT INTO closed VALUES (1)',
     )
-    const limitedClaims = { ...owner, perm: [{ t: ['open'], a: ['data_add'] }] }
+    const limitedClaims = { ...ownerClaims, perm: [{ t: ['open'], a: ['data_add'] }] }
     expect(
       await run(
         'plan',

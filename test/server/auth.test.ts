@@ -13,7 +13,7 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-const unauthorized = (text: string): string => JSON.stringify({ error: `Unauthorized: \`${text}\`` })
+const formatUnauthorized = (text: string): string => JSON.stringify({ error: `Unauthorized: \`${text}\`` })
 
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'tokens, back end %s',
@@ -49,36 +49,36 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     }
 
     async function signHeader(claims: object): Promise<string> {
-      const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-      const text = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part(claims)}`
+      const encodePart = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+      const text = `${encodePart({ alg: 'EdDSA', typ: 'JWT' })}.${encodePart(claims)}`
       return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
     }
 
     test('rejects missing, malformed and forged tokens, and other schemes', async () => {
       expect(await sendWith(null)).toEqual([
         401,
-        unauthorized('Expected authorization header but none given'),
+        formatUnauthorized('Expected authorization header but none given'),
       ])
       expect(await sendWith('nonsense')).toEqual([
         401,
-        unauthorized("Auth string does not conform to '<scheme> <token>' form"),
+        formatUnauthorized("Auth string does not conform to '<scheme> <token>' form"),
       ])
       expect((await sendWith('Basic abc'))[0]).toBe(401)
-      expect(await sendWith('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
-      const forged = `${token.slice(0, -8)}AAAAAAAA`
-      expect(await sendWith(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      expect(await sendWith('Bearer abc')).toEqual([401, formatUnauthorized('The JWT is invalid')])
+      const forgedToken = `${token.slice(0, -8)}AAAAAAAA`
+      expect(await sendWith(`Bearer ${forgedToken}`)).toEqual([401, formatUnauthorized('The JWT is invalid')])
     })
 
     test('rejects expired tokens after a minute of leeway, and tokens with an audience', async () => {
       const now = Math.floor(Date.now() / 1_000)
       expect(await sendWith(await signHeader({ exp: now - 120 }))).toEqual([
         401,
-        unauthorized('The JWT has expired'),
+        formatUnauthorized('The JWT has expired'),
       ])
       expect((await sendWith(await signHeader({ exp: now - 30 })))[0]).toBe(200)
       expect(await sendWith(await signHeader({ aud: 'x' }))).toEqual([
         401,
-        unauthorized('Authentication failed'),
+        formatUnauthorized('Authentication failed'),
       ])
       expect((await sendWith(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0]).toBe(
         200,
@@ -86,9 +86,12 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
-      const foreign = await server.createToken('other')
-      expect(await sendWith(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
-      const header = await signHeader({ id: databaseIdOf(foreign) })
+      const foreignToken = await server.createToken('other')
+      expect(await sendWith(`Bearer ${foreignToken}`)).toEqual([
+        401,
+        formatUnauthorized('The JWT is invalid'),
+      ])
+      const header = await signHeader({ id: databaseIdOf(foreignToken) })
       expect(await sendWith(header)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
       expect(await sendWith(null, `${server.url}/nobody/`)).toEqual([
         404,
@@ -97,15 +100,15 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test('a read-only token can read, describe and introspect; a write makes the whole pipeline fail', async () => {
-      const readOnly = await server.createToken('app', { access: 'read-only' })
+      const readOnlyToken = await server.createToken('app', { access: 'read-only' })
       const reads = await pipeline(
         url,
         [execute('SELECT * FROM t'), execute('PRAGMA table_info(t)'), close],
-        { token: readOnly },
+        { token: readOnlyToken },
       )
       expect(codes(reads)).toEqual(['ok', 'ok', 'ok'])
       const write = await pipeline(url, [execute('SELECT 1'), execute('INSERT INTO t VALUES (1)'), close], {
-        token: readOnly,
+        token: readOnlyToken,
       })
       const text =
         "Authorization forbidden: Current session doesn't not have Write permission to namespace app"
@@ -117,10 +120,10 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       const stream = await pipeline(url, [execute('BEGIN')], { token })
       const withoutToken = await pipeline(url, [execute('SELECT 1')], { baton: stream.baton })
       expect(withoutToken.status).toBe(401)
-      const foreign = await server.createToken('other')
+      const foreignToken = await server.createToken('other')
       const withForeignToken = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
         baton: stream.baton,
-        token: foreign,
+        token: foreignToken,
       })
       expect([withForeignToken.status, withForeignToken.text]).toEqual([400, 'Received an invalid baton'])
       const withOwnToken = await pipeline(url, [execute('ROLLBACK'), close], { baton: stream.baton, token })
@@ -142,9 +145,16 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         message: 'SQLite error: database or disk is full',
       })
       await server.updateDatabase('small', { sizeLimitBytes: null, blockWrites: true, blockReason: 'moving' })
-      const blocked = await pipeline(url, [execute('INSERT INTO t VALUES (1)'), execute('SELECT 1'), close])
-      expect(blocked.results[0]?.error).toEqual({ code: 'BLOCKED', message: 'Operation was blocked: moving' })
-      expect(codes(blocked)).toEqual(['BLOCKED', 'ok', 'ok'])
+      const blockedReply = await pipeline(url, [
+        execute('INSERT INTO t VALUES (1)'),
+        execute('SELECT 1'),
+        close,
+      ])
+      expect(blockedReply.results[0]?.error).toEqual({
+        code: 'BLOCKED',
+        message: 'Operation was blocked: moving',
+      })
+      expect(codes(blockedReply)).toEqual(['BLOCKED', 'ok', 'ok'])
       await server.updateDatabase('small', { blockWrites: false })
       expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close]))).toEqual(
         ['ok', 'ok'],

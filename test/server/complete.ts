@@ -1,7 +1,7 @@
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
 /** When the client of a case disconnected, in ms after its request. The recordings do not contain this. */
-const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
+const DISCONNECTS_AFTER_MS: Readonly<Record<number, number>> = {
   92: 400,
   211: 300,
   226: 500,
@@ -12,13 +12,13 @@ const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
   263: 500,
 }
 /** How long a stream of events was read in the recording, if longer than the default. */
-const LISTENS_MS: Readonly<Record<number, number>> = { 124: 31_000 }
+const LISTEN_MS: Readonly<Record<number, number>> = { 124: 31_000 }
 /** The batons that are called `{{c}}` in recordings. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
 /** Cases whose last step waited for those in the background. */
 const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 
-/** A case, completed with what its recording omits or abbreviates. */
+/** Completes a case with what its recording omits or abbreviates. */
 export function completeTranscript(transcript: Transcript): Transcript {
   const { id, steps } = transcript
   const completeSteps = steps.map((step, index) => {
@@ -31,8 +31,9 @@ export function completeTranscript(transcript: Transcript): Transcript {
       ...(request.body !== undefined && {
         request: { ...request, body: expandBody(request.body, BATON_C[id]) },
       }),
-      ...(hasDisconnected && LEAVES_AFTER_MS[id] !== undefined && { leaves_after_ms: LEAVES_AFTER_MS[id] }),
-      ...(LISTENS_MS[id] !== undefined && { listens_ms: LISTENS_MS[id] }),
+      ...(hasDisconnected &&
+        DISCONNECTS_AFTER_MS[id] !== undefined && { leaves_after_ms: DISCONNECTS_AFTER_MS[id] }),
+      ...(LISTEN_MS[id] !== undefined && { listens_ms: LISTEN_MS[id] }),
       ...(finalWaitMs !== undefined && { after_wait_ms: finalWaitMs }),
     } satisfies TranscriptStep
   })
@@ -41,7 +42,7 @@ export function completeTranscript(transcript: Transcript): Transcript {
 
 function expandBody(body: string, baton = ''): string {
   const nested = /^<(\d+) nested `not`>$/.exec(body)?.[1]
-  if (nested !== undefined) return deepCondition(Number(nested))
+  if (nested !== undefined) return createNestedCondition(Number(nested))
   if (body === '<51 store_sql requests, close>') {
     const texts = Array.from({ length: 51 }, (_, id) => ({ type: 'store_sql', sql_id: id, sql: 'SELECT 1' }))
     return JSON.stringify({ requests: [...texts, { type: 'close' }] })
@@ -53,7 +54,7 @@ function expandBody(body: string, baton = ''): string {
   return body.replace('{{c}}', baton)
 }
 
-function deepCondition(depth: number): string {
+function createNestedCondition(depth: number): string {
   const innermost = '{"type":"ok","step":0}'
   const condition = `${'{"type":"not","cond":'.repeat(depth)}${innermost}${'}'.repeat(depth)}`
   const steps = `{"stmt":{"sql":"SELECT 1"}},{"stmt":{"sql":"SELECT 2"},"condition":${condition}}`

@@ -5,31 +5,31 @@ import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
 import { readTranscripts } from './transcript.ts'
 
 const PAGE = new URL('../../packages/local-server/docs/conformance.md', import.meta.url)
-const MARK = '<!-- the cases -->\n'
+const MARKER = '<!-- the cases -->\n'
 
-function table(reasons: Readonly<Record<number, string>>): string {
+function formatTable(reasons: Readonly<Record<number, string>>): string {
   const titles = new Map(readTranscripts().map(({ id, title }) => [id, title]))
   const rows = Object.entries(reasons).map(
-    ([id, reason]) => `| ${id} | ${cell(titles.get(Number(id)))} | ${cell(reason)} |`,
+    ([id, reason]) => `| ${id} | ${formatCell(titles.get(Number(id)))} | ${formatCell(reason)} |`,
   )
   return ['| case | request | difference or reason |', '|---|---|---|', ...rows, ''].join('\n')
 }
 
-const cell = (text = ''): string => text.replaceAll('|', '\\|')
+const formatCell = (text = ''): string => text.replaceAll('|', '\\|')
 
 test('the page lists every recorded case that differs or is not replayed', () => {
   const total = readTranscripts().length
-  const differing = Object.keys(ACCEPTED_DIFFERENCES).length
-  const notReplayed = Object.keys(NOT_REPLAYED).length
+  const differingCount = Object.keys(ACCEPTED_DIFFERENCES).length
+  const notReplayedCount = Object.keys(NOT_REPLAYED).length
   const cases = [
-    `Of ${total} recorded cases ${total - differing - notReplayed} get the same response, ${differing} differ, ${notReplayed} are not replayed.\n`,
+    `Of ${total} recorded cases ${total - differingCount - notReplayedCount} get the same response, ${differingCount} differ, ${notReplayedCount} are not replayed.\n`,
     '## Cases that differ\n',
-    table(ACCEPTED_DIFFERENCES),
+    formatTable(ACCEPTED_DIFFERENCES),
     '## Cases that are not replayed\n',
-    table(NOT_REPLAYED),
+    formatTable(NOT_REPLAYED),
   ].join('\n')
   const page = readFileSync(PAGE, 'utf8')
-  const head = page.slice(0, page.indexOf(MARK) + MARK.length)
+  const head = page.slice(0, page.indexOf(MARKER) + MARKER.length)
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, `${head}\n${cases}`)
   expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${cases}`)
 })

@@ -9,8 +9,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
-const NOT_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
+const ENDLESS_SELECT =
+  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const INSERT_RETURNING_INVALID_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
 
 const hasSqld = await findSqld().then(
   () => true,
@@ -28,8 +29,8 @@ describe('one database cannot affect another', () => {
     await rename(file, `${file}-aside`)
     await mkdir(file)
 
-    const failed = await pipeline(a.url, [execute('SELECT 1'), close])
-    expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('cannot be opened')])
+    const failedReply = await pipeline(a.url, [execute('SELECT 1'), close])
+    expect([failedReply.status, failedReply.text]).toEqual([500, expect.stringContaining('cannot be opened')])
     expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(200)
     await rm(file, { recursive: true })
     await rename(`${file}-aside`, file)
@@ -44,8 +45,13 @@ describe('one database cannot affect another', () => {
       execute('BEGIN'),
       execute("INSERT INTO t VALUES ('lost')"),
     ])
-    const failed = await pipeline(server.url, [execute(NOT_UTF8)], { baton: transaction.baton })
-    expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('invalid utf-8 sequence')])
+    const failedReply = await pipeline(server.url, [execute(INSERT_RETURNING_INVALID_UTF8)], {
+      baton: transaction.baton,
+    })
+    expect([failedReply.status, failedReply.text]).toEqual([
+      500,
+      expect.stringContaining('invalid utf-8 sequence'),
+    ])
     const commit = await pipeline(server.url, [execute('COMMIT')], { baton: transaction.baton })
     expect(commit.status).toBe(400)
     const read = await pipeline(server.url, [execute('COMMIT'), close], { baton: reader.baton })
@@ -56,8 +62,8 @@ describe('one database cannot affect another', () => {
   test('text that is not UTF-8 makes only its own pipeline fail', async () => {
     await using server = await startLocalServer()
     const stream = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
-    const failed = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
-    expect([failed.status, failed.text]).toEqual([
+    const failedReply = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
+    expect([failedReply.status, failedReply.text]).toEqual([
       500,
       '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
     ])
@@ -72,7 +78,7 @@ describe('one database cannot affect another', () => {
     const b = await server.createDatabase('b')
     await query(a.url, 'CREATE TABLE t(a)')
     const controller = new AbortController()
-    const endless = pipeline(a.url, [execute(ENDLESS), close], { signal: controller.signal })
+    const endless = pipeline(a.url, [execute(ENDLESS_SELECT), close], { signal: controller.signal })
     endless.catch(() => {})
     await sleep(300)
     expect(await query(b.url, 'SELECT 1')).toEqual([['1']])
@@ -89,7 +95,7 @@ test('a statement whose client has disconnected ends at once, and affects no oth
   await query(server.url, 'CREATE TABLE t(a)')
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
   await expect(
-    pipeline(server.url, [execute(ENDLESS), close], { signal: AbortSignal.timeout(100) }),
+    pipeline(server.url, [execute(ENDLESS_SELECT), close], { signal: AbortSignal.timeout(100) }),
   ).rejects.toThrow()
   expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton }))).toEqual(
     ['ok', 'ok'],
@@ -123,7 +129,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
         for (; acknowledged < 1_000; acknowledged += 1)
           await query(crashed.url, `INSERT INTO t VALUES (${acknowledged})`)
       } catch {
-        // the connection broke: this write may or may not have been applied
+        // the connection was lost: this write may or may not have been applied
       }
       await killing
       const restarted = await startDevServer(directory, backend)
@@ -134,27 +140,24 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       expect(await query(restarted.url, 'SELECT * FROM pragma_integrity_check')).toEqual([['ok']])
     })
 
-    test.skipIf(process.platform !== 'linux')(
-      'none of its processes survives, not even a busy one',
-      async () => {
-        const server = await startDevServer(await temporaryDirectory(), backend)
-        const endless = pipeline(server.url, [execute(ENDLESS), close])
-        endless.catch(() => {})
-        await sleep(200)
-        const children = childrenOf(server.child.pid as number)
-        await killServer(server)
-        // the embedded engine is a thread of the server's own process
-        expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
-        children.push(server.child.pid as number)
-        const deadline = Date.now() + 5_000
-        while (children.some(isRunning) && Date.now() < deadline) await sleep(50)
-        expect(children.filter(isRunning)).toEqual([])
-      },
-    )
+    test.skipIf(process.platform !== 'linux')('ends all of its processes, even a busy one', async () => {
+      const server = await startDevServer(await temporaryDirectory(), backend)
+      const endless = pipeline(server.url, [execute(ENDLESS_SELECT), close])
+      endless.catch(() => {})
+      await sleep(200)
+      const children = readChildPids(server.child.pid as number)
+      await killServer(server)
+      // the embedded engine is a thread of the server's own process
+      expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
+      children.push(server.child.pid as number)
+      const deadline = Date.now() + 5_000
+      while (children.some(isRunning) && Date.now() < deadline) await sleep(50)
+      expect(children.filter(isRunning)).toEqual([])
+    })
   },
 )
 
-function childrenOf(pid: number): number[] {
+function readChildPids(pid: number): number[] {
   const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
   return list === '' ? [] : list.split(' ').map(Number)
 }
@@ -167,7 +170,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('other programs cannot open a database while it is open in the server; afterwards, it is a plain file', async () => {
+test('other programs cannot open a database while it is open in the server; after close(), it is a plain file', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createDatabase(dataDirectory, server, 'app')
@@ -189,12 +192,13 @@ describe('close() while clients are active leaves a plain file with all data', (
       const { url, folder } = await createDatabase(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
       await query(url, "INSERT INTO t VALUES ('kept')")
-      const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
+      const manyRows = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
       if (activity === 'a statement that never ends') {
-        pipeline(url, [execute(ENDLESS), close]).catch(() => {})
+        pipeline(url, [execute(ENDLESS_SELECT), close]).catch(() => {})
         await sleep(200)
       } else {
-        const sql = activity === 'a cursor that is partly read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const sql =
+          activity === 'a cursor that is partly read' ? manyRows : `INSERT INTO t ${manyRows} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()
@@ -230,7 +234,7 @@ test('a restart keeps databases, names, settings and the signing key', async () 
     code: 'BLOCKED',
     message: 'Operation was blocked: closed for today',
   })
-  const stale = await pipeline(`${restarted.url}/app`, [], { baton: stream.baton, token })
-  expect([stale.status, stale.text]).toEqual([400, 'Received an invalid baton'])
+  const staleReply = await pipeline(`${restarted.url}/app`, [], { baton: stream.baton, token })
+  expect([staleReply.status, staleReply.text]).toEqual([400, 'Received an invalid baton'])
   await expect(startLocalServer({ dataDirectory })).rejects.toThrow('in use by process')
 })

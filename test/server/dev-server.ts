@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
-/** A server in a separate process, which can be killed. */
+/** A server in a separate process that can be killed. */
 export interface DevServer {
   readonly child: ChildProcess
   readonly url: string
@@ -37,7 +37,7 @@ export async function killServer({ child }: DevServer): Promise<void> {
   await exited
 }
 
-/** A directory that is removed when the test has ended. */
+/** Creates a directory that is removed when the test ends. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))

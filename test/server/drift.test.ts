@@ -6,7 +6,7 @@ import { replay, replayInTime } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
 /** One in this many cases is replayed. */
-const EVERY = Number(process.env['DRIFT_EVERY'] ?? 8)
+const CASE_INTERVAL = Number(process.env['DRIFT_EVERY'] ?? 8)
 /** Cases that mostly wait are replayed only on the embedded server, unless requested. */
 const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000
 
@@ -43,7 +43,7 @@ describe.runIf(hasSqld)('libsql-server responds as recorded', () => {
 
   test.concurrent.for(
     cases
-      .filter(({ id }, index) => !(id in NOT_REPLAYED) && index % EVERY === 0)
+      .filter(({ id }, index) => !(id in NOT_REPLAYED) && index % CASE_INTERVAL === 0)
       .map((transcript) => [transcript.id, transcript.title, transcript] as const),
   )('%d %s', async ([, , transcript]) => expect(await replayOnSqld(transcript)).toEqual([]))
 })

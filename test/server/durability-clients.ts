@@ -3,7 +3,7 @@ import { autocommit, close, execute, pipeline, type WireRequest } from './wire.t
 /** A change by a client: its number of rows, and the outcome that the client received. */
 interface Change {
   readonly parts: number
-  fate: 'unknown' | 'acknowledged' | 'never committed'
+  outcome: 'unknown' | 'acknowledged' | 'never committed'
 }
 
 /** Every change that was ever attempted, by `client/number`. */
@@ -33,7 +33,8 @@ const HUGE_BYTES = 4_000
 
 /** Counts the acknowledged changes of one client or of all. */
 export function countAcknowledged(ledger: Ledger, client?: number): number {
-  return [...ledger].filter(([key, { fate }]) => fate === 'acknowledged' && belongsTo(key, client)).length
+  return [...ledger].filter(([key, { outcome }]) => outcome === 'acknowledged' && belongsTo(key, client))
+    .length
 }
 
 export function countAttempts(ledger: Ledger, client: number): number {
@@ -44,7 +45,7 @@ function belongsTo(key: string, client: number | undefined): boolean {
   return client === undefined || key.startsWith(`${client}/`)
 }
 
-/** Writes until the server was killed. */
+/** Writes until the server is killed. */
 export async function runClient(
   url: string,
   kind: (typeof CLIENTS)[number],
@@ -55,11 +56,11 @@ export async function runClient(
     const parts = kind === 'huge' ? HUGE_PARTS : 1 + Math.floor(random() * 5)
     const change: Change = {
       parts: kind === 'single' ? 1 : parts,
-      fate: kind === 'open' ? 'never committed' : 'unknown',
+      outcome: kind === 'open' ? 'never committed' : 'unknown',
     }
     ledger.set(`${client}/${number}`, change)
     try {
-      if (await WRITERS[kind](url, { client, number, parts: change.parts })) change.fate = 'acknowledged'
+      if (await WRITERS[kind](url, { client, number, parts: change.parts })) change.outcome = 'acknowledged'
     } catch {
       return
     }
@@ -72,7 +73,7 @@ interface Rows {
   readonly parts: number
 }
 
-/** Resolves to whether the change was acknowledged as committed. Rejects when the server was killed. */
+/** Resolves to whether the change was acknowledged as committed. Rejects when the server is killed. */
 const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Promise<boolean>> = {
   single: async (url, rows) => await succeeds(url, [execute(insert(rows, 0)), close]),
   batch: async (url, rows) => {
@@ -102,17 +103,17 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
   huge: async (url, { client, number, parts }) => {
     const filler = `hex(randomblob(${HUGE_BYTES / 2}))`
     const sql = `INSERT INTO t SELECT ${client}, ${number}, value, ${filler} FROM generate_series(1, ${parts})`
-    const done = await succeeds(url, [execute(sql), close])
-    // its pages are reused
+    const isCommitted = await succeeds(url, [execute(sql), close])
+    // makes the pages of earlier rows reusable
     await succeeds(url, [
       execute(`UPDATE t SET filler = NULL WHERE client = ${client} AND number < ${number}`),
       close,
     ])
-    return done
+    return isCommitted
   },
   cursor: async (url, rows) => {
-    const many = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
-    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), many, 'COMMIT'].map((sql) => ({
+    const manyRows = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
+    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), manyRows, 'COMMIT'].map((sql) => ({
       stmt: { sql },
     }))
     const body = JSON.stringify({ batch: { steps } })

@@ -1,7 +1,7 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every possible way, starts it again on the same
  * directory and checks: every acknowledged change exists, no change of an open transaction exists, and the file is intact.
- * DURABILITY_KILLS sets how often (200 in the long version); DURABILITY_SEED repeats the times and the sizes of the writes, but
+ * DURABILITY_KILLS sets the number of kills (200 in the long version); DURABILITY_SEED repeats the times and the sizes of the writes, but
  * not the order in which clients run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,19 +10,19 @@ import { type DevServer, killServer, startDevServer, temporaryDirectory } from '
 import { CLIENTS, countAcknowledged, countAttempts, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
-const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 6)
+const KILL_COUNT = Number(process.env['DURABILITY_KILLS'] ?? 6)
 const SEED = Number(process.env['DURABILITY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-/** The server is killed shortly after this many acknowledged changes at the latest. */
-const LIFE_CHANGES = 40
-const MOMENT_MS = 30
-const MAX_LIFE_MS = 5_000
+/** The server is killed shortly after at most this many acknowledged changes. */
+const MAX_CHANGES_BEFORE_KILL = 40
+const MAX_KILL_DELAY_MS = 30
+const MAX_LIFETIME_MS = 5_000
 
-test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 }, async () => {
+test(`SIGKILL ${KILL_COUNT} times, seed ${SEED}`, { timeout: 30_000 + KILL_COUNT * 15_000 }, async () => {
   const directory = await temporaryDirectory()
   const ledger: Ledger = new Map()
-  const random = randomNumbers(SEED)
+  const random = createRandom(SEED)
   let acknowledged = 0
-  for (let round = 0; round <= KILLS; round += 1) {
+  for (let round = 0; round <= KILL_COUNT; round += 1) {
     const server = await startDevServer(directory)
     onTestFinished(() => killServer(server))
     if (round === 0)
@@ -31,18 +31,18 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
         'CREATE TABLE t (client, number, part, filler, PRIMARY KEY (client, number, part))',
       )
     acknowledged = await checkDatabase(server, ledger)
-    if (round === KILLS) break
+    if (round === KILL_COUNT) break
     // checked rows are shortened, so that the last check is not slower than the first
     await query(server.url, "UPDATE t SET filler = '' WHERE filler <> ''")
     const clients = CLIENTS.map((kind, client) => runClient(server.url, kind, { client, ledger, random }))
-    const goal = acknowledged + 1 + Math.floor(random() * LIFE_CHANGES)
-    const deadline = Date.now() + MAX_LIFE_MS
+    const goal = acknowledged + 1 + Math.floor(random() * MAX_CHANGES_BEFORE_KILL)
+    const deadline = Date.now() + MAX_LIFETIME_MS
     while (countAcknowledged(ledger) < goal && Date.now() < deadline) await sleep(1)
-    await sleep(MOMENT_MS * random())
+    await sleep(MAX_KILL_DELAY_MS * random())
     await killServer(server)
     await Promise.all(clients)
   }
-  expect(acknowledged).toBeGreaterThan(KILLS)
+  expect(acknowledged).toBeGreaterThan(KILL_COUNT)
   const kinds = CLIENTS.map(
     (kind, client) => `${kind}: ${countAcknowledged(ledger, client)} of ${countAttempts(ledger, client)}`,
   )
@@ -60,22 +60,22 @@ async function checkDatabase({ url }: DevServer, ledger: Ledger): Promise<number
   for (const [key, change] of ledger) {
     const parts = rowCounts.get(key) ?? 0
     const exists = parts === change.parts
-    if (change.fate === 'acknowledged' && !exists)
+    if (change.outcome === 'acknowledged' && !exists)
       problems.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
-    if (change.fate === 'never committed' && parts > 0)
+    if (change.outcome === 'never committed' && parts > 0)
       problems.push(`${key}: never committed, ${parts} rows`)
     // a change that was not acknowledged may exist completely or not at all, and this must not change afterwards
-    if (change.fate === 'unknown' && parts > 0 && !exists)
+    if (change.outcome === 'unknown' && parts > 0 && !exists)
       problems.push(`${key}: torn, ${parts} of ${change.parts}`)
-    if (change.fate === 'unknown') change.fate = exists ? 'acknowledged' : 'never committed'
+    if (change.outcome === 'unknown') change.outcome = exists ? 'acknowledged' : 'never committed'
     rowCounts.delete(key)
   }
   expect([problems, [...rowCounts.keys()]]).toEqual([[], []])
   return countAcknowledged(ledger)
 }
 
-/** Returns numbers from 0 to 1 that depend only on the seed. */
-function randomNumbers(seed: number): () => number {
+/** Creates a function that returns numbers from 0 to 1, determined by the seed. */
+function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0

@@ -5,21 +5,21 @@ import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const VECTORS = [
+const CREATE_VECTORS = [
   'CREATE TABLE n (a INTEGER PRIMARY KEY, e F32_BLOB(2))',
   "INSERT INTO n VALUES (1, vector32('[1,0]')), (2, vector32('[0,1]'))",
   'CREATE INDEX n_vector ON n (libsql_vector_idx(e))',
 ]
-const NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
+const SELECT_NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
 
-/** A server with a database of vectors, and a read-only token for it. */
+/** Starts a server with a database of vectors, and creates a read-only token for it. */
 async function startWithReader() {
   const server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')
-  const owner = authToken as string
-  for (const sql of VECTORS) await query(url, sql, { token: owner })
-  const reader = await server.createToken('app', { access: 'read-only' })
-  return { server, url, owner, reader }
+  const ownerToken = authToken as string
+  for (const sql of CREATE_VECTORS) await query(url, sql, { token: ownerToken })
+  const readerToken = await server.createToken('app', { access: 'read-only' })
+  return { server, url, ownerToken, readerToken }
 }
 
 describe('SQL cannot access anything but its database', () => {
@@ -76,7 +76,7 @@ describe('SQL cannot access anything but its database', () => {
 
 describe('compiling has no effect', () => {
   test('a read-only token cannot drop a vector index by describing, explaining or executing DROP INDEX', async () => {
-    const { server, url, owner, reader } = await startWithReader()
+    const { server, url, ownerToken, readerToken } = await startWithReader()
     await using _ = server
     for (const sql of [
       'DROP INDEX n_vector',
@@ -85,17 +85,17 @@ describe('compiling has no effect', () => {
       'EXPLAIN DROP INDEX n_vector',
       'EXPLAIN \ufeffDROP INDEX n_vector',
     ]) {
-      await pipeline(url, [{ type: 'describe', sql }], { token: reader })
-      await pipeline(url, [execute(sql)], { token: reader })
-      await pipeline(url, [{ type: 'sequence', sql }], { token: reader })
-      expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
+      await pipeline(url, [{ type: 'describe', sql }], { token: readerToken })
+      await pipeline(url, [execute(sql)], { token: readerToken })
+      await pipeline(url, [{ type: 'sequence', sql }], { token: readerToken })
+      expect(await query(url, SELECT_NEAREST, { token: readerToken })).toEqual([['1']])
     }
-    expect(await query(url, 'PRAGMA integrity_check', { token: owner })).toEqual([['ok']])
+    expect(await query(url, 'PRAGMA integrity_check', { token: ownerToken })).toEqual([['ok']])
   })
 
   test('describing and explaining a change of the schema with every permission changes nothing', async () => {
     await using server = await startLocalServer()
-    for (const sql of VECTORS) await query(server.url, sql)
+    for (const sql of CREATE_VECTORS) await query(server.url, sql)
     const reply = await pipeline(server.url, [
       { type: 'describe', sql: 'DROP INDEX n_vector' },
       { type: 'describe', sql: 'CREATE INDEX other ON n (libsql_vector_idx(e))' },
@@ -106,7 +106,7 @@ describe('compiling has no effect', () => {
     ])
     expect(codes(reply)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
     expect(reply.results[4]?.response?.is_autocommit).toBe(true)
-    expect(await query(server.url, NEAREST)).toEqual([['1']])
+    expect(await query(server.url, SELECT_NEAREST)).toEqual([['1']])
     expect(await query(server.url, "SELECT name FROM sqlite_schema WHERE name LIKE 'other%'")).toEqual([])
     // the write lock is free
     expect(await query(server.url, "INSERT INTO n VALUES (3, vector32('[1,1]')) RETURNING a")).toEqual([
@@ -116,19 +116,19 @@ describe('compiling has no effect', () => {
 
   test('a step whose condition is false is not compiled', async () => {
     await using server = await startLocalServer()
-    for (const sql of VECTORS) await query(server.url, sql)
+    for (const sql of CREATE_VECTORS) await query(server.url, sql)
     const steps = [
       { stmt: { sql: 'SELECT 1' } },
       { stmt: { sql: 'DROP INDEX n_vector' }, condition: { type: 'error', step: 0 } },
     ]
     await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
-    expect(await query(server.url, NEAREST)).toEqual([['1']])
+    expect(await query(server.url, SELECT_NEAREST)).toEqual([['1']])
   })
 
   test('a vector index finds rows that were inserted before it', async () => {
     await using server = await startLocalServer()
-    for (const sql of VECTORS) await query(server.url, sql)
-    expect(await query(server.url, NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])
+    for (const sql of CREATE_VECTORS) await query(server.url, sql)
+    expect(await query(server.url, SELECT_NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])
   })
 })
 
@@ -172,14 +172,14 @@ describe('statements are executed as written', () => {
 })
 
 test('a write hidden behind a character that a scanner treats as a letter is rejected with a read-only token', async () => {
-  const { server, url, reader, owner } = await startWithReader()
+  const { server, url, readerToken, ownerToken } = await startWithReader()
   await using _ = server
   for (const blank of ['\ufeff', '\u00a0', '\u000b', '\u2028', '\u3000', '/**/', '\f']) {
     const sql = `WITH x(a) AS (SELECT 7)${blank}INSERT INTO n (a) SELECT a FROM x`
-    const { status, results } = await pipeline(url, [execute(sql), close], { token: reader })
+    const { status, results } = await pipeline(url, [execute(sql), close], { token: readerToken })
     expect([status === 403, results[0]?.type === 'error']).toContain(true)
   }
-  expect(await query(url, 'SELECT count(*) FROM n', { token: owner })).toEqual([['2']])
+  expect(await query(url, 'SELECT count(*) FROM n', { token: ownerToken })).toEqual([['2']])
 })
 
 test.each([
@@ -191,16 +191,16 @@ test.each([
   "SELECT * FROM pragma_wal_checkpoint('truncate')",
   "SELECT vector_top_k('n_vector', 1, 1)",
 ])('statements that look like reads change nothing: %s', async (sql) => {
-  const { server, url, owner, reader } = await startWithReader()
+  const { server, url, ownerToken, readerToken } = await startWithReader()
   await using _ = server
-  await query(url, 'CREATE VIRTUAL TABLE f USING fts4(a)', { token: owner })
-  await query(url, "INSERT INTO f VALUES ('x')", { token: owner })
+  await query(url, 'CREATE VIRTUAL TABLE f USING fts4(a)', { token: ownerToken })
+  await query(url, "INSERT INTO f VALUES ('x')", { token: ownerToken })
   const state =
     'SELECT count(*), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema) FROM n'
-  const before = await query(url, state, { token: owner })
-  await pipeline(url, [{ type: 'describe', sql }, execute(sql), close], { token: reader })
-  expect(await query(url, state, { token: owner })).toEqual(before)
-  expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
+  const before = await query(url, state, { token: ownerToken })
+  await pipeline(url, [{ type: 'describe', sql }, execute(sql), close], { token: readerToken })
+  expect(await query(url, state, { token: ownerToken })).toEqual(before)
+  expect(await query(url, SELECT_NEAREST, { token: readerToken })).toEqual([['1']])
 })
 
 test('an R-tree can be read with a read-only token', async () => {
@@ -209,9 +209,9 @@ test('an R-tree can be read with a read-only token', async () => {
   const token = authToken as string
   await query(url, 'CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)', { token })
   await query(url, 'INSERT INTO r VALUES (1, 0, 1)', { token })
-  const reader = await server.createToken('app', { access: 'read-only' })
-  expect(await query(url, 'SELECT id FROM r', { token: reader })).toEqual([['1']])
-  const shadow = await pipeline(url, [execute('DELETE FROM r_node'), close], { token: reader })
+  const readerToken = await server.createToken('app', { access: 'read-only' })
+  expect(await query(url, 'SELECT id FROM r', { token: readerToken })).toEqual([['1']])
+  const shadow = await pipeline(url, [execute('DELETE FROM r_node'), close], { token: readerToken })
   expect(shadow.status).toBe(403)
 })
 
@@ -227,16 +227,19 @@ test('a setting changed by EXPLAIN of a pragma does not affect the next client',
 })
 
 test('EXPLAIN of a schema change in a transaction with a read-only token is rejected', async () => {
-  const { server, url, reader } = await startWithReader()
+  const { server, url, readerToken } = await startWithReader()
   await using _ = server
   const transaction = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], {
-    token: reader,
+    token: readerToken,
   })
-  const rejected = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
-    token: reader,
+  const rejectedReply = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], {
+    token: readerToken,
     baton: transaction.baton,
   })
-  expect([rejected.status, rejected.text]).toEqual([403, expect.stringContaining('Write permission')])
+  expect([rejectedReply.status, rejectedReply.text]).toEqual([
+    403,
+    expect.stringContaining('Write permission'),
+  ])
 })
 
 test('the most complex pattern that LIKE accepts does not end other transactions', async () => {
@@ -244,8 +247,8 @@ test('the most complex pattern that LIKE accepts does not end other transactions
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
   const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
   expect(codes(await pipeline(server.url, [execute(like), close]))).toEqual(['ok', 'ok'])
-  const end = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
-  expect(codes(end)).toEqual(['ok', 'ok'])
+  const commit = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
+  expect(codes(commit)).toEqual(['ok', 'ok'])
 })
 
 test('a step that fills the response leaves no room for the next step', async () => {

@@ -12,21 +12,21 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
 
-/** Creates a file with another SQLite, with the last rows still in its WAL. */
+/** Creates a file with another build of SQLite, with the last rows still in its WAL. */
 function createFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")
   return file
 }
 
-test.each(['delete', 'wal'])('a database begins as a copy of a file in journal mode %s', async (mode) => {
-  const path = join(await temporaryDirectory(), 'pets.db')
+test.each(['delete', 'wal'])('a database is created as a copy of a file in journal mode %s', async (mode) => {
+  const path = join(await createTemporaryDirectory(), 'pets.db')
   const file = createFile(path)
   file.exec(`PRAGMA journal_mode = ${mode}`)
   if (mode === 'delete') file.close()
@@ -47,7 +47,7 @@ test.each([
   'PRAGMA auto_vacuum = INCREMENTAL',
   "PRAGMA encoding = 'UTF-16le'",
 ])('a file created with %s is served, and exported again', async (pragma) => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   const file = new DatabaseSync(path)
   file.exec(`${pragma}; CREATE TABLE pet (name TEXT); CREATE INDEX by_name ON pet (name);
@@ -62,14 +62,14 @@ test.each([
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   const copy = join(directory, 'copy.db')
   await server.exportDatabase('pets', copy)
-  const exported = new DatabaseSync(copy)
-  expect(exported.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
-  expect(exported.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  exported.close()
+  const exportedFile = new DatabaseSync(copy)
+  expect(exportedFile.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
+  expect(exportedFile.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  exportedFile.close()
 })
 
 test('a size limit takes the page size of the file into account', async () => {
-  const path = join(await temporaryDirectory(), 'small-pages.db')
+  const path = join(await createTemporaryDirectory(), 'small-pages.db')
   const file = new DatabaseSync(path)
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
   file.close()
@@ -82,7 +82,7 @@ test('a size limit takes the page size of the file into account', async () => {
 })
 
 /** Creates a file with a journal, like a program that was killed in a transaction. */
-async function createUnfinished(directory: string): Promise<string> {
+async function createUnfinishedFile(directory: string): Promise<string> {
   const [path, unfinishedPath] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
@@ -95,7 +95,7 @@ async function createUnfinished(directory: string): Promise<string> {
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const unfinishedPath = await createUnfinished(await temporaryDirectory())
+  const unfinishedPath = await createUnfinishedFile(await createTemporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
@@ -103,7 +103,7 @@ test('an unfinished transaction of another program is rolled back', async () => 
 })
 
 test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const text = join(directory, 'notes.txt')
   await writeFile(text, 'these are notes and no database')
   await using server = await startLocalServer({ dataDirectory: join(directory, 'data') })
@@ -121,7 +121,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 })
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
-  const target = join(await temporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   await query(server.url, "INSERT INTO t VALUES ('kept')")
@@ -139,16 +139,16 @@ test('a database is exported to a file that any SQLite can open, and remains usa
   await expect(server.exportDatabase('nosuch', target)).rejects.toThrow('database "nosuch" does not exist')
 })
 
-const COPIES = ['a', 'b', 'c']
+const COPY_NAMES = ['a', 'b', 'c']
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  const end = new AbortController()
+  const stopController = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
-    for (; !end.signal.aborted; count += 1) {
+    for (; !stopController.signal.aborted; count += 1) {
       expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
         'ok',
         'ok',
@@ -158,14 +158,16 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
   }
   const writers = Promise.all([write(), write(), write()])
   for (let round = 0; round < 10; round += 1) {
-    await Promise.all(COPIES.map((name) => server.exportDatabase('default', join(directory, name + round))))
-    for (const name of COPIES) {
+    await Promise.all(
+      COPY_NAMES.map((name) => server.exportDatabase('default', join(directory, name + round))),
+    )
+    for (const name of COPY_NAMES) {
       const copy = new DatabaseSync(join(directory, name + round))
       expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
       copy.close()
     }
   }
-  end.abort()
+  stopController.abort()
   const counts = await writers
   expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([
     [String(counts.reduce((sum, count) => sum + count))],
@@ -173,7 +175,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
 })
 
 test('a database that was never written to is exported as an empty file', async () => {
-  const target = join(await temporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target)
@@ -182,8 +184,8 @@ test('a database that was never written to is exported as an empty file', async 
 })
 
 describe.skipIf(!hasSqld)('libsql-server', () => {
-  test.each(['delete', 'wal'])('begins a database as a copy of a file in journal mode %s', async (mode) => {
-    const directory = await temporaryDirectory()
+  test.each(['delete', 'wal'])('creates a database as a copy of a file in journal mode %s', async (mode) => {
+    const directory = await createTemporaryDirectory()
     const path = join(directory, 'pets.db')
     const file = createFile(path)
     file.exec(`PRAGMA journal_mode = ${mode}`)
@@ -204,24 +206,27 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('treats an unfinished transaction as rolled back', async () => {
-    const directory = await temporaryDirectory()
-    const unfinishedPath = await createUnfinished(directory)
+    const directory = await createTemporaryDirectory()
+    const unfinishedPath = await createUnfinishedFile(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
     const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
     expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
     expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   })
 
-  test('is not given a file that it could not open; other databases are not affected', async () => {
-    const directory = await temporaryDirectory()
+  test('is not given a file that it cannot open, and other databases are not affected', async () => {
+    const directory = await createTemporaryDirectory()
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
-    const good = await readFile(path('good.db'))
-    await writeFile(path('damaged.db'), Buffer.concat([good.subarray(0, 100), Buffer.alloc(good.length, 7)]))
+    const goodBytes = await readFile(path('good.db'))
+    await writeFile(
+      path('damaged.db'),
+      Buffer.concat([goodBytes.subarray(0, 100), Buffer.alloc(goodBytes.length, 7)]),
+    )
     await writeFile(path('notes.txt'), 'these are notes and no database')
-    const small = new DatabaseSync(path('small.db'))
-    small.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
-    small.close()
+    const smallPagesFile = new DatabaseSync(path('small.db'))
+    smallPagesFile.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
+    smallPagesFile.close()
     await using server = await startLocalServer({ backend: 'sqld' })
     await query(server.url, 'CREATE TABLE t (a)')
     for (const [name, reason] of [

@@ -32,12 +32,12 @@ export function normalizeBody(text: string, batons: BatonNames): unknown {
       return text
         .trimEnd()
         .split('\n')
-        .map((line) => lineOf(line, batons))
+        .map((line) => normalizeLine(line, batons))
     return text.replace(/(Cannot deserialize client message from JSON: .*?) at line \d+ column \d+$/s, '$1')
   }
 }
 
-function lineOf(line: string, batons: BatonNames): unknown {
+function normalizeLine(line: string, batons: BatonNames): unknown {
   try {
     return normalize(JSON.parse(line), batons)
   } catch {
@@ -65,7 +65,7 @@ export function isTruncated(body: string): boolean {
   return TRUNCATION_MARK.test(body)
 }
 
-/** The beginning of a body as text, without variable parts. */
+/** Returns the beginning of a body as text, without variable parts. */
 export function beginningOf(body: string, length: number): string {
   return body
     .replace(TRUNCATION_MARK, '')

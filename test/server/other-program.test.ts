@@ -8,15 +8,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startOtherProgram } from '../support/other-program.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const IN_USE = 'the database file is open in another program'
+const IN_USE_MESSAGE = 'the database file is open in another program'
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
 
-async function headOf(path: string): Promise<string> {
+async function readHead(path: string): Promise<string> {
   const file = await open(path)
   const { buffer } = await file.read(Buffer.alloc(15), 0, 15, 0)
   await file.close()
@@ -25,13 +25,13 @@ async function headOf(path: string): Promise<string> {
 
 /** Starts a server, and waits until its idle database is a plain file again. */
 async function startIdleServer() {
-  const dataDirectory = await temporaryDirectory()
+  const dataDirectory = await createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'embedded', auth: false, dataDirectory })
   const { url } = await server.createDatabase('app')
   await query(url, 'create table t(a)')
   await query(url, "insert into t values ('first')")
   const path = join(dataDirectory, 'databases', server.databaseId('app'), 'data.db')
-  while ((await headOf(path)) !== 'SQLite format 3') await sleep(100)
+  while ((await readHead(path)) !== 'SQLite format 3') await sleep(100)
   return { server, url, path, program: startOtherProgram(path) }
 }
 
@@ -42,7 +42,7 @@ test('while another program has the file open, the server rejects requests', asy
   expect(await program.run("update t set a = 'edited'")).toBe('ok')
   for (let round = 0; round < 20; round += 1) {
     const { status, text } = await pipeline(url, [execute('insert into t values (1)'), close])
-    expect([status, text]).toEqual([500, expect.stringContaining(IN_USE)])
+    expect([status, text]).toEqual([500, expect.stringContaining(IN_USE_MESSAGE)])
   }
   expect(await program.run("insert into t values ('added')")).toBe('ok')
   expect(await program.run('close')).toBe('ok')

@@ -10,7 +10,7 @@ export async function plantKey(dataDirectory: string): Promise<KeyObject> {
   return createPrivateKey(group?.key.privatePem ?? '')
 }
 
-/** The id of the database that a token of the server is for. */
+/** Returns the id of the database for which a token of the server is valid. */
 export function databaseIdOf(token: string): string {
   const claims = Buffer.from(token.split('.')[1] as string, 'base64url').toString()
   return (JSON.parse(claims) as { id: string }).id

@@ -34,14 +34,14 @@ async function startSlowCursor(
   }
 }
 
-const timedOut = (step: number): object =>
+const timeoutOfStep = (step: number): object =>
   expect.objectContaining({
     type: 'step_error',
     step,
     error: { code: 'TRANSACTION_TIMEOUT', message: 'Transaction timed out' },
   })
 
-describe.concurrent('the write lock is taken away while a cursor waits for its reader', () => {
+describe.concurrent('the write lock is taken over while a cursor waits for its reader', () => {
   test('later statements of its transaction do not run outside it', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
@@ -53,7 +53,7 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
       'COMMIT',
     ])
     await query(server.url, "INSERT INTO t VALUES ('other')")
-    expect(await readRest()).toEqual([timedOut(2), timedOut(3), timedOut(4)])
+    expect(await readRest()).toEqual([timeoutOfStep(2), timeoutOfStep(3), timeoutOfStep(4)])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
@@ -63,11 +63,11 @@ describe.concurrent('the write lock is taken away while a cursor waits for its r
     const readRest = await startSlowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
     const write = await pipeline(server.url, [execute("INSERT INTO t VALUES ('other', 1)"), close])
     expect(codes(write)).toEqual(['ok', 'ok'])
-    expect(await readRest()).toEqual([timedOut(0)])
+    expect(await readRest()).toEqual([timeoutOfStep(0)])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('if nobody waits for the lock, even a very slow reader receives everything, and keeps its transaction', async () => {
+  test('if no other client waits for the lock, even a very slow reader receives everything, and keeps its transaction', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const readRest = await startSlowCursor(server.url, [

@@ -4,18 +4,19 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+const ENDLESS_SELECT =
+  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 /** Takes a few tens of milliseconds. */
-const SLOW =
+const SLOW_SELECT =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
 /** How long to observe a statement that has to wait. */
-const HELD_MS = 300
+const OBSERVATION_MS = 300
 /** Number of concurrent writes and reads. */
-const ENOUGH = 20
+const MIN_OPERATIONS = 20
 
-/** Sends an endless statement, which is aborted when the test ends. */
+/** Sends an endless statement that is aborted when the test ends. */
 function sendEndless(url: string, signal: AbortSignal, baton: string | null = null): Promise<unknown> {
-  const requests = baton === null ? [execute(ENDLESS), close] : [execute(ENDLESS)]
+  const requests = baton === null ? [execute(ENDLESS_SELECT), close] : [execute(ENDLESS_SELECT)]
   return pipeline(url, requests, { signal, baton }).catch(() => {})
 }
 
@@ -24,14 +25,14 @@ test('a slow statement blocks only its own database, until its client disconnect
   const other = await server.createDatabase('other')
   await query(server.url, 'CREATE TABLE t(a)')
   for (let round = 0; round < 3; round += 1) {
-    const end = new AbortController()
-    const endless = [1, 2].map(() => sendEndless(server.url, end.signal))
+    const stopController = new AbortController()
+    const endless = [1, 2].map(() => sendEndless(server.url, stopController.signal))
     expect(await query(other.url, 'SELECT 1')).toEqual([['1']])
-    const blocked = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
-    expect(await Promise.race([blocked, sleep(HELD_MS, 'blocked')])).toBe('blocked')
-    end.abort()
+    const blockedInsert = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
+    expect(await Promise.race([blockedInsert, sleep(OBSERVATION_MS, 'blocked')])).toBe('blocked')
+    stopController.abort()
     await Promise.all(endless)
-    expect(await blocked).toEqual([['1']])
+    expect(await blockedInsert).toEqual([['1']])
   }
   expect(await query(server.url, 'SELECT 1')).toEqual([['1']])
 })
@@ -41,10 +42,10 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   await query(server.url, 'CREATE TABLE t(a)')
   await query(server.url, "INSERT INTO t VALUES ('before')")
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
-  const end = new AbortController()
-  const endless = sendEndless(server.url, end.signal, baton)
-  await sleep(HELD_MS) // until it is running
-  end.abort()
+  const stopController = new AbortController()
+  const endless = sendEndless(server.url, stopController.signal, baton)
+  await sleep(OBSERVATION_MS) // until it is running
+  stopController.abort()
   await endless
   await query(server.url, "INSERT INTO t VALUES ('after')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])
@@ -59,18 +60,18 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
   await query(server.url, "INSERT INTO account VALUES (1, 1000, ''), (2, 1000, ''), (3, 0, '')")
   let acknowledged = 0
   let reads = 0
-  const isOver = (): boolean => acknowledged >= ENOUGH && reads >= ENOUGH
+  const isDone = (): boolean => acknowledged >= MIN_OPERATIONS && reads >= MIN_OPERATIONS
 
   // the engine is busy most of the time
   async function occupyEngine(): Promise<void> {
     let { baton } = await pipeline(server.url, [])
-    while (!isOver()) ({ baton } = await pipeline(server.url, [execute(SLOW)], { baton }))
+    while (!isDone()) ({ baton } = await pipeline(server.url, [execute(SLOW_SELECT)], { baton }))
     await pipeline(server.url, [close], { baton })
   }
 
   // each transaction writes a lot of data, so that the WAL is checkpointed and restarted many times
   async function write(): Promise<void> {
-    while (!isOver()) {
+    while (!isDone()) {
       const amount = BigInt(1 + (acknowledged % 7))
       const response = await pipeline(server.url, [
         execute('BEGIN IMMEDIATE'),
@@ -86,12 +87,12 @@ test('readers concurrent with a writer see whole transactions, and all acknowled
   }
 
   async function read(): Promise<void> {
-    while (!isOver()) {
+    while (!isDone()) {
       const before = acknowledged
       const [row] = await query(
         server.url,
-        // some time passes between reading the table and its index, in which others commit
-        `SELECT (SELECT sum(balance) FROM account WHERE id < 3), (SELECT balance FROM account WHERE id = 3), (${SLOW}),
+        // other clients commit between the reads of the table and of its index
+        `SELECT (SELECT sum(balance) FROM account WHERE id < 3), (SELECT balance FROM account WHERE id = 3), (${SLOW_SELECT}),
            (SELECT sum(balance) FROM account INDEXED BY by_balance WHERE balance > -1000000000)`,
       )
       const [total, count, , indexed] = row as [string, string, string, string]

@@ -15,8 +15,8 @@ import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
 /** Maximum number of concurrent cases that mostly wait. They run in addition to the other cases. */
-const SLOW_WORKERS = 12
-const SLOW_FROM_MS = 1_000
+const SLOW_WORKER_COUNT = 12
+const MIN_SLOW_MS = 1_000
 /** The name that the recorded server uses for itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
 /** The case that opens as many streams as a server allows. */
@@ -24,20 +24,20 @@ const FILLING_CASE = 93
 /** The case that requests the server's name. */
 const VERSION_CASE = 109
 
-const replayable = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
+const replayableTranscripts = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
 const needsOwnServer = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' || id === FILLING_CASE
-const onOwnServer = replayable.filter(needsOwnServer)
-const onSharedServer = replayable.filter((transcript) => !needsOwnServer(transcript))
-const slow = onSharedServer.filter((transcript) => waitingTimeMs(transcript) >= SLOW_FROM_MS)
+const onOwnServer = replayableTranscripts.filter(needsOwnServer)
+const onSharedServer = replayableTranscripts.filter((transcript) => !needsOwnServer(transcript))
+const slowTranscripts = onSharedServer.filter((transcript) => waitingTimeMs(transcript) >= MIN_SLOW_MS)
 const outcomes = new Map<number, Promise<readonly Mismatch[]>>()
 
 let server: LocalServer
 
 beforeAll(async () => {
   server = await startLocalServer({ dialect: 'sqld' })
-  const queue = [...slow]
+  const queue = [...slowTranscripts]
   const resolvers = new Map<number, (outcome: Promise<readonly Mismatch[]>) => void>()
-  for (const { id } of slow) outcomes.set(id, new Promise((resolve) => resolvers.set(id, resolve)))
+  for (const { id } of slowTranscripts) outcomes.set(id, new Promise((resolve) => resolvers.set(id, resolve)))
   const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const outcome = replayInTime(() => replayOnSharedServer(next))
@@ -45,7 +45,7 @@ beforeAll(async () => {
       await outcome.catch(() => {}) // the test that awaits it fails
     }
   }
-  for (let count = 0; count < SLOW_WORKERS; count += 1) void worker()
+  for (let count = 0; count < SLOW_WORKER_COUNT; count += 1) void worker()
 })
 afterAll(() => server.close())
 
@@ -57,8 +57,8 @@ async function replayOnSharedServer(transcript: Transcript) {
     return await replay(transcript, {
       url: server.url,
       prefix: `/${name}`,
-      names: transcript.id === VERSION_CASE ? new Map() : versionNames(server),
-      configure: (_, configuration) => server.updateDatabase(name, optionsOf(configuration)),
+      names: transcript.id === VERSION_CASE ? new Map() : createVersionNames(server),
+      configure: (_, configuration) => server.updateDatabase(name, toDatabaseOptions(configuration)),
       token: () => 'none',
     })
   } finally {
@@ -88,9 +88,9 @@ async function replayOnOwnServer(transcript: Transcript) {
     domains,
   })
   try {
-    const names = versionNames(ownServer)
+    const names = createVersionNames(ownServer)
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
-      await ownServer.createDatabase(name, newDatabaseOptions(settings))
+      await ownServer.createDatabase(name, toNewDatabaseOptions(settings))
       names.set(ownServer.databaseId(name), name)
     }
     const tokens = transcript.server === 'auth' ? await TokenForge.open(ownServer, key) : null
@@ -98,7 +98,7 @@ async function replayOnOwnServer(transcript: Transcript) {
       url: ownServer.url,
       prefix: '',
       names,
-      configure: (name, configuration) => ownServer.updateDatabase(name, optionsOf(configuration)),
+      configure: (name, configuration) => ownServer.updateDatabase(name, toDatabaseOptions(configuration)),
       token: (claims) => tokens?.forge(claims) ?? 'none',
     })
   } finally {
@@ -108,12 +108,12 @@ async function replayOnOwnServer(transcript: Transcript) {
 }
 
 /** Returns a map that replaces the server's own name with the recorded one. */
-function versionNames({ version }: LocalServer): Map<string, string> {
+function createVersionNames({ version }: LocalServer): Map<string, string> {
   return new Map([[version, RECORDED_VERSION]])
 }
 
-/** Settings in the format of the recorded server, which resets any setting that is omitted. */
-function optionsOf(configuration: Readonly<Record<string, unknown>>): DatabaseOptions {
+/** Converts settings from the format of the recorded server, which resets any setting that is omitted. */
+function toDatabaseOptions(configuration: Readonly<Record<string, unknown>>): DatabaseOptions {
   const size = /^(\d+)KB$/.exec(String(configuration['max_db_size']))?.[1]
   return {
     blockReads: configuration['block_reads'] === true,
@@ -124,10 +124,10 @@ function optionsOf(configuration: Readonly<Record<string, unknown>>): DatabaseOp
   }
 }
 
-function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDatabaseOptions {
+function toNewDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDatabaseOptions {
   const parent = settings['shared_schema_name'] as string | undefined
   return {
-    ...optionsOf(settings),
+    ...toDatabaseOptions(settings),
     isSchema: settings['shared_schema'] === true,
     ...(parent !== undefined && { schema: parent }),
   }

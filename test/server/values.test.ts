@@ -98,7 +98,7 @@ const SCHEMA = `
   INSERT INTO place VALUES (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 `
 
-/** Expressions that must have the same result on both engines, in order. */
+/** Statements that must have the same result on both engines, in order. */
 const QUERIES: readonly string[] = [
   'SELECT * FROM user',
   'SELECT * FROM user ORDER BY age DESC',

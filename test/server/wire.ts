@@ -33,7 +33,7 @@ export interface WireOptions {
 export const close: WireRequest = { type: 'close' }
 export const autocommit: WireRequest = { type: 'get_autocommit' }
 
-/** An `execute` request; bigints, numbers, strings, bytes and null become wire values. */
+/** Creates an `execute` request; bigints, numbers, strings, bytes and null become wire values. */
 export function execute(sql: string, ...args: readonly unknown[]): WireRequest {
   return { type: 'execute', stmt: { sql, args: args.map(toWire) } }
 }
@@ -79,7 +79,7 @@ export async function query(url: string, sql: string, options: WireOptions = {})
   )
 }
 
-/** Codes of a pipeline's results, `ok` for those without an error. */
+/** Returns the codes of a pipeline's results, `ok` for those without an error. */
 export function codes(reply: PipelineReply): string[] {
   return reply.results.map((result) => result.error?.code ?? 'ok')
 }

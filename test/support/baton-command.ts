@@ -6,17 +6,17 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.u
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
 // not at the end of a test, because the processes of concurrent tests cannot be distinguished
-const running = new Set<ChildProcess>()
+const runningProcesses = new Set<ChildProcess>()
 /** Stops the remaining processes of a test file. */
 export function killRunning(): void {
-  for (const child of running) child.kill('SIGKILL')
+  for (const child of runningProcesses) child.kill('SIGKILL')
 }
 afterAll(killRunning)
 
 /** Stops a process when the test file ends, at the latest. */
 export function endWithTests(child: ChildProcess): void {
-  running.add(child)
-  child.once('close', () => running.delete(child))
+  runningProcesses.add(child)
+  child.once('close', () => runningProcesses.delete(child))
 }
 
 /** The output of a command, and its exit code. */
@@ -36,7 +36,7 @@ export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.Pro
   ...env,
 })
 
-/** Starts the command, which is stopped after the tests of the file at the latest. */
+/** Starts the command. It is stopped after the tests of the file at the latest. */
 export function startBaton(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -62,7 +62,7 @@ export async function runBaton(
   { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<CommandResult> {
   const child = startBaton(args, env)
-  // it may exit without having read its input
+  // the command may exit without having read its input
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   return await collectOutput(child)

@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+const PROGRAM_NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 export type BrowserStatus =
   | { readonly path: string; readonly unavailable: null }
@@ -13,7 +13,7 @@ export async function findBrowser(): Promise<BrowserStatus> {
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
   const candidates = configuredPath
     ? [configuredPath]
-    : NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
+    : PROGRAM_NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
   for (const path of candidates) {
     try {
       await access(path, constants.X_OK)

@@ -9,7 +9,7 @@ export type Fault =
   | { readonly kind: 'delay-response'; readonly ms: number }
   /** The server executes the request at once, but its response is delayed until the promise settles. */
   | { readonly kind: 'hold-response'; readonly until: Promise<unknown> }
-  /** The connection breaks before the server has seen the request. */
+  /** The connection is lost before the server has received the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, but its response is lost. */
   | { readonly kind: 'drop-after' }
@@ -28,7 +28,7 @@ interface Upstream {
   readonly body: Buffer
 }
 
-/** A proxy between a client and a server on this machine, which injects the faults that `next` returns. */
+/** A proxy between a client and a server on this machine. It injects the faults that `next` returns. */
 export class FaultProxy {
   readonly #server: http.Server
   readonly #agent = new http.Agent({ keepAlive: true })
@@ -38,7 +38,7 @@ export class FaultProxy {
   hidesV3 = false
 
   private constructor(upstream: URL) {
-    // longer than a test may block this process, in which the client is too
+    // longer than a test may block this process, which also runs the client
     this.#server = http.createServer({ keepAliveTimeout: 300_000 }, (from, to) => {
       const chunks: Buffer[] = []
       from.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -2,13 +2,13 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Time limit for a signal to arrive. */
-const SIGNAL_MS = 500
+const SIGNAL_TIMEOUT_MS = 500
 
 /** Stops a process until it receives SIGCONT. Waits until all of its threads have stopped, because they may continue briefly. */
 export async function freezeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   // on other platforms, an external program would be needed to read the state
-  if (process.platform !== 'linux') return await sleep(SIGNAL_MS)
+  if (process.platform !== 'linux') return await sleep(SIGNAL_TIMEOUT_MS)
   const deadline = performance.now() + 10_000
   while (!(await isStopped(pid))) {
     if (performance.now() > deadline) throw new Error(`process ${pid} is still running 10 s after SIGSTOP`)

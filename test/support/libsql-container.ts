@@ -11,7 +11,7 @@ import type { TestProject } from 'vitest/node'
 const IMAGE = 'ghcr.io/tursodatabase/libsql-server:v0.24.32'
 const [HTTP_PORT, ADMIN_PORT] = [8080, 9090]
 /** Number of lines of the server's log that are shown when a test has failed. */
-const LOG_LINES = 100
+const MAX_LOG_LINES = 100
 
 /** A container of the official image, shared by all files of a run. */
 export interface LibsqlContainer {
@@ -50,7 +50,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     .withLogConsumer((lines) => {
       lines.on('data', (line: unknown) => {
         log.push(String(line))
-        if (log.length > LOG_LINES) log.shift()
+        if (log.length > MAX_LOG_LINES) log.shift()
       })
     })
     .start()

@@ -10,7 +10,7 @@ export const terminalProblem: string | null =
     ? null
     : 'the prompt in a terminal: `script` of util-linux is missing'
 
-/** The command in a terminal, which `script` from util-linux provides. */
+/** Runs the command in a terminal that `script` from util-linux provides. */
 export class Terminal {
   readonly #child: ChildProcessWithoutNullStreams
   readonly #closed: Promise<unknown[]>

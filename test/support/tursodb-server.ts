@@ -112,12 +112,12 @@ export class TursodbServer {
       return
     }
     if (baton !== null) this.#streams.delete(baton)
-    const next = randomUUID()
+    const nextBaton = randomUUID()
     const closesStream = path === 'pipeline' && requests.at(-1)?.type === 'close'
-    if (!closesStream) this.#streams.set(next, connection)
-    const head = { baton: closesStream ? null : next, base_url: null }
+    if (!closesStream) this.#streams.set(nextBaton, connection)
+    const head = { baton: closesStream ? null : nextBaton, base_url: null }
     if (path === 'pipeline') {
-      const results = requests.map((operation) => reply(connection, operation))
+      const results = requests.map((operation) => runOperation(connection, operation))
       response.end(JSON.stringify({ ...head, results }))
     } else {
       const entries = runBatch(connection, batch).flatMap((outcome, step) => toEntries(outcome, step))
@@ -127,7 +127,7 @@ export class TursodbServer {
   }
 }
 
-function reply(connection: Connection, { type, sql, stmt, batch }: Operation): object {
+function runOperation(connection: Connection, { type, sql, stmt, batch }: Operation): object {
   const succeed = (fields: object): object => ({ type: 'ok', response: { type, ...fields } })
   try {
     if (type === 'execute') return succeed({ result: run(connection, stmt) })
@@ -178,9 +178,9 @@ function toEntries(outcome: Outcome, step: number): object[] {
   ]
 }
 
-type Prepared = ReturnType<Connection['prepare']>
+type PreparedStatement = ReturnType<Connection['prepare']>
 
-const getColumns = (statement: Prepared): Result['cols'] =>
+const getColumns = (statement: PreparedStatement): Result['cols'] =>
   (statement.columns() as { name: string; type: string | null }[]).map(({ name, type }) => ({
     name,
     decltype: type,
@@ -204,14 +204,14 @@ function run(connection: Connection, { sql, args = [], named_args: namedArgs = [
       cols,
       rows: rows.map((row) => row.map(encode)),
       affected_row_count: native.totalChanges() - before,
-      last_insert_rowid: lastRowid(connection),
+      last_insert_rowid: readLastRowid(connection),
     }
   } finally {
     statement.close()
   }
 }
 
-function lastRowid(connection: Connection): string {
+function readLastRowid(connection: Connection): string {
   const statement = connection.prepare('select last_insert_rowid()')
   const [[rowid]] = statement.raw(true).safeIntegers(true).all() as [[bigint]]
   statement.close()

@@ -8,8 +8,8 @@ const stopServers = async (): Promise<void> => {
 afterAll(stopServers)
 
 /**
- * Skips the tests of a file if the engine has no build for this platform, with the reason in the summary; stops its servers
- * after them.
+ * Skips the tests of a file if the engine has no build for this platform, with the reason in the summary, and stops its
+ * servers afterwards.
  */
 export function requireTursodb(): void {
   // files that share a process import this module only once
@@ -19,7 +19,7 @@ export function requireTursodb(): void {
   })
 }
 
-/** Starts a server with an empty database of Turso's engine, which is stopped after the file. */
+/** Starts a server with an empty database of Turso's engine. It is stopped after the tests of the file. */
 export async function startTursodb(): Promise<TursodbServer> {
   const server = await TursodbServer.start()
   servers.push(server)

@@ -27,20 +27,21 @@ test('foreign keys are enforced on connections that enable them', async () => {
 
 test('statements before one that does not parse are executed', async () => {
   const { db } = await openServer()
-  const names = async (): Promise<unknown[]> => (await db.execute('select b from t')).rows.map(({ b }) => b)
+  const selectNames = async (): Promise<unknown[]> =>
+    (await db.execute('select b from t')).rows.map(({ b }) => b)
   const statements = ["insert into t (b) values ('kept')", 'selec 1']
   await expect(db.batch(statements)).rejects.toMatchObject({
     code: 'SQL_PARSE_ERROR',
     statementIndex: 1,
     outcome: 'not_applied',
   })
-  expect(await names()).toEqual([])
+  expect(await selectNames()).toEqual([])
   await db.transaction(async (tx) => {
     await expect(tx.batch(statements)).rejects.toMatchObject({ outcome: 'unknown' })
   })
-  expect(await names()).toEqual(['kept'])
+  expect(await selectNames()).toEqual(['kept'])
   await expect(executeMultiple(db, statements.join(';'))).rejects.toMatchObject({ outcome: 'unknown' })
-  expect(await names()).toEqual(['kept', 'kept'])
+  expect(await selectNames()).toEqual(['kept', 'kept'])
   await db.close()
 })
 
@@ -115,10 +116,10 @@ test('a cursor and the later statements of a script do not wait for the lock', a
   const { db, server } = await openServer()
   await using other = createClient({ url: server.url })
   const release = await holdWriteLock(other)
-  const busy = { code: 'SQLITE_BUSY', outcome: 'not_applied' }
+  const busyError = { code: 'SQLITE_BUSY', outcome: 'not_applied' }
   const insert = "insert into t values (1, 'x')"
-  await expect(executeMultiple(db, `select 1; ${insert}`)).rejects.toMatchObject(busy)
-  await expect(collect(readRows(db, `${insert} returning a`))).rejects.toMatchObject(busy)
+  await expect(executeMultiple(db, `select 1; ${insert}`)).rejects.toMatchObject(busyError)
+  await expect(collect(readRows(db, `${insert} returning a`))).rejects.toMatchObject(busyError)
   await release()
   expect((await db.execute('select * from t')).rows).toEqual([])
   await db.close()

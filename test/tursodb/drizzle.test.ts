@@ -12,9 +12,9 @@ async function openServer() {
   return { server, db, close: () => db.$client.close() }
 }
 
-const migration = (at: number, text: string) => ({
-  tag: `000${at}_test`,
-  when: at,
+const createMigration = (number: number, text: string) => ({
+  tag: `000${number}_test`,
+  when: number,
   sql: text,
   breakpoints: true,
 })
@@ -22,13 +22,16 @@ const migration = (at: number, text: string) => ({
 describe('migrate() for Drizzle', () => {
   test('applies pending migrations once', async () => {
     const { db, close, server } = await openServer()
-    const one = migration(1, 'create table a (id integer primary key)')
-    const two = migration(2, 'create table b (id integer primary key)')
-    expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual(['0001_test', '0002_test'])
-    expect(await migrate(db, { migrations: [one] })).toEqual(['0001_test'])
-    expect(await migrate(db, { migrations: [one, two] })).toEqual(['0002_test'])
+    const firstMigration = createMigration(1, 'create table a (id integer primary key)')
+    const secondMigration = createMigration(2, 'create table b (id integer primary key)')
+    expect(await pendingMigrations(db, { migrations: [firstMigration, secondMigration] })).toEqual([
+      '0001_test',
+      '0002_test',
+    ])
+    expect(await migrate(db, { migrations: [firstMigration] })).toEqual(['0001_test'])
+    expect(await migrate(db, { migrations: [firstMigration, secondMigration] })).toEqual(['0002_test'])
     const before = server.requestCount()
-    expect(await migrate(db, { migrations: [one, two] })).toEqual([])
+    expect(await migrate(db, { migrations: [firstMigration, secondMigration] })).toEqual([])
     expect(server.requestCount()).toBe(before + 1)
     expect(server.streamCount).toBe(0)
     await close()
@@ -37,7 +40,9 @@ describe('migrate() for Drizzle', () => {
   test('several concurrent migrators apply each migration once', async () => {
     const { db, close, server } = await openServer()
     const migrators = [0, 1, 2].map(() => drizzle(server.url))
-    const migrations = [1, 2, 3].map((at) => migration(at, `create table t${at} (id integer primary key)`))
+    const migrations = [1, 2, 3].map((number) =>
+      createMigration(number, `create table t${number} (id integer primary key)`),
+    )
     const applied = await Promise.all([db, ...migrators].map((migrator) => migrate(migrator, { migrations })))
     expect(applied.flat().toSorted()).toEqual(['0001_test', '0002_test', '0003_test'])
     for (const migrator of migrators) await migrator.$client.close()
@@ -46,7 +51,7 @@ describe('migrate() for Drizzle', () => {
 
   test('the error names the failing statement, and nothing is applied', async () => {
     const { db, close } = await openServer()
-    const invalidMigration = migration(
+    const invalidMigration = createMigration(
       1,
       'create table a (id integer);--> statement-breakpoint\ncreat table b (id integer)',
     )
@@ -70,7 +75,7 @@ describe('migrate() for Drizzle', () => {
     ['a new foreign key', 'create table "new" ("x""y" integer references p);insert into "new" values (77)'],
   ])('rejects %s', async (_, text) => {
     const { db, close, server } = await openServer()
-    const schema = migration(
+    const schema = createMigration(
       1,
       `create table p (id integer primary key, u text collate nocase unique);
        create table c (p integer references P, u text references p (u));
@@ -82,9 +87,9 @@ describe('migrate() for Drizzle', () => {
     await db.run(sql`insert into c values (1, null), (null, 'U')`)
     await db.run(sql`insert into pair values (1, 2)`)
     await db.run(sql`insert into of_pair values (1, 2), (3, null)`)
-    const harmless = migration(2, 'create table extra (id integer)')
+    const harmless = createMigration(2, 'create table extra (id integer)')
     expect(await migrate(db, { migrations: [schema, harmless] })).toEqual(['0002_test'])
-    const breaking = migration(3, text)
+    const breaking = createMigration(3, text)
     await expect(migrate(db, { migrations: [schema, harmless, breaking] })).rejects.toThrow(
       'violate a foreign key',
     )
@@ -93,7 +98,7 @@ describe('migrate() for Drizzle', () => {
     await db.run(sql`delete from p`)
     await db.run(sql`insert into p values (3, 'w')`)
     expect(
-      await migrate(db, { migrations: [schema, harmless, migration(4, 'create table d (id)')] }),
+      await migrate(db, { migrations: [schema, harmless, createMigration(4, 'create table d (id)')] }),
     ).toEqual(['0004_test'])
     expect(server.streamCount).toBe(0)
     await close()
@@ -101,14 +106,17 @@ describe('migrate() for Drizzle', () => {
 
   test('a foreign key that cannot be checked is rejected if it is new, and reported with a warning if it is old', async () => {
     const { db, close } = await openServer()
-    const unknown = migration(1, 'create table p (id integer);create table c (p references p (missing))')
+    const unknown = createMigration(
+      1,
+      'create table p (id integer);create table c (p references p (missing))',
+    )
     await expect(migrate(db, { migrations: [unknown] })).rejects.toThrow('cannot be checked, in c')
     await db.run(sql`create table p (id integer)`)
     await db.run(sql`create table c (p references p (missing))`)
     await db.run(sql.raw('create table "a ""quote""" (id integer)'))
     const warnings: string[] = []
     const onWarning = (message: string): void => void warnings.push(message)
-    const options = { migrations: [migration(1, 'create table d (id)')], onWarning }
+    const options = { migrations: [createMigration(1, 'create table d (id)')], onWarning }
     expect(await migrate(db, { ...options, migrationsTable: 'my "log"' })).toEqual(['0001_test'])
     expect(warnings).toEqual([expect.stringMatching(/^foreign keys of c, a "quote" are not checked/)])
     await close()

@@ -74,45 +74,45 @@ afterAll(async () => {
   for (const close of cleanups.reverse()) await close()
 })
 
-const errorOf = (promise: Promise<unknown>): Promise<SqlError> =>
+const getError = (promise: Promise<unknown>): Promise<SqlError> =>
   promise.then(
     () => {
-      throw new Error('it was accepted')
+      throw new Error('the statement was accepted')
     },
     (error: unknown) => error as SqlError,
   )
 
 /** Runs a statement with foreign keys, which the engine does not enforce by default. */
-async function rejectionFrom(name: string, sql: string): Promise<SqlError> {
+async function getRejection(name: string, sql: string): Promise<SqlError> {
   const stream = openStream(clients.get(name) as Client)
   await stream.execute('pragma foreign_keys = on')
-  const error = await errorOf(stream.execute(sql))
+  const error = await getError(stream.execute(sql))
   await stream.close()
   return error
 }
 
 test.each(FAILING_SQL)('%s fails with the same error as on libsql-server', async (sql) => {
-  const error = await rejectionFrom('tursodb', sql)
+  const error = await getRejection('tursodb', sql)
   expect(error).toBeInstanceOf(SqlError)
   expect(error.message).not.toMatch(/failed: (?:Runtime|Parse|Transaction|near)|\(19\)/)
   if (!clients.has('sqld')) return
-  const { code, extendedCode, constraint, outcome } = await rejectionFrom('sqld', sql)
+  const { code, extendedCode, constraint, outcome } = await getRejection('sqld', sql)
   expect(error).toMatchObject({ code, extendedCode, constraint, outcome })
 })
 
 test('an error names the kind, table and columns of its constraint', async () => {
   const db = clients.get('tursodb') as Client
-  const unique = await errorOf(db.execute('insert into k values (1, 1), (1, 1)'))
+  const unique = await getError(db.execute('insert into k values (1, 1), (1, 1)'))
   expect(unique.constraint).toEqual({ kind: 'unique', table: 'k', columns: ['a', 'b'] })
   expect(unique.message).toBe('UNIQUE constraint failed: k.a, k.b')
   expect(isUniqueViolation(unique)).toBe(true)
-  expect(isNotNullViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(
+  expect(isNotNullViolation(await getRejection('tursodb', "insert into p values (2, 'u2', null, 1)"))).toBe(
     true,
   )
-  expect(isCheckViolation(await rejectionFrom('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(
+  expect(isCheckViolation(await getRejection('tursodb', "insert into p values (2, 'u2', 'n2', 0)"))).toBe(
     true,
   )
-  expect(isForeignKeyViolation(await rejectionFrom('tursodb', 'insert into f values (1, 77)'))).toBe(true)
+  expect(isForeignKeyViolation(await getRejection('tursodb', 'insert into f values (1, 77)'))).toBe(true)
 })
 
 test('RAISE() with the text of a lock error is not treated as one, so that nothing is executed twice', async () => {
@@ -120,7 +120,7 @@ test('RAISE() with the text of a lock error is not treated as one, so that nothi
   await db.execute('create table raising (a)')
   await db.execute(`create trigger raise_locked before insert on raising when new.a = 99
     begin select raise(fail, 'database is locked'); end`)
-  const error = await errorOf(db.execute('insert into raising values (98), (99)'))
+  const error = await getError(db.execute('insert into raising values (98), (99)'))
   expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', message: 'database is locked' })
   const { rows } = await db.execute('select count(*) as n from raising')
   expect(rows[0]?.['n']).toBeLessThan(2)
@@ -131,7 +131,7 @@ test('a COMMIT reports the violation of a deferred foreign key', async () => {
   await stream.execute('pragma foreign_keys = on')
   stream.begin()
   await stream.execute('insert into later values (1, 88)')
-  const error = await errorOf(stream.commit())
+  const error = await getError(stream.commit())
   expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   expect(isForeignKeyViolation(error)).toBe(true)
 })
@@ -139,16 +139,16 @@ test('a COMMIT reports the violation of a deferred foreign key', async () => {
 test('the error of a batch identifies the statement, and the batch is rolled back', async () => {
   const db = clients.get('tursodb') as Client
   const batch = ["insert into k values ('batch', 1)", 'select 1', "insert into k values ('batch', 1)"]
-  const error = await errorOf(db.batch(batch))
+  const error = await getError(db.batch(batch))
   expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 2, outcome: 'not_applied' })
   expect((await db.execute("select * from k where a = 'batch'")).rows).toEqual([])
 })
 
 test('a cursor reports the same error', async () => {
   const db = clients.get('tursodb') as Client
-  const error = await errorOf(collect(readRows(db, "select json('x')")))
+  const error = await getError(collect(readRows(db, "select json('x')")))
   expect(error).toMatchObject({ code: 'SQLITE_UNKNOWN', message: 'malformed JSON' })
-  const unique = await errorOf(collect(readRows(db, 'insert into k values (5, 5), (5, 5) returning a')))
+  const unique = await getError(collect(readRows(db, 'insert into k values (5, 5), (5, 5) returning a')))
   expect(unique).toMatchObject({ code: 'SQLITE_CONSTRAINT', constraint: { kind: 'unique', table: 'k' } })
 })
 
@@ -158,7 +158,7 @@ test('a value that looks like an error is not changed', async () => {
   const stream = openStream(db)
   const [value, error] = await Promise.all([
     stream.execute({ sql: 'select ? as it', args: [text] }),
-    errorOf(db.batch([{ sql: 'select ?', args: [text] }, "select json('x')"])),
+    getError(db.batch([{ sql: 'select ?', args: [text] }, "select json('x')"])),
   ])
   await stream.close()
   expect(value.rows).toEqual([{ it: text }])

@@ -81,14 +81,14 @@ test('supports the Migrator, transactions and their errors', async () => {
     'Success',
   ])
   const ada = { id: 1, 'first "name"': 'Ada' }
-  const failed = db.transaction().execute(async (trx) => {
+  const failedTransaction = db.transaction().execute(async (trx) => {
     await trx.insertInto('person').values(ada).execute()
     await trx
       .insertInto('person')
       .values({ ...ada, id: 2 })
       .execute()
   })
-  await expect(failed).rejects.toMatchObject({
+  await expect(failedTransaction).rejects.toMatchObject({
     code: 'SQLITE_CONSTRAINT',
     constraint: { kind: 'unique', table: 'person', columns: ['first "name"'] },
   })

@@ -11,14 +11,14 @@ test('supports read-only transactions', async () => {
   await db.execute('create table t (a)')
   const read = (): Promise<unknown> =>
     db.transaction(async (tx) => (await tx.execute('select count(*) as n from t')).rows, { mode: 'readonly' })
-  const requests = async (): Promise<number> => {
+  const countReadRequests = async (): Promise<number> => {
     const before = server.requestCount()
     expect(await read()).toEqual([{ n: 0 }])
     return server.requestCount() - before
   }
   // only the first one is rejected
-  expect(await requests()).toBe(3)
-  expect(await requests()).toBe(2)
+  expect(await countReadRequests()).toBe(3)
+  expect(await countReadRequests()).toBe(2)
   expect(await db.batch(['select 1', 'select 2'], { mode: 'readonly' })).toHaveLength(2)
   expect(server.bodies.filter((body) => body.includes('BEGIN READONLY'))).toHaveLength(1)
   expect(server.streamCount).toBe(0)

@@ -5,19 +5,19 @@ export const open = (url: string): Subject => openWith({ url })
 
 export function openWith(config: ClientConfig): Subject {
   const db = createClient(config)
-  const batch = (size: number) => (at: number) => db.batch(inserts(at, size))
+  const createBatch = (size: number) => (index: number) => db.batch(inserts(index, size))
   return {
     operations: {
-      select: (at) => db.execute(SELECT, [toId(at)]),
-      insert: (at) => db.execute(INSERT, [toId(at), 'text']),
-      transaction: (at) => transaction(db, toId(at)),
-      transactionAtOnce: (at) =>
+      select: (index) => db.execute(SELECT, [toId(index)]),
+      insert: (index) => db.execute(INSERT, [toId(index), 'text']),
+      transaction: (index) => transaction(db, toId(index)),
+      transactionAtOnce: (index) =>
         db.transaction((tx) =>
-          Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [toId(at + offset)]))),
+          Promise.all(Array.from({ length: 5 }, (_, offset) => tx.execute(SELECT, [toId(index + offset)]))),
         ),
-      batch10: batch(10),
-      batch100: batch(100),
-      batch10000: batch(10_000),
+      batch10: createBatch(10),
+      batch100: createBatch(100),
+      batch10000: createBatch(10_000),
       rows: async () => (await db.execute(ROWS)).rows.length,
       vectors: async () => (await db.execute(VECTORS)).rows.length,
     },
@@ -30,5 +30,5 @@ const transaction = (db: Client, id: number): Promise<void> =>
     for (const sql of TRANSACTION) await tx.execute(sql, [id])
   })
 
-export const inserts = (at: number, size: number): { sql: string; args: [number, string] }[] =>
-  Array.from({ length: size }, (_, offset) => ({ sql: INSERT, args: [((at + offset) % IDS) + 1, 'text'] }))
+export const inserts = (index: number, size: number): { sql: string; args: [number, string] }[] =>
+  Array.from({ length: size }, (_, offset) => ({ sql: INSERT, args: [((index + offset) % IDS) + 1, 'text'] }))

@@ -4,26 +4,26 @@ import { inserts } from './baton.ts'
 
 export function open(url: string): Subject {
   const db = connect({ url })
-  const batch = (size: number) => (at: number) =>
+  const createBatch = (size: number) => (index: number) =>
     db.batch(
-      inserts(at, size).map(({ sql, args }) => ({ sql, args })),
+      inserts(index, size).map(({ sql, args }) => ({ sql, args })),
       'immediate',
     )
   return {
     operations: {
-      select: (at) => db.all(SELECT, toId(at)),
-      insert: (at) => db.run(INSERT, toId(at), 'text'),
+      select: (index) => db.all(SELECT, toId(index)),
+      insert: (index) => db.run(INSERT, toId(index), 'text'),
       // a connection runs one transaction at a time
-      async transaction(at) {
+      async transaction(index) {
         const run = db.transactionAsync(
           async (tx: { all(sql: string, ...args: unknown[]): Promise<unknown> }) => {
-            for (const sql of TRANSACTION) await tx.all(sql, toId(at))
+            for (const sql of TRANSACTION) await tx.all(sql, toId(index))
           },
         )
         await run()
       },
-      batch10: batch(10),
-      batch100: batch(100),
+      batch10: createBatch(10),
+      batch100: createBatch(100),
       async rows() {
         const statement = await db.prepare(ROWS)
         return (await statement.safeIntegers(true).all()).length

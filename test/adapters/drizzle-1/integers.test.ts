@@ -6,7 +6,7 @@ import { openTestServer } from '../../support/test-server.ts'
 
 // Integers that no JavaScript number represents exactly. They are never rounded, and never a bigint where the type is number.
 
-const UNSAFE = 2n ** 53n + 1n
+const UNSAFE_INTEGER = 2n ** 53n + 1n
 const owners = sqliteTable('owners', {
   id: integer().primaryKey(),
   big: int64(),
@@ -49,26 +49,28 @@ afterAll(() => db.$client.close())
 beforeEach(async () => {
   await db.batch([db.delete(owners), db.delete(things), db.delete(parts)])
   await db.batch([
-    db.insert(owners).values({ id: 1, big: UNSAFE, note: `[${UNSAFE}]` }),
-    db.insert(things).values({ id: 1, ownerId: 1, big: -UNSAFE, note: `[${UNSAFE}, "a\\n"]` }),
+    db.insert(owners).values({ id: 1, big: UNSAFE_INTEGER, note: `[${UNSAFE_INTEGER}]` }),
+    db
+      .insert(things)
+      .values({ id: 1, ownerId: 1, big: -UNSAFE_INTEGER, note: `[${UNSAFE_INTEGER}, "a\\n"]` }),
     db.insert(parts).values({ thingId: 1, big: 2n ** 63n - 1n }),
   ])
 })
 
 test('int64() is exact at every depth of a relational query, and text is unchanged', async () => {
   const result = await db.query.owners.findFirst({ with: { things: { with: { parts: true, owner: true } } } })
-  const owner = { id: 1, big: UNSAFE, plain: null, note: `[${UNSAFE}]` }
+  const owner = { id: 1, big: UNSAFE_INTEGER, plain: null, note: `[${UNSAFE_INTEGER}]` }
   expect(result).toEqual({
     ...owner,
     things: [
       {
         id: 1,
         ownerId: 1,
-        big: -UNSAFE,
+        big: -UNSAFE_INTEGER,
         plain: null,
         at: null,
         amount: null,
-        note: `[${UNSAFE}, "a\\n"]`,
+        note: `[${UNSAFE_INTEGER}, "a\\n"]`,
         parts: [{ thingId: 1, big: 2n ** 63n - 1n, plain: null }],
         owner,
       },
@@ -112,14 +114,14 @@ describe('the error names the column', () => {
     ['in a transaction', () => db.transaction((tx) => tx.query.owners.findFirst())],
   ])('%s', async (_, query) => {
     await query()
-    await db.run(sql`update owners set plain_int = ${UNSAFE}`)
+    await db.run(sql`update owners set plain_int = ${UNSAFE_INTEGER}`)
     await expect(query()).rejects.toThrow(
       /owners\.plain_int: (?:9007199254740993|about 9007199254740992) is not exact as a number; declare the column with int64\(\)$/,
     )
   })
 
   test.each(['at', 'amount'])('for the column %s', async (column) => {
-    await db.run(sql`update things set ${sql.identifier(column)} = ${UNSAFE}`)
+    await db.run(sql`update things set ${sql.identifier(column)} = ${UNSAFE_INTEGER}`)
     for (const query of [
       () => db.select().from(things),
       () => db.query.things.findFirst(),
@@ -140,7 +142,7 @@ test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', as
 })
 
 test('the error is not reported as a failed query', async () => {
-  await db.run(sql`update owners set plain_int = ${UNSAFE}`)
+  await db.run(sql`update owners set plain_int = ${UNSAFE_INTEGER}`)
   const error: unknown = await db.query.owners.findFirst().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(RangeError)
   expect(findDatabaseError(error)).toBeNull()

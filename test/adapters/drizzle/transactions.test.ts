@@ -34,23 +34,23 @@ beforeEach(async () => {
   log = []
 })
 
-const names = async (): Promise<string[]> => {
+const selectNames = async (): Promise<string[]> => {
   const rows = await db.select().from(items).orderBy(items.name)
   return rows.map((row) => row.name)
 }
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const rollBackOnConflict = sql`insert or rollback into items (name) values ('a')`
 
 describe('transactions', () => {
   test('a transaction of two statements takes three requests', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'a' })
         await tx.insert(items).values({ name: 'b' })
       }),
     )
     expect(requests).toBe(3)
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test.each(['commit', 'END', 'rollback', 'begin'])(
@@ -66,12 +66,12 @@ describe('transactions', () => {
         await tx.run(sql.raw(control))
       })
       await expect(transaction).rejects.toThrow()
-      expect(await names()).toEqual(['a', 'b'])
+      expect(await selectNames()).toEqual(['a', 'b'])
     },
   )
 
   test('an empty transaction sends nothing', async () => {
-    expect(await requestsOf(() => db.transaction(async () => {}))).toBe(0)
+    expect(await countRequestsOf(() => db.transaction(async () => {}))).toBe(0)
   })
 
   test.each([
@@ -81,7 +81,7 @@ describe('transactions', () => {
     ['deferred', 'BEGIN DEFERRED'],
   ] as const)('behavior %s is %s', async (behavior, begin) => {
     const bodies: string[] = []
-    const watched = drizzle({
+    const recordingDb = drizzle({
       connection: {
         ...database.config,
         fetch: (input, init) => {
@@ -90,13 +90,13 @@ describe('transactions', () => {
         },
       },
     })
-    await watched.transaction(
+    await recordingDb.transaction(
       (tx) => tx.insert(items).values({ name: begin }),
       behavior ? { behavior } : undefined,
     )
     expect(bodies[0]).toMatch(new RegExp(`"${begin}"`, 'i'))
-    expect(await names()).toEqual([begin])
-    await watched.$client.close()
+    expect(await selectNames()).toEqual([begin])
+    await recordingDb.$client.close()
   })
 
   test('statements queued together run in order, even after one that fails', async () => {
@@ -114,7 +114,7 @@ describe('transactions', () => {
       { status: 'fulfilled' },
       { value: [{ name: 'a' }, { name: 'b' }] },
     ])
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test('an ended transaction rejects later calls', async () => {
@@ -123,7 +123,7 @@ describe('transactions', () => {
       return () => tx.insert(items).values({ name: 'b' })
     })
     await expect(insertLater()).rejects.toMatchObject({ cause: { name: 'StreamError' } })
-    expect(await names()).toEqual(['a'])
+    expect(await selectNames()).toEqual(['a'])
   })
 
   test('immediate is the default: concurrent read-modify-write transactions all succeed', async () => {
@@ -136,7 +136,7 @@ describe('transactions', () => {
         }),
       ),
     )
-    expect(await names()).toEqual(['5'])
+    expect(await selectNames()).toEqual(['5'])
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
@@ -151,13 +151,13 @@ describe('transactions', () => {
       tx.rollback()
     })
     await expect(rolledBack).rejects.toBeInstanceOf(TransactionRollbackError)
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('a query on db inside the callback runs outside the transaction', async () => {
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'inside' })
-      expect(await names()).toEqual([])
+      expect(await selectNames()).toEqual([])
     })
   })
 
@@ -177,7 +177,7 @@ describe('transactions', () => {
       await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
     })
     await expect(committing).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('a rejected value does not end the transaction', async () => {
@@ -185,13 +185,13 @@ describe('transactions', () => {
       await tx.insert(items).values({ name: 'a' })
       await expect(tx.run(sql`select ${Number.NaN}`)).rejects.toMatchObject({ cause: { name: 'RangeError' } })
     })
-    expect(await names()).toEqual(['a'])
+    expect(await selectNames()).toEqual(['a'])
   })
 })
 
 describe('nested transactions', () => {
   test('take no additional requests', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       db.transaction(async (tx) => {
         await tx.insert(items).values({ name: 'a' })
         await tx.transaction(async (inner) => {
@@ -200,7 +200,7 @@ describe('nested transactions', () => {
       }),
     )
     expect(requests).toBe(3)
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test('undo only their own changes', async () => {
@@ -214,7 +214,7 @@ describe('nested transactions', () => {
       await expect(inner).rejects.toBeInstanceOf(TransactionRollbackError)
       await tx.insert(items).values({ name: 'd' })
     })
-    expect(await names()).toEqual(['a', 'd'])
+    expect(await selectNames()).toEqual(['a', 'd'])
   })
 
   test('an error that the callback swallows undoes only its statement', async () => {
@@ -232,7 +232,7 @@ describe('nested transactions', () => {
         .catch(() => {})
       await expect(tx.insert(items).values({ id: 1, name: 'd' })).rejects.toThrow(DrizzleQueryError)
     })
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test('siblings started together run one at a time', async () => {
@@ -247,7 +247,7 @@ describe('nested transactions', () => {
         ),
       )
     })
-    expect(await names()).toEqual(['a', 'aa', 'c', 'cc'])
+    expect(await selectNames()).toEqual(['a', 'aa', 'c', 'cc'])
   })
 })
 
@@ -259,7 +259,7 @@ describe('batch', () => {
       .where(eq(items.name, sql.placeholder('name')))
       .prepare()
     const count = db.select({ count: sql<number>`count(*)` }).from(items).prepare()
-    const requests = await requestsOf(async () => {
+    const requests = await countRequestsOf(async () => {
       const results = await db.batch([
         db.insert(items).values({ id: 1, name: 'a' }),
         db.insert(items).values({ id: 2, name: 'b' }).returning({ id: items.id }),
@@ -303,10 +303,10 @@ describe('batch', () => {
     )
     expectTypeOf(inserted).toEqualTypeOf<{ name: string }[][]>()
     expect(inserted.flat()).toEqual([{ name: 'a' }, { name: 'b' }, { name: 'c' }])
-    expect(await requestsOf(() => db.batch([]))).toBe(0)
+    expect(await countRequestsOf(() => db.batch([]))).toBe(0)
   })
 
-  test('reports which query is invalid SQL, outside and inside a transaction, which continues', async () => {
+  test('reports which query is invalid SQL, outside and inside a transaction; the transaction continues', async () => {
     const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
     const rejection = {
@@ -319,7 +319,7 @@ describe('batch', () => {
       await tx.insert(items).values({ name: 'kept' })
       await expect(tx.batch(invalidBatch(tx))).rejects.toMatchObject(rejection)
     })
-    expect(await names()).toEqual(['kept'])
+    expect(await selectNames()).toEqual(['kept'])
   })
 
   test('is atomic, and reports which query failed', async () => {
@@ -336,11 +336,11 @@ describe('batch', () => {
       params: ['a'],
       cause: { statementIndex: 1, extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' },
     })
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('rejects items that are not queries, and values that cannot be sent', async () => {
-    const requests = await requestsOf(async () => {
+    const requests = await countRequestsOf(async () => {
       await expect(db.batch([db.insert(items).values({ name: 'a' }), {} as never])).rejects.toThrow(
         'query 1 of the batch',
       )
@@ -352,7 +352,7 @@ describe('batch', () => {
   })
 
   test('inside a transaction is one request', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       db.transaction(async (tx) => {
         const [, rows] = await tx.batch([tx.insert(items).values({ name: 'a' }), tx.select().from(items)])
         expect(rows).toHaveLength(1)
@@ -360,7 +360,7 @@ describe('batch', () => {
       }),
     )
     expect(requests).toBe(3)
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 })
 
@@ -385,59 +385,59 @@ describe('cache', () => {
 
   test('is used only outside transactions, and invalidated after commits and batches', async () => {
     const cache = new MemoryCache()
-    const cached = drizzle({ client: db.$client, cache })
+    const cachedDb = drizzle({ client: db.$client, cache })
     // the same object, as in Drizzle's own drivers
-    expect(cached.$cache).toBe(cache)
-    expect(cached.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
-    await cached.insert(items).values({ name: 'a' })
-    const select = async (): Promise<number> => (await cached.select().from(items)).length
-    expect([await select(), await requestsOf(select)]).toEqual([1, 0])
-    await cached.transaction(async (tx) => {
+    expect(cachedDb.$cache).toBe(cache)
+    expect(cachedDb.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
+    await cachedDb.insert(items).values({ name: 'a' })
+    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
+    expect([await select(), await countRequestsOf(select)]).toEqual([1, 0])
+    await cachedDb.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'b' })
       expect(await tx.select().from(items)).toHaveLength(2)
       expect(await select()).toBe(1)
     })
     expect(await select()).toBe(2)
-    await cached.batch([cached.insert(items).values({ name: 'c' })])
+    await cachedDb.batch([cachedDb.insert(items).values({ name: 'c' })])
     expect(await select()).toBe(3)
     expect(cache.invalidated).toEqual([['items'], ['items'], ['items']])
-    await cached.$cache.invalidate({ tables: 'items' })
+    await cachedDb.$cache.invalidate({ tables: 'items' })
     expect(cache.invalidated).toHaveLength(4)
   })
 
   /** Returns a client that loses the response to the next request with this text. */
-  async function loseResponse(text: string) {
-    let isLost = false
+  async function createLossyClient(text: string) {
+    let hasLostResponse = false
     const client = createClient({
       ...database.config,
       maxRetries: 0,
       fetch: async (url, init) => {
         const response = await fetch(url, init)
-        if (isLost || !init.body?.includes(text)) return response
-        isLost = true
+        if (hasLostResponse || !init.body?.includes(text)) return response
+        hasLostResponse = true
         await response.text()
         throw new TypeError('the response was lost')
       },
     })
     const cache = new MemoryCache()
-    const cached = drizzle({ client, cache })
-    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    const cachedDb = drizzle({ client, cache })
+    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
     // fills the cache
-    expect([await select(), await requestsOf(select)]).toEqual([0, 0])
-    return { client, cached, select }
+    expect([await select(), await countRequestsOf(select)]).toEqual([0, 0])
+    return { client, cachedDb, select }
   }
 
   test('is invalidated after a COMMIT whose response was lost', async () => {
-    const { client, cached, select } = await loseResponse('COMMIT')
-    const transaction = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
+    const { client, cachedDb, select } = await createLossyClient('COMMIT')
+    const transaction = cachedDb.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
     await expect(transaction).rejects.toMatchObject({ outcome: 'unknown' })
     expect(await select()).toBe(1)
     await client.close()
   })
 
   test('is invalidated after a batch whose response was lost', async () => {
-    const { client, cached, select } = await loseResponse('"batch"')
-    const batch = cached.batch([cached.insert(items).values({ name: 'a' })])
+    const { client, cachedDb, select } = await createLossyClient('"batch"')
+    const batch = cachedDb.batch([cachedDb.insert(items).values({ name: 'a' })])
     await expect(batch).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
     expect(await select()).toBe(1)
     await client.close()
@@ -445,10 +445,10 @@ describe('cache', () => {
 
   test('is invalidated after a statement that failed and kept rows, in a transaction that commits', async () => {
     const cache = new MemoryCache()
-    const cached = drizzle({ client: db.$client, cache })
-    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    const cachedDb = drizzle({ client: db.$client, cache })
+    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
     expect(await select()).toBe(0)
-    await cached.transaction(async (tx) => {
+    await cachedDb.transaction(async (tx) => {
       const insert = tx.insert(items).values([{ name: 'a' }, { name: 'a' }])
       const batch = tx.batch([tx.insert(items).values({ name: 'b' }), insert])
       await expect(batch).rejects.toMatchObject({ cause: { code: 'SQLITE_CONSTRAINT' } })
@@ -458,14 +458,14 @@ describe('cache', () => {
 
   test('is not invalidated after a rollback', async () => {
     const cache = new MemoryCache()
-    const cached = drizzle({ client: db.$client, cache })
-    const transaction = cached.transaction(async (tx) => {
+    const cachedDb = drizzle({ client: db.$client, cache })
+    const transaction = cachedDb.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       throw new Error('changed my mind')
     })
     await expect(transaction).rejects.toThrow('changed my mind')
-    const insert = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
-    await expect(cached.batch([insert])).rejects.toThrow()
+    const insert = cachedDb.insert(items).values([{ name: 'a' }, { name: 'a' }])
+    await expect(cachedDb.batch([insert])).rejects.toThrow()
     expect(cache.invalidated).toEqual([])
   })
 
@@ -475,28 +475,28 @@ describe('cache', () => {
         throw new Error('no cache server')
       }
     }
-    const cached = drizzle({ client: db.$client, cache: new BrokenCache() })
-    const value = await cached.transaction(async (tx) => {
+    const cachedDb = drizzle({ client: db.$client, cache: new BrokenCache() })
+    const value = await cachedDb.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       return 'done'
     })
     expect(value).toBe('done')
-    await cached.batch([cached.insert(items).values({ name: 'b' })])
-    expect(await names()).toEqual(['a', 'b'])
+    await cachedDb.batch([cachedDb.insert(items).values({ name: 'b' })])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 })
 
 test('if `db` is used inside a transaction instead of `tx`, the transaction expires with an error that states the cause', async () => {
-  const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
-  const transaction = shortLived.transaction(async (tx) => {
+  const shortLivedDb = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
+  const transaction = shortLivedDb.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'inside' })
-    await shortLived.insert(items).values({ name: 'forgotten' })
+    await shortLivedDb.insert(items).values({ name: 'forgotten' })
   })
   await expect(transaction).rejects.toThrow(
     /another call of this client waited for the write lock.*own handle/,
   )
-  expect(await names()).toEqual(['forgotten'])
-  await shortLived.$client.close()
+  expect(await selectNames()).toEqual(['forgotten'])
+  await shortLivedDb.$client.close()
 })
 
 test('a batch that only reads does not wait for the write lock, unless `behavior` overrides it', async () => {

@@ -6,7 +6,7 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../suppor
 interface Tables {
   item: { name: string }
 }
-/** What happens to the next requests. */
+/** What happens to a request. */
 type Fault = 'passes' | 'does not arrive' | 'loses its response' | 'finds its stream closed'
 
 let server: TestServer
@@ -49,7 +49,7 @@ beforeEach(async () => {
 afterEach(() => db.destroy())
 const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
-const names = async (): Promise<string[]> =>
+const selectNames = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
 
 test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
@@ -58,7 +58,7 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
   await insert(trx, 'a')
   await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(log).not.toContain('rollback')
-  expect(await names()).toEqual(['a'])
+  expect(await selectNames()).toEqual(['a'])
 })
 
 test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
@@ -72,7 +72,7 @@ test('a lost statement ends the transaction; later calls are rejected and the us
   })
   await expect(attempt).rejects.toBe(ownError)
   // the server drops an idle stream with its transaction; a read does not have to wait for that
-  expect(await names()).toEqual([])
+  expect(await selectNames()).toEqual([])
 })
 
 test('a rollback that does not arrive does not replace the user’s error', async () => {
@@ -83,7 +83,7 @@ test('a rollback that does not arrive does not replace the user’s error', asyn
     throw ownError
   })
   await expect(attempt).rejects.toBe(ownError)
-  expect(await names()).toEqual([])
+  expect(await selectNames()).toEqual([])
 })
 
 test('releasing a connection whose stream cannot be closed keeps the result', async () => {
@@ -100,13 +100,13 @@ test('does not retry a write that did not arrive, or one whose response was lost
   await expect(insert(db, 'a')).rejects.toMatchObject({ code: 'NETWORK' })
   faults = ['loses its response']
   await expect(insert(db, 'b')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
-  expect(await names()).toEqual(['b'])
+  expect(await selectNames()).toEqual(['b'])
 })
 
 test('queries that are not awaited never run outside their transaction or connection', async () => {
-  const remaining: Promise<unknown>[] = []
+  const pendingInserts: Promise<unknown>[] = []
   const insertWithoutAwait = (executor: Kysely<Tables>, name: string): void => {
-    remaining.push(insert(executor, name).catch(() => {}))
+    pendingInserts.push(insert(executor, name).catch(() => {}))
   }
   const ownError = new Error('own error')
   const transaction = db.transaction().execute(async (trx) => {
@@ -117,56 +117,59 @@ test('queries that are not awaited never run outside their transaction or connec
   await expect(transaction).rejects.toBe(ownError)
   const leaked = await db.connection().execute(async (connection) => ({ connection }))
   await expect(insert(leaked.connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  await Promise.all(remaining)
-  expect(await names()).toEqual([])
+  await Promise.all(pendingInserts)
+  expect(await selectNames()).toEqual([])
 })
 
-/** Makes the server, or the client's own timer, end a transaction, so that the next request is too late. */
-const ends: Record<string, () => Promise<unknown>> = {
+/** Ways to make the server, or the client's own timer, end a transaction before the next request. */
+const endings: Record<string, () => Promise<unknown>> = {
   'that the server dropped': async () => faults.push('finds its stream closed'),
   // SQLite rolls back on its own
   'that a statement ended': async () => {},
-  'that was idle past its time': () => new Promise<void>((resolve) => (onLost = resolve)),
+  'that was idle past its time limit': () => new Promise<void>((resolve) => (onLost = resolve)),
 }
 
-describe.each(Object.keys(ends))('a transaction %s', (ending) => {
+describe.each(Object.keys(endings))('a transaction %s', (ending) => {
   const begin = async (trx: Kysely<Tables>): Promise<void> => {
     await insert(trx, 'a')
     if (ending === 'that a statement ended')
       await expect(sql`insert or rollback into item values ('a')`.execute(trx)).rejects.toThrow('UNIQUE')
-    await ends[ending]?.()
+    await endings[ending]?.()
   }
-  const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
+  const lostError = {
+    name: 'StreamError',
+    code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string,
+  }
 
   // a COMMIT on a closed stream may be the second copy of one that succeeded
-  const isUnclear = ending === 'that the server dropped'
-  const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
+  const isCommitUnclear = ending === 'that the server dropped'
+  const commitError = isCommitUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lostError
 
   test('rejects the next query, sends no rollback and keeps nothing', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
       await insert(trx, 'b')
     })
-    await expect(attempt).rejects.toMatchObject(lost)
+    await expect(attempt).rejects.toMatchObject(lostError)
     expect(log).not.toContain('rollback')
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
-  test('rejects savepoints and session statements, which would not be part of it', async () => {
+  test('rejects savepoints and session statements, because they would not be part of it', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
-    await expect(insert(trx, 'b')).rejects.toMatchObject(lost)
-    await expect(trx.savepoint('here').execute()).rejects.toMatchObject(lost)
-    await expect(sql`pragma defer_foreign_keys = on`.execute(trx)).rejects.toMatchObject(lost)
-    await expect(insert(trx, 'c')).rejects.toMatchObject(lost)
+    await expect(insert(trx, 'b')).rejects.toMatchObject(lostError)
+    await expect(trx.savepoint('here').execute()).rejects.toMatchObject(lostError)
+    await expect(sql`pragma defer_foreign_keys = on`.execute(trx)).rejects.toMatchObject(lostError)
+    await expect(insert(trx, 'c')).rejects.toMatchObject(lostError)
     await trx.rollback().execute()
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('rejects a commit', async () => {
-    await expect(db.transaction().execute(begin)).rejects.toMatchObject(uncommitted)
+    await expect(db.transaction().execute(begin)).rejects.toMatchObject(commitError)
     expect(log).not.toContain('rollback')
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('does not run queued queries either', async () => {
@@ -175,9 +178,9 @@ describe.each(Object.keys(ends))('a transaction %s', (ending) => {
         await begin(trx)
         await Promise.all(Array.from({ length: 20 }, (_, n) => insert(trx, `b${n}`)))
       })
-    await expect(runMany(db)).rejects.toMatchObject(lost)
-    await expect(db.connection().execute(runMany)).rejects.toMatchObject(lost)
-    expect(await names()).toEqual([])
+    await expect(runMany(db)).rejects.toMatchObject(lostError)
+    await expect(db.connection().execute(runMany)).rejects.toMatchObject(lostError)
+    expect(await selectNames()).toEqual([])
   })
 
   test('does not replace the user’s error', async () => {
@@ -187,18 +190,18 @@ describe.each(Object.keys(ends))('a transaction %s', (ending) => {
       throw ownError
     })
     await expect(attempt).rejects.toBe(ownError)
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('a controlled transaction is rolled back, and a second rollback is not an error', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
-    await expect(trx.commit().execute()).rejects.toMatchObject(uncommitted)
+    await expect(trx.commit().execute()).rejects.toMatchObject(commitError)
     // versions other than 0.29 do not recognize the error's mark
-    expect(trx.isRolledBack).toBe(!isUnclear && inject('kysely') === '0.29')
+    expect(trx.isRolledBack).toBe(!isCommitUnclear && inject('kysely') === '0.29')
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
     expect(log).not.toContain('rollback')
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 })

@@ -29,10 +29,10 @@ beforeAll(async () => {
 })
 afterAll(() => db.destroy())
 
-const byName = (tables: readonly TableMetadata[], name: string): TableMetadata | undefined =>
+const findTable = (tables: readonly TableMetadata[], name: string): TableMetadata | undefined =>
   tables.find((table) => table.name === name)
 
-const keysOf = (value: object | undefined): string[] => Object.keys(value ?? {}).toSorted()
+const getKeys = (value: object | undefined): string[] => Object.keys(value ?? {}).toSorted()
 
 test('one request reads everything', async () => {
   const before = database.requestCount()
@@ -58,16 +58,16 @@ test('our introspector and Kysely’s own return the same metadata for ordinary 
   const expected = await new SqliteIntrospector(db).getTables()
   const ours = await db.introspection.getTables()
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {
-    const [our, their] = [byName(ours, name), byName(expected, name)]
-    expect(our).toEqual(their)
+    const [ourTable, theirTable] = [findTable(ours, name), findTable(expected, name)]
+    expect(ourTable).toEqual(theirTable)
     // including those without a value
-    expect(keysOf(our)).toEqual(keysOf(their))
-    expect(our?.columns.map(keysOf)).toEqual(their?.columns.map(keysOf))
+    expect(getKeys(ourTable)).toEqual(getKeys(theirTable))
+    expect(ourTable?.columns.map(getKeys)).toEqual(theirTable?.columns.map(getKeys))
   }
 })
 
 test('generated columns are listed, and count as having a default', async () => {
-  const columns = byName(await db.introspection.getTables(), 'made')?.columns
+  const columns = findTable(await db.introspection.getTables(), 'made')?.columns
   expect(columns?.map(({ name, hasDefaultValue }) => [name, hasDefaultValue])).toEqual([
     ['a', false],
     ['twice', true],
@@ -87,18 +87,18 @@ test('isAutoIncrementing is true for columns that SQLite numbers itself', async 
 
 test('Kysely’s own tables are listed on request', async () => {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
-  expect(byName(tables, 'kysely_migration')).toBeDefined()
+  expect(findTable(tables, 'kysely_migration')).toBeDefined()
 })
 
-test('only the tables that match `where`, as in Kysely 0.30', async () => {
+test('lists only the tables that match `where`, as in Kysely 0.30', async () => {
   const where = ({ table }: { table: Expression<string> }): Expression<SqlBool> =>
     sql<SqlBool>`${table} = 'pair' or ${table} = 'made'`
-  const names = async (introspector: SqliteIntrospector): Promise<string[]> =>
+  const listNames = async (introspector: SqliteIntrospector): Promise<string[]> =>
     (await introspector.getTables({ withInternalKyselyTables: false, where } as never)).map(
       ({ name }) => name,
     )
-  expect(await names(new BatonIntrospector(db))).toEqual(['made', 'pair'])
-  const expected = await names(new SqliteIntrospector(db))
+  expect(await listNames(new BatonIntrospector(db))).toEqual(['made', 'pair'])
+  const expected = await listNames(new SqliteIntrospector(db))
   // earlier versions do not have the option, and ignore it
   if (inject('kysely') === '0.30') expect(expected).toEqual(['made', 'pair'])
   else expect(expected).toContain('person')

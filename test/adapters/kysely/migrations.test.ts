@@ -7,20 +7,20 @@ import { waitFor } from '../../support/wait-for.ts'
 
 let server: TestServer
 let database: TestDatabase
-const opened: Kysely<unknown>[] = []
+const openedDatabases: Kysely<unknown>[] = []
 
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
 })
-afterAll(() => Promise.all(opened.map((db) => db.destroy())))
+afterAll(() => Promise.all(openedDatabases.map((db) => db.destroy())))
 
 const openKysely = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
   const db = new Kysely<unknown>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
     log: (event) => log?.(event.query.sql),
   })
-  opened.push(db)
+  openedDatabases.push(db)
   return db
 }
 const createMigrator = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
@@ -78,7 +78,7 @@ test('the lock of a crashed migrator is taken over when its lease expires; that 
   ])
 })
 
-test('a migrator that waits for the migration lock does not take the write lock, which the lock’s owner needs', async () => {
+test('a migrator that waits for the migration lock leaves the write lock to the owner of the migration lock', async () => {
   const db = openKysely()
   await createMigrator(db, {}).migrateToLatest()
   const owner = await db.startTransaction().execute()
@@ -133,14 +133,14 @@ test('the lease is renewed while migrations run', async () => {
   })
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   try {
-    const slow: Migration = {
+    const slowMigration: Migration = {
       async up(trx) {
         updates.length = 0
         vi.advanceTimersByTime(25_000)
         await trx.schema.createTable('a').addColumn('id', 'integer').execute()
       },
     }
-    expect(await createMigrator(db, { '1': slow }).migrateToLatest()).not.toHaveProperty('error')
+    expect(await createMigrator(db, { '1': slowMigration }).migrateToLatest()).not.toHaveProperty('error')
     expect(updates).toHaveLength(2)
     vi.advanceTimersByTime(60_000)
     await sql`select 1`.execute(db)
@@ -153,24 +153,27 @@ test('the lease is renewed while migrations run', async () => {
 test('the error of a failing migration is reported, and the lock is released', async () => {
   const db = openKysely()
   const ownError = new Error('own error')
-  const failing: Migration = {
+  const failingMigration: Migration = {
     async up() {
       throw ownError
     },
   }
-  expect((await createMigrator(db, { '1': failing }).migrateToLatest()).error).toBe(ownError)
+  expect((await createMigrator(db, { '1': failingMigration }).migrateToLatest()).error).toBe(ownError)
   expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = openKysely({ transactionalMigrations: true })
-  const failing: Migration = {
+  const failingMigration: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()
       await sql`select 1 from nowhere`.execute(trx)
     },
   }
-  const { error } = await createMigrator(db, { '1': createTable('a'), '2': failing }).migrateToLatest()
+  const { error } = await createMigrator(db, {
+    '1': createTable('a'),
+    '2': failingMigration,
+  }).migrateToLatest()
   expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
   expect(await db.introspection.getTables()).toEqual([])
   await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
@@ -179,7 +182,7 @@ test('with transactionalMigrations, a failing migration leaves nothing behind', 
 
 test('transactionalMigrations: ten migrators at once run each migration once', async () => {
   const runs: string[] = []
-  const countedMigration = (name: string): Migration => ({
+  const createCountedMigration = (name: string): Migration => ({
     async up(trx) {
       runs.push(name)
       await trx.schema.createTable(name).addColumn('id', 'integer').execute()
@@ -188,8 +191,8 @@ test('transactionalMigrations: ten migrators at once run each migration once', a
   const outcomes = await Promise.all(
     Array.from({ length: 10 }, () =>
       createMigrator(openKysely({ transactionalMigrations: true }), {
-        a: countedMigration('a'),
-        b: countedMigration('b'),
+        a: createCountedMigration('a'),
+        b: createCountedMigration('b'),
       }).migrateToLatest(),
     ),
   )
@@ -198,28 +201,28 @@ test('transactionalMigrations: ten migrators at once run each migration once', a
 })
 
 test('a transaction for each migration, supported since Kysely 0.30', async () => {
-  const failing: Migration = {
+  const failingMigration: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()
       throw new Error('own error')
     },
   }
-  const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
+  const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failingMigration }) }
   const migrate = (options: DialectOptions): Promise<MigrationResultSet> =>
     new Migrator({
       db: openKysely(options),
       provider,
       transactionMode: 'per-migration',
     } as MigratorProps).migrateToLatest()
-  const tables = async (): Promise<string[]> =>
+  const listTables = async (): Promise<string[]> =>
     (await openKysely().introspection.getTables()).map((table) => table.name)
   if (inject('kysely') === '0.30') {
     expect((await migrate({})).error).toMatchObject({
       message: expect.stringContaining('transactional DDL is not supported') as string,
     })
-    expect(await tables()).toEqual([])
+    expect(await listTables()).toEqual([])
   }
   expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'own error' })
-  // before that, all of them are one transaction
-  expect(await tables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
+  // earlier versions run all migrations in one transaction
+  expect(await listTables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
 })

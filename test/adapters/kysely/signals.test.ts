@@ -23,19 +23,19 @@ afterEach(() => db.destroy())
 
 const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
-const names = async (): Promise<string[]> =>
+const selectNames = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
-/** Inserts a row after counting for about as long as it takes to abort. */
+/** Inserts a row, slowly enough to be aborted while it runs. */
 const slowInsert = (name: string, steps = 300_000): RawBuilder<unknown> =>
   sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < ${sql.lit(steps)})
     insert into item select ${name} from (select max(x) from n)`
-const ENDLESS = 100_000_000
+const ENDLESS_STEPS = 100_000_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(30)
 
 if (inject('kysely') === '0.28') {
   test('Kysely 0.28 has no signals, so a query runs to completion', async () => {
     await slowInsert('a').execute(db, { signal: shortTimeout() })
-    expect(await names()).toEqual(['a'])
+    expect(await selectNames()).toEqual(['a'])
   })
 } else {
   describe('an aborted query', () => {
@@ -56,7 +56,7 @@ if (inject('kysely') === '0.28') {
         signal: shortTimeout(),
         inflightQueryAbortStrategy: 'cancel query',
       }
-      await expect(slowInsert('a', ENDLESS).execute(db, options)).rejects.toMatchObject({
+      await expect(slowInsert('a', ENDLESS_STEPS).execute(db, options)).rejects.toMatchObject({
         name: 'TimeoutError',
       })
       // the embedded server interrupts a statement by restarting the engine
@@ -71,7 +71,7 @@ if (inject('kysely') === '0.28') {
         })
         await insert(trx, 'c')
       })
-      expect(await names()).toEqual(['a', 'b', 'c'])
+      expect(await selectNames()).toEqual(['a', 'b', 'c'])
     })
 
     test.each(['cancel query', 'kill session'] as const)(
@@ -82,7 +82,7 @@ if (inject('kysely') === '0.28') {
           const controller = new AbortController()
           const { signal } = controller
           const requestsBefore = database.requestCount()
-          const query = slowInsert('b', ENDLESS).execute(trx, { signal, inflightQueryAbortStrategy })
+          const query = slowInsert('b', ENDLESS_STEPS).execute(trx, { signal, inflightQueryAbortStrategy })
           const aborted = expect(query).rejects.toThrow('own error')
           // aborting it before it is sent would not affect the transaction
           await expect.poll(() => database.requestCount()).toBe(requestsBefore + 1)
@@ -91,18 +91,18 @@ if (inject('kysely') === '0.28') {
           await insert(trx, 'c')
         })
         await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
-        expect(await waitFor(names)).toEqual([])
+        expect(await waitFor(selectNames)).toEqual([])
       },
     )
   })
 
   describe('an aborted stream', () => {
-    const numbers = (to: number, column: RawBuilder<unknown>): RawBuilder<{ x: number }> =>
+    const rowsUpTo = (to: number, column: RawBuilder<unknown>): RawBuilder<{ x: number }> =>
       sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
     const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
       const controller = new AbortController()
       // for streams without rows; others are aborted by the loop, however slow they are
-      const timer = from === neverReady && setTimeout(() => controller.abort(new Error('own error')), 100)
+      const timer = from === neverReadyRows && setTimeout(() => controller.abort(new Error('own error')), 100)
       const values: number[] = []
       const rows = executor
         .selectFrom(from.as('n'))
@@ -117,12 +117,12 @@ if (inject('kysely') === '0.28') {
       if (timer) clearTimeout(timer)
       return values
     }
-    const ready = (to: number): RawBuilder<{ x: number }> => numbers(to, sql`i`)
-    const neverReady = numbers(ENDLESS, sql`max(i)`)
+    const readyRows = (to: number): RawBuilder<{ x: number }> => rowsUpTo(to, sql`i`)
+    const neverReadyRows = rowsUpTo(ENDLESS_STEPS, sql`max(i)`)
 
     test.each([
-      ['between two rows', ready(1_000_000)],
-      ['while it waits for a row', neverReady],
+      ['between two rows', readyRows(1_000_000)],
+      ['while it waits for a row', neverReadyRows],
     ])('%s logs no error, and the next query runs', async (_, rows) => {
       const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {})
       try {
@@ -138,20 +138,20 @@ if (inject('kysely') === '0.28') {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         // to the end of the chunk
-        expect(await read(trx, ready(1_000))).toHaveLength(30)
+        expect(await read(trx, readyRows(1_000))).toHaveLength(30)
         await insert(trx, 'b')
       })
-      expect(await names()).toEqual(['a', 'b'])
+      expect(await selectNames()).toEqual(['a', 'b'])
     })
 
     test('while it waits for a row ends its transaction, and nothing is written outside it', async () => {
       const attempt = db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
-        expect(await read(trx, neverReady)).toEqual([])
+        expect(await read(trx, neverReadyRows)).toEqual([])
         await insert(trx, 'b')
       })
       await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
-      expect(await waitFor(names)).toEqual([])
+      expect(await waitFor(selectNames)).toEqual([])
     })
   })
 }

@@ -10,8 +10,8 @@ interface Database {
 const server = await openTestServer()
 const database = await server.createDatabase()
 const db = new Kysely<Database>({ dialect: new BatonDialect(database.config) })
-let before = 0
-const cost = (): number => database.requestCount() - before
+let requestsBefore = 0
+const countRequests = (): number => database.requestCount() - requestsBefore
 const measurements = db.selectFrom('measurement').selectAll().orderBy('id')
 
 beforeAll(async () => {
@@ -27,23 +27,23 @@ beforeAll(async () => {
 afterAll(() => db.destroy())
 
 test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requests', async (chunkSize) => {
-  before = database.requestCount()
+  requestsBefore = database.requestCount()
   let sum = 0
   for await (const { id, name } of measurements.stream(chunkSize)) {
     expect(name).toBe(`m${id}`)
     sum += id
   }
-  expect([sum, cost()]).toEqual([12_502_500, 2])
+  expect([sum, countRequests()]).toEqual([12_502_500, 2])
 })
 
 test('leaving the loop ends the query and releases the connection', async () => {
-  before = database.requestCount()
+  requestsBefore = database.requestCount()
   for await (const { id } of measurements.stream(10)) if (id === 25) break
-  expect(cost()).toBe(2)
+  expect(countRequests()).toBe(2)
   expect(await db.selectFrom('measurement').select('id').where('id', '=', 1).execute()).toEqual([{ id: 1 }])
 })
 
-test('streams inside a transaction, which continues afterwards', async () => {
+test('streams inside a transaction, and the transaction continues afterwards', async () => {
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('measurement').values({ id: 6_000, name: 'new' }).execute()
     const ids: number[] = []

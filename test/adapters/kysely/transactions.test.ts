@@ -29,17 +29,17 @@ beforeEach(async () => {
   log = []
 })
 
-const names = async (): Promise<string[]> => {
+const selectNames = async (): Promise<string[]> => {
   const rows = await db.selectFrom('item').select('name').orderBy('name').execute()
   return rows.map((row) => row.name)
 }
 const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('transactions', () => {
   test.each(['commit', 'END', '-- enough\nrollback', 'begin'])(
-    'are ended only by Kysely: %j as a statement inside one is rejected, and it continues',
+    'are ended only by Kysely: %j as a statement inside one is rejected, and the transaction continues',
     async (control) => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
@@ -51,12 +51,12 @@ describe('transactions', () => {
         await sql.raw(control).execute(trx)
       })
       await expect(transaction).rejects.toThrow(TypeError)
-      expect(await names()).toEqual(['a', 'b'])
+      expect(await selectNames()).toEqual(['a', 'b'])
     },
   )
 
   test('a transaction of two statements takes three requests, and begin and commit are logged', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
         await insert(trx, 'b')
@@ -69,11 +69,11 @@ describe('transactions', () => {
       'insert into "item" ("name") values (?)',
       'commit',
     ])
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test('an empty transaction sends nothing', async () => {
-    expect(await requestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
+    expect(await countRequestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
   })
 
   test('an error rolls back and is rethrown unchanged', async () => {
@@ -84,19 +84,19 @@ describe('transactions', () => {
     })
     await expect(attempt).rejects.toBe(ownError)
     expect(log.at(-1)).toBe('rollback')
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('a query on db inside the callback runs outside the transaction', async () => {
     await insert(db, 'before')
     await db.transaction().execute(async (trx) => {
       await insert(trx, 'inside')
-      expect(await names()).toEqual(['before'])
+      expect(await selectNames()).toEqual(['before'])
     })
-    expect(await names()).toEqual(['before', 'inside'])
+    expect(await selectNames()).toEqual(['before', 'inside'])
   })
 
-  test('access mode and isolation level are accepted; a read-only one rejects writes', async () => {
+  test('access mode and isolation level are accepted; a read-only transaction rejects writes', async () => {
     await db
       .transaction()
       .setAccessMode('read write')
@@ -116,7 +116,7 @@ describe('transactions', () => {
       .execute((trx) => batch(trx, [trx.deleteFrom('item')]))
     await expect(batching).rejects.toThrow('read only')
     expect(log).toContain('begin readonly')
-    expect(await names()).toEqual(['a'])
+    expect(await selectNames()).toEqual(['a'])
   })
 
   test('concurrent read-modify-write transactions all succeed', async () => {
@@ -135,21 +135,21 @@ describe('transactions', () => {
   })
 
   test('queries issued together run one at a time', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
     )
     expect(requests).toBe(4)
-    expect(await names()).toEqual(['a', 'b', 'c'])
+    expect(await selectNames()).toEqual(['a', 'b', 'c'])
   })
 
   test("the dialect's mode is used if the transaction has none", async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const queries: string[] = []
-    const deferred = new Kysely<Tables>({
+    const deferredDb = new Kysely<Tables>({
       dialect: new BatonDialect({ client, transactionMode: 'deferred' }),
       log: (event) => void queries.push(event.query.sql),
     })
-    await deferred.transaction().execute((trx) => insert(trx, 'a'))
+    await deferredDb.transaction().execute((trx) => insert(trx, 'a'))
     expect(queries[0]).toBe('begin deferred')
   })
 })
@@ -167,7 +167,7 @@ describe('a commit that the database rejects', () => {
       await orphan.execute(trx)
     })
     await expect(attempt).rejects.toMatchObject(violation)
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('cannot be repaired: later queries are rejected until the rollback', async () => {
@@ -177,7 +177,7 @@ describe('a commit that the database rejects', () => {
     await expect(insert(trx, 'a')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('leaves the connection usable', async () => {
@@ -188,12 +188,12 @@ describe('a commit that the database rejects', () => {
       await insert(connection, 'a')
       await connection.transaction().execute((trx) => insert(trx, 'b'))
     })
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 })
 
 describe('controlled transactions', () => {
-  test('savepoints undo a part of the transaction', async () => {
+  test('savepoints undo part of the transaction', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     const atSavepoint = await trx.savepoint('here').execute()
@@ -202,7 +202,7 @@ describe('controlled transactions', () => {
     await insert(rolledBack, 'c')
     await rolledBack.releaseSavepoint('here').execute()
     await trx.commit().execute()
-    expect(await names()).toEqual(['a', 'c'])
+    expect(await selectNames()).toEqual(['a', 'c'])
     expect(log.slice(0, 7)).toEqual([
       'begin immediate',
       expect.stringContaining('insert'),
@@ -215,7 +215,7 @@ describe('controlled transactions', () => {
   })
 
   test('savepoints are sent with the statements around them', async () => {
-    const requests = await requestsOf(async () => {
+    const requests = await countRequestsOf(async () => {
       const trx = await db.startTransaction().execute()
       const atSavepoint = await trx.savepoint('a').execute()
       await insert(atSavepoint, 'a')
@@ -234,7 +234,7 @@ describe('controlled transactions', () => {
     await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
     await insert(trx, 'b')
     await trx.commit().execute()
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test('savepoint names are compared as in SQLite, which ignores the case of ASCII letters', async () => {
@@ -244,11 +244,11 @@ describe('controlled transactions', () => {
     const inner = await outer.savepoint('a').execute()
     await insert(inner, 'b')
     await inner.releaseSavepoint('A' as never).execute()
-    // rejected at once, and not with the next statement, which would end the transaction
+    // rejected at once, because a rejection with the next statement would end the transaction
     await expect(inner.rollbackToSavepoint('a').execute()).rejects.toThrow('no such savepoint: a')
     await expect(trx.rollbackToSavepoint('ä' as never).execute()).rejects.toThrow('no such savepoint: ä')
     await trx.commit().execute()
-    expect(await names()).toEqual(['a', 'b'])
+    expect(await selectNames()).toEqual(['a', 'b'])
   })
 
   test.each(['commit; insert into item (name) values (2)', 'commit garbage', 'ROLLBACK garbage'])(
@@ -258,10 +258,10 @@ describe('controlled transactions', () => {
         await sql`begin`.execute(pinned)
         await insert(pinned, 'a')
         await expect(sql.raw(text).execute(pinned)).rejects.toThrow(SyntaxError)
-        expect(await names()).toEqual([])
+        expect(await selectNames()).toEqual([])
         await sql`commit`.execute(pinned)
       })
-      expect(await names()).toEqual(['a'])
+      expect(await selectNames()).toEqual(['a'])
     },
   )
 
@@ -271,7 +271,7 @@ describe('controlled transactions', () => {
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
     await expect(insert(trx, 'b')).rejects.toThrow()
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 })
 
@@ -285,7 +285,7 @@ describe('a transaction that the server ended', () => {
       await insert(trx, 'b')
     })
     await expect(attempt).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 
   test('does not replace the user’s own error', async () => {
@@ -313,13 +313,13 @@ describe('a transaction that the server ended', () => {
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
     expect(log).not.toContain('rollback')
-    expect(await names()).toEqual([])
+    expect(await selectNames()).toEqual([])
   })
 })
 
 describe('db.connection()', () => {
-  test('keeps the effect of a session statement, and takes no request before it', async () => {
-    const requests = await requestsOf(() =>
+  test('keeps the effect of a session statement, and needs no additional request before it', async () => {
+    const requests = await countRequestsOf(() =>
       db.connection().execute(async (connection) => {
         await insert(connection, 'a')
         await sql`pragma foreign_keys = off`.execute(connection)
@@ -344,7 +344,7 @@ describe('db.connection()', () => {
       await insert(connection, 'c')
       await sql`commit`.execute(connection)
     })
-    expect(await names()).toEqual(['a', 'c'])
+    expect(await selectNames()).toEqual(['a', 'c'])
   })
 
   test('accepts a new transaction after a lost one', async () => {
@@ -358,7 +358,7 @@ describe('db.connection()', () => {
       await connection.transaction().execute((trx) => insert(trx, 'c'))
       await insert(connection, 'd')
     })
-    expect(await names()).toEqual(['c', 'd'])
+    expect(await selectNames()).toEqual(['c', 'd'])
   })
 
   test('runs handwritten BEGIN and COMMIT as a transaction', async () => {
@@ -366,7 +366,7 @@ describe('db.connection()', () => {
       await sql`-- by hand
         begin`.execute(connection)
       await insert(connection, 'a')
-      expect(await names()).toEqual([])
+      expect(await selectNames()).toEqual([])
       await sql`commit`.execute(connection)
       await insert(connection, 'b')
       await sql`begin`.execute(connection)
@@ -374,7 +374,7 @@ describe('db.connection()', () => {
       await sql`rollback`.execute(connection)
       await insert(connection, 'd')
     })
-    expect(await names()).toEqual(['a', 'b', 'd'])
+    expect(await selectNames()).toEqual(['a', 'b', 'd'])
   })
 
   test('accepts a handwritten BEGIN after a lost transaction', async () => {
@@ -387,7 +387,7 @@ describe('db.connection()', () => {
       await insert(connection, 'c')
       await sql`commit`.execute(connection)
     })
-    expect(await names()).toEqual(['c'])
+    expect(await selectNames()).toEqual(['c'])
   })
 
   test('a transaction left open is rolled back with the connection', async () => {
@@ -396,7 +396,7 @@ describe('db.connection()', () => {
       await insert(connection, 'a')
     })
     await insert(db, 'b')
-    expect(await names()).toEqual(['b'])
+    expect(await selectNames()).toEqual(['b'])
   })
 })
 
@@ -408,7 +408,7 @@ test('destroy() closes open streams', async () => {
   await insert(trx, 'a')
   await otherDb.destroy()
   await insert(db, 'b')
-  expect(await names()).toEqual(['b'])
+  expect(await selectNames()).toEqual(['b'])
 })
 
 test('queries of a transaction after destroy() are rejected, even if the client stays open', async () => {
@@ -418,23 +418,23 @@ test('queries of a transaction after destroy() are rejected, even if the client 
   await insert(trx, 'a')
   await otherDb.destroy()
   await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
-  expect(await names()).toEqual([])
+  expect(await selectNames()).toEqual([])
 })
 
 test('if `db` is used inside a transaction instead of `trx`, the transaction expires with an error that states the cause', async () => {
-  const shortLived = new Kysely<Tables>({
+  const shortLivedDb = new Kysely<Tables>({
     dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
   })
-  const transaction = shortLived.transaction().execute(async (trx) => {
+  const transaction = shortLivedDb.transaction().execute(async (trx) => {
     await insert(trx, 'inside')
-    await insert(shortLived, 'forgotten')
+    await insert(shortLivedDb, 'forgotten')
   })
   await expect(transaction).rejects.toThrow(
     /another call of this client waited for the write lock.*own handle/,
   )
-  expect(await names()).toEqual(['forgotten'])
-  await shortLived.destroy()
+  expect(await selectNames()).toEqual(['forgotten'])
+  await shortLivedDb.destroy()
   await sql`delete from item`.execute(db)
   await insert(db, 'later')
-  expect(await names()).toEqual(['later'])
+  expect(await selectNames()).toEqual(['later'])
 })

@@ -28,15 +28,15 @@ function describeResult(result: ResultSet): unknown {
   }
 }
 
-/** The text of an error without the code at the start, which the original repeats. */
-const messageOf = ({ message, code }: LibsqlError): string =>
+/** Returns the message of an error without the code, which the original client repeats at the start. */
+const getMessage = ({ message, code }: LibsqlError): string =>
   message.replaceAll(`${code}: `, '').replace(/^SQLite error: /, '')
 
 function describeError(error: unknown): unknown {
   if (error instanceof LibsqlError) {
     const { code } = error
     const at = error instanceof LibsqlBatchError ? error.statementIndex : null
-    return { code, at, message: messageOf(error), isError: error instanceof Error }
+    return { code, at, message: getMessage(error), isError: error instanceof Error }
   }
   return error instanceof Error ? error.constructor.name : error
 }

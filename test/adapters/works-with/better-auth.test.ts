@@ -82,14 +82,14 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       logger: { disabled: true },
       ...options,
     })
-  const users = async (): Promise<unknown[]> => {
+  const selectUsers = async (): Promise<unknown[]> => {
     await using db = createClient(database.config)
     return (await db.execute('select name, email from user order by email')).rows
   }
 
   beforeAll(async () => {
     database = await (await openTestServer()).createDatabase()
-    // its own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
+    // better-auth's own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
     const dialect = new BatonDialect(database.config)
     const { runMigrations } = await getMigrations({
       database: { db: new Kysely({ dialect }), type: 'sqlite', transaction: true },
@@ -114,9 +114,9 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
         .map((cookie) => cookie.split(';')[0])
         .join('; '),
     })
-    const current = await auth.api.getSession({ headers })
-    expect(current?.user.id).toBe(signedUp.user.id)
-    expect(current?.session.expiresAt).toBeInstanceOf(Date)
+    const currentSession = await auth.api.getSession({ headers })
+    expect(currentSession?.user.id).toBe(signedUp.user.id)
+    expect(currentSession?.session.expiresAt).toBeInstanceOf(Date)
     expect(await auth.api.listSessions({ headers })).toHaveLength(2)
 
     const { internalAdapter } = await auth.$context
@@ -128,28 +128,28 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
     expect(await auth.api.listUserAccounts({ headers })).toHaveLength(1)
 
     await auth.api.updateUser({ headers, body: { name: 'Ada Lovelace' } })
-    expect(await users()).toEqual([{ name: 'Ada Lovelace', email: 'ada@example.com' }])
+    expect(await selectUsers()).toEqual([{ name: 'Ada Lovelace', email: 'ada@example.com' }])
     await auth.api.signOut({ headers })
     expect(await auth.api.getSession({ headers })).toBeNull()
   })
 
-  const FAILING = {
+  const FAILING_HOOKS = {
     databaseHooks: {
       account: { create: { before: () => Promise.reject(new Error('the second write fails')) } },
     },
   }
 
   test('with `transaction: true`, a sign-up that fails halfway leaves nothing behind', async () => {
-    const before = await users()
+    const before = await selectUsers()
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(createAuth(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
-    expect(await users()).toEqual(before)
+    await expect(createAuth(true, FAILING_HOOKS).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await selectUsers()).toEqual(before)
   })
 
-  test('without it, a user without a password is left behind', async () => {
+  test('without `transaction: true`, a user without a password is left behind', async () => {
     const body = { ...SIGN_UP, email: 'half@example.com' }
-    await expect(createAuth(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
-    expect(await users()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
+    await expect(createAuth(false, FAILING_HOOKS).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await selectUsers()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
   })
 
   test('simultaneous sign-ups do not affect each other', async () => {
@@ -158,7 +158,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
       ...SIGN_UP,
       email: `user-${index}@example.com`,
     }))
-    const created = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
-    expect(new Set(created.map(({ token }) => token)).size).toBe(8)
+    const signUps = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
+    expect(new Set(signUps.map(({ token }) => token)).size).toBe(8)
   })
 })

@@ -41,7 +41,7 @@ test('drizzle-seed fills tables identically for the same seed, and empties them'
     .where(sql`author.id is null`)
   expect(await orphans).toEqual([{ n: 0 }])
 
-  // it empties the tables in the order of the schema, and its pragma for foreign keys lasts for one request only
+  // reset() empties the tables in the order of the schema, and its pragma for foreign keys lasts for only one request
   await expect(reset(db, schema)).rejects.toSatisfy(isForeignKeyViolation)
   await db.transaction(async (tx) => {
     await tx.run(sql`pragma defer_foreign_keys = on`)

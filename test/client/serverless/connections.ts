@@ -4,9 +4,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 /** Forwards connections to a server, and simulates network failures. */
 export class Connections implements AsyncDisposable {
   readonly #server: Server
-  #open: [Socket, Socket][] = []
-  /** Whether responses are delayed, and whether one was. */
+  #pairs: [Socket, Socket][] = []
+  /** Whether to delay responses. */
   delaysResponses = false
+  /** Whether a response was delayed. */
   hasDelayed = false
 
   readonly #path: string
@@ -27,7 +28,7 @@ export class Connections implements AsyncDisposable {
         source.on('end', () => destination.end())
         source.on('error', () => destination.destroy())
       }
-      this.#open.push([from, to])
+      this.#pairs.push([from, to])
     })
   }
 
@@ -52,17 +53,17 @@ export class Connections implements AsyncDisposable {
 
   /** Closes all connections, as a server does with idle ones. */
   closeAll(): void {
-    for (const [from] of this.#open.splice(0)) from.end()
+    for (const [from] of this.#pairs.splice(0)) from.end()
   }
 
   /** Resets all connections, as if the server had been killed. */
   reset(): void {
-    for (const [from] of this.#open.splice(0)) from.resetAndDestroy()
+    for (const [from] of this.#pairs.splice(0)) from.resetAndDestroy()
   }
 
   /** Drops all connections silently, as a gateway does with idle ones: requests get no response, and no error. */
   dropSilently(): void {
-    for (const [from, to] of this.#open.splice(0)) {
+    for (const [from, to] of this.#pairs.splice(0)) {
       from.removeAllListeners('data').resume()
       to.removeAllListeners('end').destroy()
     }

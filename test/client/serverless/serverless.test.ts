@@ -14,18 +14,18 @@ import { Connections } from './connections.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 /** Longer than idle connections are kept open. */
-const LONG_MS = 4_200
+const PAST_IDLE_TIMEOUT_MS = 4_200
 
 const database = await (await openTestServer()).createDatabase()
 const direct = createClient(database.config)
 beforeAll(() => direct.execute('create table if not exists run (id text)'))
 afterAll(() => direct.close())
-let count = 0
-const newRun = (): { readonly sql: string; times(): Promise<unknown> } => {
-  const id = `run-${(count += 1)}`
+let runCount = 0
+const createRun = (): { readonly sql: string; countRows(): Promise<unknown> } => {
+  const id = `run-${(runCount += 1)}`
   return {
     sql: `insert into run values ('${id}')`,
-    async times() {
+    async countRows() {
       const { rows } = await direct.execute('select count(*) from run where id = ?', [id], {
         rowMode: 'array',
       })
@@ -70,7 +70,7 @@ class FunctionProcess implements AsyncDisposable {
     this.#child.stdin.write(`${sql}\n`)
     for (;;) {
       const { value, done } = await this.#lines.next()
-      if (done) throw new Error('the function has ended')
+      if (done) throw new Error('the function process exited')
       if (value !== 'again') return JSON.parse(value)
       onRetry?.()
     }
@@ -80,14 +80,14 @@ class FunctionProcess implements AsyncDisposable {
     this.#child.kill('SIGSTOP')
   }
 
-  /** @param called a statement that is already pending when it continues */
-  async thaw(called: string, onRetry?: () => void): Promise<unknown> {
-    const response = this.call(called, onRetry)
+  /** @param sql a statement that is already pending when the process continues */
+  async thaw(sql: string, onRetry?: () => void): Promise<unknown> {
+    const response = this.call(sql, onRetry)
     this.#child.kill('SIGCONT')
     return await response
   }
 
-  thawSilently(): void {
+  thawWithoutCall(): void {
     this.#child.kill('SIGCONT')
   }
 
@@ -100,102 +100,106 @@ class FunctionProcess implements AsyncDisposable {
 const openFunction = async () => {
   const connections = await Connections.open(database.url)
   const { authToken } = database.config
-  return { connections, frozen: await FunctionProcess.start({ url: connections.url, authToken }) }
+  return { connections, functionProcess: await FunctionProcess.start({ url: connections.url, authToken }) }
 }
-const READ = { rows: [[2]], retries: 0 }
-const WRITTEN = { rows: [], retries: 0 }
+const READ_RESPONSE = { rows: [[2]], retries: 0 }
+const WRITE_RESPONSE = { rows: [], retries: 0 }
 
 describe.concurrent('a client that is frozen with an open connection', () => {
   test.each([
     ['closed by the server', 'closeAll'],
     ['reset', 'reset'],
   ] as const)('that was %s reads and writes on a new one', async (_, how) => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
-    const run = newRun()
+    await using _frozen = functionProcess
+    const run = createRun()
     for (const [sql, response] of [
-      ['select 2', READ],
-      [run.sql, WRITTEN],
+      ['select 2', READ_RESPONSE],
+      [run.sql, WRITE_RESPONSE],
     ] as const) {
-      frozen.freeze()
+      functionProcess.freeze()
       connections[how]()
       await pause(50)
-      expect(await frozen.thaw(sql)).toEqual(response)
+      expect(await functionProcess.thaw(sql)).toEqual(response)
     }
-    expect(await run.times()).toBe(1)
+    expect(await run.countRows()).toBe(1)
   })
 
   test('that a gateway has dropped does not reuse it after some time', async () => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
-    const run = newRun()
-    frozen.freeze()
+    await using _frozen = functionProcess
+    const run = createRun()
+    functionProcess.freeze()
     connections.dropSilently()
-    await pause(LONG_MS)
-    expect(await frozen.thaw(run.sql)).toEqual(WRITTEN)
-    expect(await run.times()).toBe(1)
+    await pause(PAST_IDLE_TIMEOUT_MS)
+    expect(await functionProcess.thaw(run.sql)).toEqual(WRITE_RESPONSE)
+    expect(await run.countRows()).toBe(1)
   })
 
   test('that is still open reuses it', async () => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
-    frozen.freeze()
+    await using _frozen = functionProcess
+    functionProcess.freeze()
     await pause(50)
-    expect(await frozen.thaw('select 2')).toEqual(READ)
+    expect(await functionProcess.thaw('select 2')).toEqual(READ_RESPONSE)
   })
 
   test('and a server that restarts later retries rejected requests until one is accepted', async () => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
-    const run = newRun()
-    frozen.freeze()
+    await using _frozen = functionProcess
+    const run = createRun()
+    functionProcess.freeze()
     const listen = connections.resetAndStopListening()
-    let rejected = 0
-    const response = frozen.thaw(run.sql, () => {
-      rejected += 1
-      if (rejected === 1) void listen()
+    let rejectedCount = 0
+    const response = functionProcess.thaw(run.sql, () => {
+      rejectedCount += 1
+      if (rejectedCount === 1) void listen()
     })
     expect(await response).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
-    expect(await run.times()).toBe(1)
+    expect(await run.countRows()).toBe(1)
   })
 
   test('and a server that does not restart reports the outcome not_applied', async () => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
-    frozen.freeze()
+    await using _frozen = functionProcess
+    functionProcess.freeze()
     connections.resetAndStopListening()
-    expect(await frozen.thaw(newRun().sql)).toEqual({ code: 'NETWORK', outcome: 'not_applied', retries: 5 })
+    expect(await functionProcess.thaw(createRun().sql)).toEqual({
+      code: 'NETWORK',
+      outcome: 'not_applied',
+      retries: 5,
+    })
   })
 })
 
-describe.concurrent('a call whose process was frozen while it was in flight, and whose connection was lost', () => {
+describe.concurrent('a call whose process was frozen while the call was in flight, and whose connection was lost', () => {
   const breakWhileFrozen = async (sql: string): Promise<unknown> => {
-    const { connections, frozen } = await openFunction()
+    const { connections, functionProcess } = await openFunction()
     await using _connections = connections
-    await using _frozen = frozen
+    await using _frozen = functionProcess
     connections.delaysResponses = true
-    const response = frozen.call(sql)
+    const response = functionProcess.call(sql)
     while (!connections.hasDelayed) await pause(5)
-    frozen.freeze()
+    functionProcess.freeze()
     connections.reset()
     connections.delaysResponses = false
-    frozen.thawSilently()
+    functionProcess.thawWithoutCall()
     return await response
   }
 
   test('a write may have been applied, and is not retried', async () => {
-    const run = newRun()
+    const run = createRun()
     expect(await breakWhileFrozen(run.sql)).toEqual({
       code: 'NETWORK',
       outcome: 'unknown',
       retries: 0,
     })
-    expect(await run.times()).toBe(1)
+    expect(await run.countRows()).toBe(1)
   })
 
   test('a read is retried', async () => {
@@ -208,24 +212,24 @@ test('a server that is killed and restarted in the meantime', async () => {
   const server = await openRestartableServer(inject('target'), 1 << 24)
   if (!server) return
   await using _server = server
-  await using frozen = await FunctionProcess.start(server.config)
-  await frozen.call('create table run (id text)')
-  frozen.freeze()
+  await using functionProcess = await FunctionProcess.start(server.config)
+  await functionProcess.call('create table run (id text)')
+  functionProcess.freeze()
   await server.restart()
-  expect(await frozen.thaw("insert into run values ('once')")).toEqual(WRITTEN)
-  frozen.freeze()
+  expect(await functionProcess.thaw("insert into run values ('once')")).toEqual(WRITE_RESPONSE)
+  functionProcess.freeze()
   await server.restart()
-  const result = await frozen.thaw('select count(*) from run')
+  const result = await functionProcess.thaw('select count(*) from run')
   expect(result).toEqual({ rows: [[1]], retries: 0 })
 })
 
 describe('a program that does not close its client', () => {
-  const OPEN = `import { createClient } from '@batonsql/core'
+  const OPEN_CLIENT = `import { createClient } from '@batonsql/core'
     const { DATABASE_URL: url, DATABASE_TOKEN: token } = process.env
     const db = createClient({ url, authToken: async () => token })`
-  /** @returns its output */
+  /** Runs a program until it exits. @returns its output */
   const runToEnd = async (code: string): Promise<string> => {
-    const child = startProgram(database.config, '--input-type=module', '--eval', `${OPEN}; ${code}`)
+    const child = startProgram(database.config, '--input-type=module', '--eval', `${OPEN_CLIENT}; ${code}`)
     const closed = once(child, 'close')
     let output = ''
     for await (const part of child.stdout as AsyncIterable<Buffer>) output += part.toString()
@@ -245,8 +249,8 @@ describe('a program that does not close its client', () => {
   })
 
   test('does not exit before its work has finished', async () => {
-    const run = newRun()
+    const run = createRun()
     await runToEnd(`void db.execute("${run.sql}")`)
-    expect(await run.times()).toBe(1)
+    expect(await run.countRows()).toBe(1)
   })
 })

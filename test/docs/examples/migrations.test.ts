@@ -5,7 +5,7 @@ import { endOf, type ProgramResult, startExample } from './program.ts'
 // examples/migrate-tenants is tested with a platform in test/platform/migrate-tenants.test.ts.
 
 const database = useDatabase()
-const drizzle = async (file: string, ...args: string[]): Promise<ProgramResult> => {
+const runExample = async (file: string, ...args: string[]): Promise<ProgramResult> => {
   const { url, authToken = '' } = database.config
   return await endOf(
     startExample('migrate-drizzle', file, args, { DATABASE_URL: url, DATABASE_TOKEN: authToken }),
@@ -13,17 +13,17 @@ const drizzle = async (file: string, ...args: string[]): Promise<ProgramResult> 
 }
 
 test('migrate-drizzle lists pending migrations, applies them, and then has nothing to do', async () => {
-  const outputOf = async (...args: string[]): Promise<unknown> => {
-    const { code, output } = await drizzle('migrate.ts', ...args)
+  const runMigrate = async (...args: string[]): Promise<unknown> => {
+    const { code, output } = await runExample('migrate.ts', ...args)
     return [code, output]
   }
-  expect(await outputOf('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
-  expect(await outputOf()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
-  expect(await outputOf()).toEqual([0, 'nothing to do\n'])
+  expect(await runMigrate('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
+  expect(await runMigrate()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
+  expect(await runMigrate()).toEqual([0, 'nothing to do\n'])
 })
 
 test('the migrations of migrate-drizzle match its schema', async () => {
-  const { code, output } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
+  const { code, output } = await runExample('node_modules/drizzle-kit/bin.cjs', 'generate')
   expect(code).toBe(0)
   expect(output).toContain('No schema changes')
 })

@@ -21,8 +21,8 @@ const database = useDatabase({
   },
 })
 
-/** A `fetch` that returns the same response to the same request, as that of Next.js may. */
-const cachingFetch = (): typeof fetch => {
+/** Returns a `fetch` that returns the same response to the same request, as the one of Next.js may do. */
+const createCachingFetch = (): typeof fetch => {
   const responses = new Map<string, Promise<Response>>()
   const originalFetch = globalThis.fetch
   return async (input, init) => {
@@ -36,7 +36,7 @@ const cachingFetch = (): typeof fetch => {
 beforeEach(() => {
   vi.stubEnv('DATABASE_URL', database.config.url)
   vi.stubEnv('DATABASE_TOKEN', database.config.authToken)
-  vi.stubGlobal('fetch', cachingFetch())
+  vi.stubGlobal('fetch', createCachingFetch())
 })
 afterEach(() => {
   vi.unstubAllEnvs()

@@ -3,7 +3,7 @@ import { checkHistory, type HistoryTransaction } from './history-checker.ts'
 
 // Tests that the checker finds violations.
 type PartialTransaction = Partial<HistoryTransaction> & { readonly id: number }
-const history = (...transactions: readonly PartialTransaction[]): HistoryTransaction[] =>
+const createHistory = (...transactions: readonly PartialTransaction[]): HistoryTransaction[] =>
   transactions.map((transaction) => ({
     session: transaction.id,
     start: 0,
@@ -28,7 +28,7 @@ const check = (
 
 test('a serial history is valid, and its dependencies are counted', () => {
   const report = check(
-    history(
+    createHistory(
       { id: 1, appends: [[0, 10]], end: 1 },
       {
         id: 2,
@@ -56,10 +56,10 @@ test('a serial history is valid, and its dependencies are counted', () => {
 })
 
 test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
-  ['a lost append', history({ id: 1, appends: [[0, 10]] }), { 0: [] }, /lost/],
+  ['a lost append', createHistory({ id: 1, appends: [[0, 10]] }), { 0: [] }, /lost/],
   [
     'a torn transaction',
-    history({
+    createHistory({
       id: 1,
       appends: [
         [0, 10],
@@ -72,26 +72,26 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'a value that should not exist',
-    history({ id: 1, appends: [[0, 10]], outcome: 'not_applied' }),
+    createHistory({ id: 1, appends: [[0, 10]], outcome: 'not_applied' }),
     { 0: [10] },
     /not applied/,
   ],
-  ['a value that exists twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
+  ['a value that exists twice', createHistory({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
   [
     'a savepoint that was kept',
-    history({ id: 1, appends: [[0, 10]], undone: [11] }),
+    createHistory({ id: 1, appends: [[0, 10]], undone: [11] }),
     { 0: [10, 11] },
     /rolled back/,
   ],
   [
     'a read of a value that was rolled back',
-    history({ id: 1, undone: [10], outcome: 'not_applied' }, { id: 2, reads: [read(0, [10])] }),
+    createHistory({ id: 1, undone: [10], outcome: 'not_applied' }, { id: 2, reads: [read(0, [10])] }),
     { 0: [] },
     /rolled back/,
   ],
   [
     'a read of part of a transaction',
-    history(
+    createHistory(
       {
         id: 1,
         appends: [
@@ -106,7 +106,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'a read that is not a prefix of its list',
-    history(
+    createHistory(
       {
         id: 1,
         appends: [
@@ -121,13 +121,13 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'a read that misses its own append',
-    history({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
+    createHistory({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
     { 0: [10] },
     /that it appended/,
   ],
   [
     'a write skew: each reads before the other writes',
-    history(
+    createHistory(
       { id: 1, appends: [[0, 10]], reads: [read(1, [])] },
       { id: 2, appends: [[1, 11]], reads: [read(0, [])] },
     ),
@@ -136,7 +136,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'writes in a different order in each list',
-    history(
+    createHistory(
       {
         id: 1,
         appends: [
@@ -157,18 +157,18 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'a read of an old state, after a newer one was acknowledged',
-    history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] }),
+    createHistory({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] }),
     { 0: [10] },
     /cycle/,
   ],
-])('%s is detected', (_, transactions, lists, mistake) => {
+])('%s is detected', (_, transactions, lists, violation) => {
   expect(check(transactions, lists).violations).toEqual(
-    [expect.stringMatching(mistake)].concat(check(transactions, lists).violations.slice(1)),
+    [expect.stringMatching(violation)].concat(check(transactions, lists).violations.slice(1)),
   )
 })
 
 test('a session may read an old state of another session, but not of its own', () => {
-  const transactions = history(
+  const transactions = createHistory(
     { id: 1, appends: [[0, 10]], end: 1 },
     { id: 2, start: 2, reads: [read(0, [])] },
   )

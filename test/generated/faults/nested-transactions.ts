@@ -51,7 +51,7 @@ export async function nestTransactions(
     savedKeys: Set<number>,
   ): Promise<void> => {
     const pending: Promise<unknown>[] = []
-    for (let at = 1 + Math.floor(random() * 4); at > 0; at--) {
+    for (let remaining = 1 + Math.floor(random() * 4); remaining > 0; remaining--) {
       const isRare = random() < 0.03
       const operation = runOperation(
         tx,
@@ -93,13 +93,13 @@ export async function nestTransactions(
       for (const { args } of statements) savedKeys.add(args[0] as number)
     } else if (kind === 'savepoint' && depth < 2) {
       const innerKeys = new Set<number>()
-      const fails = random() < 0.5
+      const shouldFail = random() < 0.5
       await tx.savepoint(async (inner) => {
         await perform(inner, run, depth + 1, innerKeys)
-        if (fails) throw new AbandonedError()
+        if (shouldFail) throw new AbandonedError()
       })
       for (const innerKey of innerKeys) savedKeys.add(innerKey)
-    } else if (kind === 'rows' && depth === 0 && hasCursors && random() < 0.3) await readAlone(tx)
+    } else if (kind === 'rows' && depth === 0 && hasCursors && random() < 0.3) await readSomeRows(tx)
     else {
       const statement = insert(null)
       await tx.execute(statement, undefined, options)
@@ -110,12 +110,12 @@ export async function nestTransactions(
   for (let run = 0; run < count; run++) {
     const firstKey = lastKey
     const savedKeys = new Set<number>()
-    const throws = random() < 0.15
+    const shouldThrow = random() < 0.15
     const isCommitted = await db
       .transaction(
         async (tx) => {
           await perform(tx, run, 0, savedKeys)
-          if (throws) throw new AbandonedError()
+          if (shouldThrow) throw new AbandonedError()
         },
         { mode: random() < 0.3 ? 'deferred' : 'immediate' },
       )
@@ -137,10 +137,10 @@ export async function nestTransactions(
 }
 
 /**
- * Reads rows on the handle. While another operation is running on it, this is misuse, which is rejected without side
+ * Reads rows on the handle. If another operation is running on it, this is misuse and is rejected without side
  * effects.
  */
-async function readAlone(tx: Transaction): Promise<void> {
+async function readSomeRows(tx: Transaction): Promise<void> {
   try {
     for await (const row of readRows(tx, 'select 1 as a union select 2')) if (row['a'] === 1) break
   } catch (error) {

@@ -74,12 +74,12 @@ export async function tearTransactions(
     // among harmless statements, so that only this one ends the transaction
     if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
     const isConcurrent = random() < 0.4
-    const throws = random() < 0.2
+    const shouldThrow = random() < 0.2
     const insertedParts: number[] = []
     const perform = async (tx: Statements, act: Act): Promise<void> => {
       const newPart = (part += 1)
       if (act === 'interlude') return void (await interlude?.())
-      await tx.execute(...statementFor(act, run, newPart)).then(
+      await tx.execute(...getStatement(act, run, newPart)).then(
         () => act === 'insert' && insertedParts.push(newPart),
         (error: unknown) => {
           // a bug in this test must not be mistaken for a rejection
@@ -90,11 +90,18 @@ export async function tearTransactions(
     const outcome = await db
       .transaction(async (tx) => {
         // the interlude begins after the statements before it have ended, even on a slow machine
-        const at = acts.indexOf('interlude')
-        const groups = at < 0 ? [acts] : [acts.slice(0, at), acts.slice(at, at + 1), acts.slice(at + 1)]
+        const interludeIndex = acts.indexOf('interlude')
+        const groups =
+          interludeIndex < 0
+            ? [acts]
+            : [
+                acts.slice(0, interludeIndex),
+                acts.slice(interludeIndex, interludeIndex + 1),
+                acts.slice(interludeIndex + 1),
+              ]
         if (isConcurrent) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
         else for (const act of acts) await perform(tx, act)
-        if (throws) throw new Error('aborted')
+        if (shouldThrow) throw new Error('aborted')
       })
       .then(() => 'committed', getOutcome)
     if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
@@ -125,7 +132,7 @@ function getOutcome(error: unknown): string {
   return error instanceof Error && error.cause ? getOutcome(error.cause) : 'not_applied'
 }
 
-function statementFor(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
+function getStatement(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
   switch (act) {
     case 'insert':
       return ['insert into torn values (?, ?)', [run, part]]

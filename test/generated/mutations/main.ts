@@ -1,8 +1,8 @@
 /*
  * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
- * default), and runs its tests there; for core, the simulation first. `--count` sets how many, `--seed` which, `--only`
- * selects files with a text in their path, `--seconds` limits the simulation of each, `--parallel` sets how many run at
- * once.
+ * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
+ * selection, `--only` limits them to files with this text in their path, `--seconds` limits the simulation of each,
+ * `--parallel` sets how many run at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
@@ -35,10 +35,10 @@ const FOLDER = join(
   values.package,
 )
 /** Folders that the tests do not need, or that are symlinked. */
-const EXCLUDED = ['.git', 'dist', 'bench', 'site']
+const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
-const START_MS = 30_000
-const TESTS_MS = 240_000
+const MAX_START_MS = 30_000
+const TESTS_TIMEOUT_MS = 240_000
 
 /** What detected a mutation: the simulation, or a project of tests. */
 type Detection = string
@@ -73,7 +73,7 @@ async function makeCopy(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
   const modules = join(ROOT, 'node_modules')
-  const filter = (path: string): boolean => path !== modules && !EXCLUDED.includes(basename(path))
+  const filter = (path: string): boolean => path !== modules && !EXCLUDED_FOLDERS.includes(basename(path))
   await cp(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter })
   await symlink(modules, join(copy, 'node_modules'))
   return copy
@@ -84,11 +84,11 @@ async function detect(copy: string, seed: number): Promise<Detection> {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
     const simulation = ['test/generated/simulation/main.ts', '--first', '--seed', String(seed), ...time]
-    if (!(await succeeds(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
+    if (!(await succeeds(simulation, copy, seconds * 1_000 + MAX_START_MS))) return 'simulation'
   }
   for (const [project, ...paths] of tests) {
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
-    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
+    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_TIMEOUT_MS))) return project
   }
   return SURVIVED
 }
@@ -121,7 +121,7 @@ const baseline = await detect(copies[0] as string, 1)
 if (baseline !== SURVIVED) throw new Error(`the tests fail without a mutation: ${baseline}`)
 console.log(`${selection.length} of ${mutations.length} mutations`)
 const queue = [...selection]
-const work = async (copy: string): Promise<void> => {
+const runWorker = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
     const detection = await tryMutation(copy, mutation, 1 + detections.size)
@@ -133,7 +133,7 @@ const work = async (copy: string): Promise<void> => {
     )
   }
 }
-await Promise.all(copies.map(work))
+await Promise.all(copies.map(runWorker))
 const counts = new Map<Detection, number>()
 for (const detection of detections.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
 const caught = detections.size - (counts.get(SURVIVED) ?? 0)

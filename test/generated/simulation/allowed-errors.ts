@@ -33,7 +33,7 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
   'release p': ['SQLITE_UNKNOWN'],
 }
 
-/** Shorter delays neither end a transaction nor exceed the time that an aborted request has to finish. */
+/** Shorter delays neither end a transaction nor exceed the time in which an aborted request has to finish. */
 export const QUICK_MS = 800
 
 /** Returns how long programs slept, or blocked themselves, in ms. */
@@ -48,7 +48,7 @@ export function checkErrors(program: Program, network: Network, history: History
   const slowMs = getSlowness(program, history)
   const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
   return program.ledger.calls.flatMap((call) => {
-    const problem = call.state === 'failed' ? checker.problem(call) : null
+    const problem = call.state === 'failed' ? checker.findProblem(call) : null
     return problem === null ? [] : [`${callName(call)}: ${problem}: ${String(call.error)}`]
   })
 }
@@ -70,7 +70,7 @@ class ErrorChecker {
   }
 
   /** Returns why the error of a call is not allowed; null if it is. */
-  problem(call: Call): string | null {
+  findProblem(call: Call): string | null {
     const { error } = call
     if (call.isAborted && error === call.reason) return null
     // query builders have their own errors, and wrap those of the client
@@ -101,7 +101,7 @@ class ErrorChecker {
     return 'not a documented error'
   }
 
-  #plan(call: Call): ClientPlan {
+  #getPlan(call: Call): ClientPlan {
     return this.#history.clients[call.scope.client] ?? {}
   }
 
@@ -124,15 +124,18 @@ class ErrorChecker {
     if (sql.some((text) => SQL_CODES[text]?.includes(code))) return null
     const isLarge = sql.filter((text) => text === 'large').length > 1
     if (isLarge && code === 'RESPONSE_TOO_LARGE') return null
-    const isEnd =
+    const isTransactionEnd =
       operation === 'transaction' ||
       operation === 'commit' ||
       (operation === 'execute' && sql[0] === 'commit')
     const calls = operation === 'transaction' ? this.#program.ledger.calls : scope.root.calls
-    if (isEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
+    if (isTransactionEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child')))
+      return null
     // a savepoint of a stream that does not exist
-    const isPoint = scope.calls.some((call) => call.operation === 'undo' || call.operation === 'forget')
-    if (isPoint && code === 'SQLITE_UNKNOWN') return null
+    const isMissingSavepoint = scope.calls.some(
+      (call) => call.operation === 'undo' || call.operation === 'forget',
+    )
+    if (isMissingSavepoint && code === 'SQLITE_UNKNOWN') return null
     // a deferred transaction that writes after another wrote, and statements on an older snapshot
     const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
@@ -140,8 +143,8 @@ class ErrorChecker {
     const mayBeRejected = operation === 'rows' || (/^(chain|script)$/.test(operation) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
     // calls that share a request share the earliest time limit
-    const mayBeLate = [call, ...scope.root.calls].some((waiting) => this.#hasLongWaits(waiting))
-    if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRejected || mayBeLate)) return null
+    const mayHaveTimedOut = [call, ...scope.root.calls].some((waiting) => this.#mayHaveTimedOut(waiting))
+    if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRejected || mayHaveTimedOut)) return null
     return 'none of its statements fails with this code'
   }
 
@@ -157,12 +160,12 @@ class ErrorChecker {
     }
     const waitedMs = call.settledAt - root.startedAt
     if (code === 'TRANSACTION_EXPIRED' || /without a request/.test(message)) {
-      const minMs = Math.min(5_000, this.#plan(call).transactionTimeoutMs ?? 5_000)
+      const minMs = Math.min(5_000, this.#getPlan(call).transactionTimeoutMs ?? 5_000)
       if (waitedMs < minMs) return `only ${waitedMs} ms had passed`
       return this.#hazards.slowMs > QUICK_MS || minMs < 5_000 ? null : 'nothing was slow'
     }
     const mayBeAborted = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
-    const hasShortTime = this.#plan(call).requestTimeoutMs !== undefined
+    const hasShortTime = this.#getPlan(call).requestTimeoutMs !== undefined
     const endsOnItsOwn = calls.some(({ sql }) =>
       sql.some((text) => text === 'or rollback' || text.endsWith(' p')),
     )
@@ -172,23 +175,23 @@ class ErrorChecker {
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ operation, at }) => operation === 'close stream' && at <= call.settledAt)
     // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside the transaction
-    const isBehindCommit = calls.some(({ operation }) => operation === 'commit')
+    const isAfterCommit = calls.some(({ operation }) => operation === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
     // such a request ends its stream on the server
-    const isNoSql = calls.some(({ operation, sql }) => operation === 'rows' && sql[0] === 'unparsable')
+    const isInvalidSql = calls.some(({ operation, sql }) => operation === 'rows' && sql[0] === 'unparsable')
     // if a call takes several requests, each with a token
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
     return mayBeAborted ||
-      (isBehindCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
+      (isAfterCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
       hasShortTime ||
       hasNoToken ||
       endsOnItsOwn ||
       isBusy ||
       isUndone ||
       isLarge ||
-      isNoSql ||
+      isInvalidSql ||
       isClosed ||
       this.#hazards.slowMs > 4_000
       ? null
@@ -200,22 +203,22 @@ class ErrorChecker {
   }
 
   #checkTransportError(call: Call, { code }: TransportError): string | null {
-    const { queueLimit, writeLockTimeoutMs } = this.#plan(call)
+    const { queueLimit, writeLockTimeoutMs } = this.#getPlan(call)
     // rows of a stream that was closed in the meantime
     if (code === 'CLOSED' && call.operation === 'rows' && call.scope.endedAt < Infinity) return null
     if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
     if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue has the default limit' : null
     if (code === 'NETWORK') return this.#hazards.isFaulty ? null : 'no request was lost'
-    return writeLockTimeoutMs !== undefined || this.#hazards.isFaulty || this.#hasLongWaits(call)
+    return writeLockTimeoutMs !== undefined || this.#hazards.isFaulty || this.#mayHaveTimedOut(call)
       ? null
       : 'nothing took long enough'
   }
 
-  /** Whether its time limit may have passed. */
-  #hasLongWaits(call: Call): boolean {
+  /** Whether the call's time limit may have passed. */
+  #mayHaveTimedOut(call: Call): boolean {
     const inner = call.inner.flatMap((scope) => scope.calls)
     const hasTimeLimit = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
-    return hasTimeLimit || this.#plan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
+    return hasTimeLimit || this.#getPlan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
   }
 
   #checkTypeError(call: Call, error: TypeError): string | null {

@@ -41,10 +41,10 @@ function findWrongResult({ state, operation, sql, value, ...call }: Call): strin
   )
     return []
   const { rowsAffected, lastInsertRowid, rows } = value as ResultSet
-  const isRight =
+  const isCorrect =
     rowsAffected === 1 && lastInsertRowid !== null && rows.length === (sql[0] === 'insert' ? 0 : 1)
   const name = callName({ state, operation, sql, value, ...call })
-  return isRight
+  return isCorrect
     ? []
     : [`${name}: ${rowsAffected} rows, rowid ${lastInsertRowid}, ${rows.length} rows returned`]
 }

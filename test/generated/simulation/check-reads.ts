@@ -8,7 +8,7 @@ type Rows = readonly number[]
 
 /** Returns the rows that each SELECT of a call returned; only the first ones if the loop over the rows was left early. */
 function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
-  const isRead = (at: number): boolean => call.sql[at]?.endsWith('select') === true
+  const isRead = (index: number): boolean => call.sql[index]?.endsWith('select') === true
   if (call.state !== 'ok') return []
   if (call.operation === 'rows') {
     const isComplete = !('take' in call.plan)

@@ -15,9 +15,9 @@ const READS: ReadonlySet<Sql> = new Set([
 ])
 const MAX_RETRIES = 2
 
-const ANY_MARK = '/* call '
+const CALL_MARK_PREFIX = '/* call '
 /** Part of a statement whose result no server can encode. */
-const UNREADABLE = "cast(x'ff' as text)"
+const UNREADABLE_SQL = "cast(x'ff' as text)"
 
 /** Checks that every request that must be retried was retried, and no other. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
@@ -49,8 +49,8 @@ function findProblemOutside(
 ): string | null {
   const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
-  const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
-  if (sent.length > maxRetries + 1 + wasDivided) return `sent ${sent.length} times`
+  const extraRequests = isRead && sent.some(isDivided) ? 1 : 0
+  if (sent.length > maxRetries + 1 + extraRequests) return `sent ${sent.length} times`
   const isRejected = ({ fault }: ObservedRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((request) => !isRejected(request)))
@@ -68,9 +68,9 @@ function findProblemOutside(
  * Whether reads shared a request that may have failed because of one of their results: each is then sent again separately.
  */
 function isDivided({ body, fault }: ObservedRequest): boolean {
-  const isShared = body.split(ANY_MARK).length > 2
+  const isShared = body.split(CALL_MARK_PREFIX).length > 2
   const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign response'
-  return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE))
+  return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE_SQL))
 }
 
 function findProblemInside(

@@ -8,8 +8,8 @@ export class Chooser {
     this.random = seeded(seed)
   }
 
-  chance(share: number): boolean {
-    return this.random() < share
+  chance(probability: number): boolean {
+    return this.random() < probability
   }
 
   int(below: number): number {

@@ -29,7 +29,7 @@ const EXECUTE_ONLY_SLOW_MS = [10, 150]
 
 /** Generates the history of a seed. */
 export function generateHistory(seed: number): History {
-  return new Generator(seed).history()
+  return new Generator(seed).generate()
 }
 
 class Generator {
@@ -43,23 +43,23 @@ class Generator {
     this.#steps = new StepGenerator(this.#choose, this.#profile)
   }
 
-  history(): History {
-    const clients = Array.from({ length: this.#choose.chance(0.25) ? 2 : 1 }, () => this.#client())
-    const tasks = this.#choose.list(3, () => this.#task(clients.length))
+  generate(): History {
+    const clients = Array.from({ length: this.#choose.chance(0.25) ? 2 : 1 }, () => this.#makeClient())
+    const tasks = this.#choose.list(3, () => this.#makeTask(clients.length))
     const seed = 1 + this.#choose.int(2 ** 31)
-    const server = this.#choose.chance(0.2) ? { isTursodb: true } : this.#libsqlServer()
+    const server = this.#choose.chance(0.2) ? { isTursodb: true } : this.#makeLibsqlServer()
     return {
       seed,
       server,
       clients,
       tasks,
-      faults: this.#faults('isExecuteOnly' in server ? EXECUTE_ONLY_SLOW_MS : SLOW_MS),
+      faults: this.#makeFaults('isExecuteOnly' in server ? EXECUTE_ONLY_SLOW_MS : SLOW_MS),
       ...(this.#profile.faults > 0 &&
-        this.#choose.chance(0.15) && { events: this.#choose.list(2, () => this.#event()) }),
+        this.#choose.chance(0.15) && { events: this.#choose.list(2, () => this.#makeEvent()) }),
     }
   }
 
-  #libsqlServer(): ServerPlan {
+  #makeLibsqlServer(): ServerPlan {
     return {
       ...(this.#choose.chance(0.06) && { isOld: true }),
       ...(this.#choose.chance(0.06) && { isExecuteOnly: true }),
@@ -69,7 +69,7 @@ class Generator {
     }
   }
 
-  #client(): ClientPlan {
+  #makeClient(): ClientPlan {
     return {
       ...(this.#choose.chance(0.3) && {
         coalesce: true,
@@ -95,7 +95,7 @@ class Generator {
     }
   }
 
-  #task(clients: number): Task {
+  #makeTask(clients: number): Task {
     return {
       client: this.#choose.int(clients),
       atMs: this.#choose.pick([0, 0, 0, 1, 2, 5]),
@@ -103,11 +103,11 @@ class Generator {
     }
   }
 
-  #faults(slowMs: readonly number[]): Fault[] {
+  #makeFaults(slowMs: readonly number[]): Fault[] {
     const first = this.#choose.int(12)
     return Array.from({ length: this.#profile.faults }, (_, index) => {
       const kind = this.#choose.pick(FAULTS)
-      const value = kind === 'slow' ? this.#choose.pick(slowMs) : this.#value(kind)
+      const value = kind === 'slow' ? this.#choose.pick(slowMs) : this.#makeValue(kind)
       return {
         request: first + index * (1 + this.#choose.int(4)),
         kind,
@@ -116,7 +116,7 @@ class Generator {
     })
   }
 
-  #value(kind: FaultKind): number | undefined {
+  #makeValue(kind: FaultKind): number | undefined {
     switch (kind) {
       case 'refused':
       case 'refused as html':
@@ -135,7 +135,7 @@ class Generator {
     }
   }
 
-  #event(): ServerEvent {
+  #makeEvent(): ServerEvent {
     return {
       atMs: this.#choose.pick([1, 2, 3, 5, 10, 30, 100]),
       kind: this.#choose.pick(['restart', 'restart', 'restart with a lower index', 'token expires']),

@@ -7,7 +7,7 @@ interface Regression {
 }
 
 /**
- * A history with one client.
+ * Creates a regression: a history with one client.
  * @param programs run concurrently
  * @param options `startsAt`: when they start, in ms (default 0)
  */
@@ -36,7 +36,7 @@ const insert: Step = { do: 'execute', sql: 'insert' }
 const select: Step = { do: 'execute', sql: 'select' }
 const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
 const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
-const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
+const OTHER_WRITERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
 /** Histories that once revealed a bug. They run before the generated ones. */
 export const REGRESSIONS: readonly Regression[] = [
@@ -150,7 +150,7 @@ export const REGRESSIONS: readonly Regression[] = [
           throws: true,
         },
       ],
-      ...OTHERS,
+      ...OTHER_WRITERS,
     ],
     { seed: 878853453 },
   ),
@@ -207,7 +207,7 @@ export const REGRESSIONS: readonly Regression[] = [
       ),
     ],
   ]),
-  regression('a savepoint that ends while rows of it are about to be read', [
+  regression('a savepoint that ends while its rows are about to be read', [
     [
       inTransaction(
         {
@@ -233,7 +233,7 @@ export const REGRESSIONS: readonly Regression[] = [
     [[onStream(insert, { do: 'rows', sql: 'insert' })]],
     { faults: [{ request: 1, kind: 'repeated' }] },
   ),
-  regression('a call queued after a savepoint, and one that is made when it has just ended', [
+  regression('a call queued after a savepoint, and one that is made just after the savepoint has ended', [
     [
       inTransaction(
         {
@@ -526,9 +526,9 @@ export const REGRESSIONS: readonly Regression[] = [
     { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),
   regression(
-    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each begins with its turn',
+    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each starts only when it runs',
     [
-      ...OTHERS,
+      ...OTHER_WRITERS,
       [insert, { do: 'batch', sql: ['insert', 'insert'] }],
       [inTransaction({ do: 'sleep', ms: 500 }, insert)],
     ],

@@ -1,6 +1,6 @@
 /*
- * Runs generated histories of the client, each from its own seed, after the regressions. `--histories` sets how many,
- * `--minutes` how long, `--seed` where to start; `--report` prints what happened in one history.
+ * Runs generated histories of the client, each from its own seed, after the regressions. `--histories` limits
+ * their number, `--minutes` the time, `--seed` sets the first seed; `--report` prints the events of one history.
  */
 import { parseArgs } from 'node:util'
 import { generateHistory } from './generate-history.ts'
@@ -56,11 +56,11 @@ async function getReport(history: History): Promise<string> {
 /** Prints the smallest history that fails like this one, with its events. */
 async function explain(history: History, [first = '']: readonly string[]): Promise<void> {
   const kind = normalize(first)
-  const small = await shrink(history, async (candidate) =>
+  const smallest = await shrink(history, async (candidate) =>
     (await findViolations(candidate)).some((violation) => normalize(violation) === kind),
   )
-  console.log(`the smallest history with the same failure:\n${JSON.stringify(small)}`)
-  console.log(`${await getReport(small)}\n${(await findViolations(small)).join('\n')}\n`)
+  console.log(`the smallest history with the same failure:\n${JSON.stringify(smallest)}`)
+  console.log(`${await getReport(smallest)}\n${(await findViolations(smallest)).join('\n')}\n`)
 }
 
 // capturing the stack is the most expensive part of an error

@@ -6,7 +6,7 @@ export interface ServerRequest {
   readonly path: string
   readonly token: string | null
   readonly body: string
-  /** The lock is held by another, and the request may not wait. */
+  /** Whether another connection holds the lock, and the request may not wait for it. */
   readonly isBusy?: boolean
   /** How long each of its statements takes, in ms. */
   readonly statementMs?: number
@@ -29,7 +29,7 @@ type WireCondition =
   | { readonly type: 'and' | 'or'; readonly conds: readonly WireCondition[] }
   | { readonly type: 'is_autocommit' }
 
-/** A request that is rejected as a whole, and whose stream is then gone. */
+/** A request that is rejected as a whole, and whose stream is then closed. */
 export class Rejection extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -96,12 +96,12 @@ export class ModelProgram {
   async batch(steps: readonly WireStep[], isV3: boolean): Promise<StepResult[]> {
     const commands = toCommands(steps, isV3)
     const results: StepResult[] = []
-    let large = 0
+    let largeResults = 0
     for (const [index, { condition }] of steps.entries()) {
       const command = commands[index] as Command
-      const runs = this.holds(condition, results) || this.#isTimedOut
-      results.push(runs ? await this.step(command) : null)
-      if (runs && command.kind === 'large' && (large += 1) > 1)
+      const shouldRun = this.holds(condition, results) || this.#isTimedOut
+      results.push(shouldRun ? await this.step(command) : null)
+      if (shouldRun && command.kind === 'large' && (largeResults += 1) > 1)
         throw new SqlFailure('RESPONSE_TOO_LARGE', 'Response is too large')
     }
     return results
@@ -137,11 +137,11 @@ export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[]
   })
 }
 
-function checkCondition(condition: WireCondition, at: number, isV3: boolean): void {
-  if ('step' in condition && condition.step >= at)
+function checkCondition(condition: WireCondition, stepIndex: number, isV3: boolean): void {
+  if ('step' in condition && condition.step >= stepIndex)
     throw new Rejection(400, 'Invalid reference to step in a batch condition')
-  if ('cond' in condition) checkCondition(condition.cond, at, isV3)
-  if ('conds' in condition) for (const cond of condition.conds) checkCondition(cond, at, isV3)
+  if ('cond' in condition) checkCondition(condition.cond, stepIndex, isV3)
+  if ('conds' in condition) for (const cond of condition.conds) checkCondition(cond, stepIndex, isV3)
   if (condition.type === 'is_autocommit' && !isV3)
     throw new Rejection(
       400,

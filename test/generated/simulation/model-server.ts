@@ -73,7 +73,7 @@ class ServerStream {
   }
 }
 
-const IDLE_MS = 10_000
+const IDLE_TIMEOUT_MS = 10_000
 
 /** A libsql-server, as seen by a client. */
 export class ModelServer {
@@ -131,16 +131,18 @@ export class ModelServer {
     const isMissing = version === '3' ? isOld || (route === 'cursor' && hasNoCursor) : route === 'cursor'
     if (!route || isMissing) return { status: 404, body: '' }
     if (this.token !== null && token !== this.token)
-      return json(401, { error: 'Authentication failed: The JWT has expired' })
+      return createJsonResponse(401, { error: 'Authentication failed: The JWT has expired' })
     let body: { baton?: string | null; requests?: WireRequest[]; batch?: WireBatch }
     try {
       body = JSON.parse(request.body)
     } catch (error) {
       return { status: 400, body: `Cannot deserialize client message from JSON: ${String(error)}` }
     }
-    const unknown = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
-    if (isExecuteOnly && unknown)
-      return json(400, { error: `unknown variant \`${unknown.type}\`, expected \`execute\` or \`close\`` })
+    const unknownRequest = body.requests?.find(({ type }) => type !== 'execute' && type !== 'close')
+    if (isExecuteOnly && unknownRequest)
+      return createJsonResponse(400, {
+        error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\``,
+      })
     const stream = this.#open(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
     if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
@@ -151,15 +153,18 @@ export class ModelServer {
   #open(baton: string | null): ServerStream | ServerResponse {
     if (baton === null) {
       const { lagMs } = this.#plan
-      const visible = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
-      const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, visible))
+      const countVisibleRows = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
+      const stream = new ServerStream(
+        this.#nextStream++,
+        new ModelConnection(this.database, countVisibleRows),
+      )
       this.streams.set(stream.id, stream)
       stream.isRunning = true
       return stream
     }
     const [id = 0, sequence] = baton.split('.').map(Number)
     if (this.#expired.has(id))
-      return json(400, {
+      return createJsonResponse(400, {
         message: 'The stream has expired due to inactivity',
         code: 'STREAM_EXPIRED',
       })
@@ -190,7 +195,7 @@ export class ModelServer {
     stream.isRunning = false
     stream.sequence += 1
     stream.cancelExpiry()
-    stream.cancelExpiry = this.#world.after(IDLE_MS, () => {
+    stream.cancelExpiry = this.#world.after(IDLE_TIMEOUT_MS, () => {
       this.expiries += 1
       this.#expired.add(stream.id)
       this.streams.delete(stream.id)
@@ -228,10 +233,10 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
-      if (error instanceof Unreadable) return json(500, { error: error.message })
+      if (error instanceof Unreadable) return createJsonResponse(500, { error: error.message })
       throw error
     }
-    return json(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })
+    return createJsonResponse(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })
   }
 
   async #run(
@@ -277,16 +282,16 @@ export class ModelServer {
       : String(this.#indexBase + this.database.commits.length)
   }
 
-  /** A replica responds when it has caught up to this index. */
+  /** Waits until the replica has caught up to this index. */
   async #waitForIndex(index: string | number | null | undefined): Promise<void> {
     const { lagMs } = this.#plan
     if (index == null || lagMs === undefined || this.isFaultFree) return
     const generation = this.#generation
-    const hasArrived = (): boolean => {
+    const hasCaughtUp = (): boolean => {
       const newer = this.database.commits.filter(({ at }) => at > this.#world.now - lagMs).length
       return this.#indexBase + this.database.commits.length - newer >= Number(index)
     }
-    while (!hasArrived()) {
+    while (!hasCaughtUp()) {
       await this.#world.sleep(20)
       if (generation !== this.#generation) throw new ServerGone('the server has ended')
     }
@@ -313,7 +318,8 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Rejection) return { status: error.status, body: error.message }
-      if (error instanceof SqlFailure) return json(500, { error: `Internal Error: \`${error.message}\`` })
+      if (error instanceof SqlFailure)
+        return createJsonResponse(500, { error: `Internal Error: \`${error.message}\`` })
       throw error
     }
     // the cursor uses the connection until it has finished, but the stream's time limit is already running
@@ -333,11 +339,11 @@ export class ModelServer {
     request: ServerRequest,
     onDone: () => void,
   ): AsyncGenerator<string, void, undefined> {
-    const line = (value: unknown): string => `${JSON.stringify(value)}\n`
+    const toLine = (value: unknown): string => `${JSON.stringify(value)}\n`
     const program = new ModelProgram(stream.connection, request, this.#world)
     let isWriting = false
     try {
-      yield line({ baton, base_url: null })
+      yield toLine({ baton, base_url: null })
       await this.#waitForIndex(index)
       const results: StepResult[] = []
       for (const [index, { condition }] of steps.entries()) {
@@ -350,20 +356,24 @@ export class ModelServer {
         if (result instanceof SqlFailure) {
           // a statement that fails when it is prepared has not begun
           const hasBegun = commands[index]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
-          if (hasBegun) yield line({ type: 'step_begin', step: index, cols: getColumns(commands[index]) })
-          yield line({ type: 'step_error', step: index, error: encodeError(result) })
+          if (hasBegun) yield toLine({ type: 'step_begin', step: index, cols: getColumns(commands[index]) })
+          yield toLine({ type: 'step_error', step: index, error: encodeError(result) })
           continue
         }
         const cols = result.columns.map((name) => ({ name, decltype: 'INTEGER' }))
         isWriting = commands[index]?.kind === 'insert'
-        yield line({ type: 'step_begin', step: index, cols })
+        yield toLine({ type: 'step_begin', step: index, cols })
         for (const row of result.rows)
-          yield line({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
-        yield line({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
+          yield toLine({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
+        yield toLine({
+          type: 'step_end',
+          affected_row_count: result.changed,
+          last_insert_rowid: result.rowid,
+        })
         isWriting = false
       }
       const lastIndex = this.#index === null ? null : Number(this.#index)
-      yield line({ type: 'replication_index', replication_index: lastIndex })
+      yield toLine({ type: 'replication_index', replication_index: lastIndex })
     } finally {
       // SQLite rolls back when a statement that writes is interrupted
       if (isWriting) stream.connection.rollback()
@@ -378,4 +388,7 @@ const getColumns = (command: Command | undefined): unknown =>
   command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
 
 const encodeError = ({ message, code }: SqlFailure): unknown => ({ message, code })
-const json = (status: number, value: unknown): ServerResponse => ({ status, body: JSON.stringify(value) })
+const createJsonResponse = (status: number, value: unknown): ServerResponse => ({
+  status,
+  body: JSON.stringify(value),
+})

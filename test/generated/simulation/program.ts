@@ -22,12 +22,12 @@ import { microtasks, type World } from './world.ts'
 
 type Handle = Client | Transaction | Stream | OrmHandle
 
-/** Where steps run. */
-interface Place {
+/** The handle and the scope that steps use. */
+interface StepContext {
   readonly handle: Handle
   readonly scope: Scope
   /** The handle around a savepoint. */
-  readonly outer: Place | null
+  readonly outer: StepContext | null
   /** Calls to be awaited by the next `gather`. */
   readonly later: Promise<unknown>[]
   /** The transaction or stream whose rows the surrounding loop reads; null outside a loop. */
@@ -46,7 +46,7 @@ export class Program {
   readonly #history: History
   readonly #calls: CallTracker
   #lastChild = 0
-  #tasks = 0
+  #pendingTasks = 0
 
   constructor(world: World, network: Network, history: History) {
     this.#world = world
@@ -62,18 +62,18 @@ export class Program {
         ...options,
         ...(coalesces && { coalesce }),
         ...(observes && { observe: (event) => void this.events.push(event) }),
-        ...(token && { authToken: this.#tokenFunction(token.ms, token.fails ?? []) }),
+        ...(token && { authToken: this.#createTokenProvider(token.ms, token.fails ?? []) }),
       })
     })
     this.clientScopes = this.clients.map((_, index) => this.ledger.scope('client', index, null))
   }
 
-  #tokenFunction(ms: number, fails: readonly number[]): () => Promise<string> {
+  #createTokenProvider(ms: number, failingAttempts: readonly number[]): () => Promise<string> {
     let attempts = 0
     return async () => {
-      const at = attempts++
+      const attempt = attempts++
       if (ms > 0 && !this.isFaultFree) await this.#world.sleep(ms)
-      if (fails.includes(at) && !this.isFaultFree) throw new PlannedError('no token')
+      if (failingAttempts.includes(attempt) && !this.isFaultFree) throw new PlannedError('no token')
       return 'token'
     }
   }
@@ -85,51 +85,52 @@ export class Program {
 
   /** Whether everything that was started has settled. */
   get isSettled(): boolean {
-    return this.#tasks === 0 && this.ledger.pending === 0
+    return this.#pendingTasks === 0 && this.ledger.pending === 0
   }
 
   start(): void {
-    for (const task of this.#history.tasks) void this.#task(task)
+    for (const task of this.#history.tasks) void this.#runTask(task)
   }
 
   /** Runs steps after the tasks. */
   async runSteps(client: number, steps: readonly Step[]): Promise<void> {
-    await this.#task({ client, atMs: 0, steps })
+    await this.#runTask({ client, atMs: 0, steps })
   }
 
-  async #task({ client, atMs, steps }: Task): Promise<void> {
-    this.#tasks += 1
+  async #runTask({ client, atMs, steps }: Task): Promise<void> {
+    this.#pendingTasks += 1
     const scope = this.clientScopes[client]
     const handle = this.clients[client]
     try {
       if (atMs > 0) await this.#world.sleep(atMs)
-      if (scope && handle) await this.#steps(steps, { handle, scope, outer: null, later: [], reading: null })
+      if (scope && handle)
+        await this.#runSteps(steps, { handle, scope, outer: null, later: [], reading: null })
     } catch {
       // recorded in the ledger
     } finally {
-      this.#tasks -= 1
+      this.#pendingTasks -= 1
     }
   }
 
-  async #steps(steps: readonly Step[], place: Place): Promise<void> {
-    for (const step of steps) await this.#step(step, place)
+  async #runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
+    for (const step of steps) await this.#runStep(step, context)
   }
 
-  async #step(step: Step, place: Place): Promise<void> {
-    if (!isPossible(step, place.scope)) return
+  async #runStep(step: Step, context: StepContext): Promise<void> {
+    if (!isPossible(step, context.scope)) return
     switch (step.do) {
       case 'sleep':
         return await this.#world.sleep(step.ms)
       case 'ticks':
         return await microtasks(step.count)
       case 'gather': {
-        const pendingCalls = place.later.splice(0)
+        const pendingCalls = context.later.splice(0)
         if (step.catches) await Promise.allSettled(pendingCalls)
         else await Promise.all(pendingCalls)
         return
       }
       case 'together': {
-        const calls = step.steps.map((inner) => this.#step(inner, place))
+        const calls = step.steps.map((inner) => this.#runStep(inner, context))
         if (step.catches) await Promise.allSettled(calls)
         else await Promise.all(calls)
         return
@@ -138,12 +139,12 @@ export class Program {
       case 'mark':
       case 'undo':
       case 'forget':
-        return this.#control(step, place)
+        return this.#control(step, context)
       default: {
-        const promise = this.#start(step, place)
+        const promise = this.#start(step, context)
         // recorded in the ledger, whether or not it is awaited
         promise.catch(() => {})
-        if (step.wait === 'later') place.later.push(promise)
+        if (step.wait === 'later') context.later.push(promise)
         if (step.wait) return
         try {
           await promise
@@ -160,7 +161,7 @@ export class Program {
       Step,
       { do: 'sleep' | 'ticks' | 'gather' | 'together' | 'begin' | 'mark' | 'undo' | 'forget' }
     >,
-    place: Place,
+    context: StepContext,
   ): Promise<unknown> {
     switch (step.do) {
       case 'execute':
@@ -168,28 +169,28 @@ export class Program {
       case 'chain':
       case 'script':
       case 'rows':
-        return this.#statements(step, place)
+        return this.#statements(step, context)
       case 'transaction':
-        return this.#transaction(step, place)
+        return this.#transaction(step, context)
       case 'savepoint':
-        return this.#savepoint(step, place)
+        return this.#savepoint(step, context)
       case 'stream':
-        return this.#stream(step, place)
+        return this.#stream(step, context)
       case 'commit':
       case 'rollback':
-        return this.#end(step, place)
+        return this.#end(step, context)
       case 'close stream':
-        return this.#calls.track(this.#calls.open(place.scope, 'close stream', step), () =>
-          (place.handle as Stream).close(),
+        return this.#calls.track(this.#calls.open(context.scope, 'close stream', step), () =>
+          (context.handle as Stream).close(),
         )
       case 'health': {
-        const { scope, handle } = this.#client(place)
+        const { scope, handle } = this.#client(context)
         return this.#calls.track(this.#calls.open(scope, 'health', step), (options) =>
           isHealthy(handle, options),
         )
       }
       default: {
-        const { scope, handle } = this.#client(place)
+        const { scope, handle } = this.#client(context)
         const { drainMs } = step
         const call = this.#calls.open(scope, 'close', step)
         return this.#calls.track(call, () => handle.close(drainMs === undefined ? {} : { drainMs }))
@@ -197,7 +198,7 @@ export class Program {
     }
   }
 
-  #client({ scope }: Place): { scope: Scope; handle: Client } {
+  #client({ scope }: StepContext): { scope: Scope; handle: Client } {
     return {
       scope: this.clientScopes[scope.client] as Scope,
       handle: this.clients[scope.client] as Client,
@@ -206,19 +207,19 @@ export class Program {
 
   #statements(
     step: Extract<Step, { do: 'execute' | 'batch' | 'chain' | 'script' | 'rows' }>,
-    place: Place,
+    context: StepContext,
   ): Promise<unknown> {
     const on = 'on' in step ? step.on : undefined
     const target =
       on === 'client' || step.do === 'script'
-        ? this.#client(place)
+        ? this.#client(context)
         : on === 'outer'
-          ? (place.outer ?? place)
-          : place
+          ? (context.outer ?? context)
+          : context
     const { handle, scope } = target
     const list = typeof step.sql === 'string' ? [step.sql] : step.sql
     const call = this.#calls.open(scope, step.do, step, list)
-    if (place.reading === scope.root && scope.kind !== 'client') call.mistake = 'rows are being read'
+    if (context.reading === scope.root && scope.kind !== 'client') call.mistake = 'rows are being read'
     const texts = list.map((sql, index) => this.#text(sql, call.tags[index] ?? 0, call))
     return this.#calls.track(call, (options): Promise<unknown> => {
       const db = handle as Client
@@ -237,7 +238,7 @@ export class Program {
           return executeMultiple(db, `${script.join(';\n')};\n`, options)
         }
         default:
-          return this.#read(step, call, handle, texts[0] as InStatement, options, place)
+          return this.#read(step, call, handle, texts[0] as InStatement, options, context)
       }
     })
   }
@@ -257,15 +258,15 @@ export class Program {
     handle: Handle,
     sql: InStatement,
     options: Options,
-    place: Place,
+    context: StepContext,
   ): Promise<unknown[]> {
     const rows: unknown[] = []
-    const innerPlace = { ...place, later: [], reading: call.scope.root }
+    const innerContext = { ...context, later: [], reading: call.scope.root }
     const allRows = 'rows' in handle ? handle.rows(sql as string) : readRows(handle, sql, undefined, options)
     for await (const { a } of allRows) {
       rows.push(a)
       try {
-        if (rows.length === 1 && step.steps) await this.#steps(step.steps, innerPlace)
+        if (rows.length === 1 && step.steps) await this.#runSteps(step.steps, innerContext)
         if (rows.length === step.take && step.throws) throw new PlannedError('thrown in a loop over rows')
       } catch (error) {
         call.loopError = error
@@ -276,8 +277,8 @@ export class Program {
     return rows
   }
 
-  #transaction(step: Extract<Step, { do: 'transaction' }>, place: Place): Promise<unknown> {
-    const { scope, handle } = this.#client(place)
+  #transaction(step: Extract<Step, { do: 'transaction' }>, context: StepContext): Promise<unknown> {
+    const { scope, handle } = this.#client(context)
     const call = this.#calls.open(scope, 'transaction', step)
     const { mode, retry, orm } = step
     if (orm)
@@ -292,10 +293,10 @@ export class Program {
     )
   }
 
-  #savepoint(step: Extract<Step, { do: 'savepoint' }>, place: Place): Promise<unknown> {
-    const target = step.on === 'outer' ? (place.outer ?? place) : place
+  #savepoint(step: Extract<Step, { do: 'savepoint' }>, context: StepContext): Promise<unknown> {
+    const target = step.on === 'outer' ? (context.outer ?? context) : context
     const call = this.#calls.open(target.scope, 'savepoint', step)
-    if (place.reading === target.scope.root) call.mistake = 'rows are being read'
+    if (context.reading === target.scope.root) call.mistake = 'rows are being read'
     return this.#calls.track(call, (options) =>
       (target.handle as Transaction).savepoint(
         (tx) => this.#callback(call, tx, 'savepoint', target, step),
@@ -308,14 +309,14 @@ export class Program {
     call: Call,
     handle: Transaction | OrmHandle,
     kind: 'transaction' | 'savepoint',
-    outer: Place | null,
+    outer: StepContext | null,
     { steps, throws }: { readonly steps: readonly Step[]; readonly throws?: boolean },
   ): Promise<unknown> {
     const isOrm = 'rows' in handle
     const scope = this.ledger.scope(kind, call.scope.client, outer?.scope ?? call.scope, isOrm)
     call.inner.push(scope)
     try {
-      await this.#steps(steps, { handle, scope, outer, later: [], reading: null })
+      await this.#runSteps(steps, { handle, scope, outer, later: [], reading: null })
       if (throws) throw new PlannedError(`call ${call.id} throws`)
       return scope.id
     } catch (error) {
@@ -328,15 +329,15 @@ export class Program {
     }
   }
 
-  async #stream(step: Extract<Step, { do: 'stream' }>, place: Place): Promise<void> {
-    const { handle } = this.#client(place)
-    const scope = this.ledger.scope('stream', place.scope.client, null)
+  async #stream(step: Extract<Step, { do: 'stream' }>, context: StepContext): Promise<void> {
+    const { handle } = this.#client(context)
+    const scope = this.ledger.scope('stream', context.scope.client, null)
     const stream = openStream(handle)
-    this.#tasks += 1
+    this.#pendingTasks += 1
     try {
-      await this.#steps(step.steps, { handle: stream, scope, outer: null, later: [], reading: null })
+      await this.#runSteps(step.steps, { handle: stream, scope, outer: null, later: [], reading: null })
     } finally {
-      this.#tasks -= 1
+      this.#pendingTasks -= 1
       scope.endedAt = this.#world.turn
       scope.expiresAt = stream.expiresAt
       await this.#calls.track(this.#calls.open(scope, 'close stream', {}), () => stream.close())
@@ -344,8 +345,8 @@ export class Program {
   }
 
   /** Commits a stream, or rolls back a stream, transaction or savepoint. */
-  #end(step: Extract<Step, { do: 'commit' | 'rollback' }>, place: Place): Promise<unknown> {
-    const { scope, handle } = place
+  #end(step: Extract<Step, { do: 'commit' | 'rollback' }>, context: StepContext): Promise<unknown> {
+    const { scope, handle } = context
     const call = this.#calls.open(scope, step.do, step)
     return this.#calls.track(call, (options) => {
       if (scope.kind === 'stream')
@@ -363,7 +364,7 @@ export class Program {
   /** Makes a call that takes effect at once and is sent with the next statement. */
   #control(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
-    { scope, handle }: Place,
+    { scope, handle }: StepContext,
   ): void {
     const name = 'name' in step ? step.name : 'mode' in step ? step.mode : ''
     const call = this.#calls.open(scope, step.do, {}, [], name)

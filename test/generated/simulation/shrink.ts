@@ -18,7 +18,7 @@ const REQUIRED_KEYS = new Set([
 ])
 
 /**
- * Shrinks a failing history as long as it still fails: fewer elements in every list, fewer properties, smaller numbers.
+ * Shrinks a failing history while it still fails: fewer elements in every list, fewer properties, smaller numbers.
  * @param fails whether a history fails in the same way @param maxTries how many histories to try
  */
 export async function shrink(
@@ -47,15 +47,15 @@ function* generateSmaller(value: Json, name = ''): Generator<Json> {
   if (Array.isArray(value)) {
     const list = value as readonly Json[]
     for (let size = list.length; size >= 1; size = size >> 1)
-      for (let at = 0; at + size <= list.length; at += size)
-        if (name !== 'sql' || size < list.length) yield [...list.slice(0, at), ...list.slice(at + size)]
+      for (let start = 0; start + size <= list.length; start += size)
+        if (name !== 'sql' || size < list.length) yield [...list.slice(0, start), ...list.slice(start + size)]
     for (const [index, element] of list.entries()) {
       // a step around others is replaced by them
       const inner = (element as { steps?: readonly Json[] } | null)?.steps
       if (name === 'steps' && inner) yield [...list.slice(0, index), ...inner, ...list.slice(index + 1)]
       for (const smaller of generateSmaller(element)) yield list.with(index, smaller)
     }
-  } else if (typeof value === 'number') yield* smallerNumbers(value, name)
+  } else if (typeof value === 'number') yield* generateSmallerNumbers(value, name)
   else if (typeof value === 'string') {
     if (name === 'sql' && value !== 'insert') yield 'insert'
   } else if (typeof value === 'object' && value !== null) {
@@ -70,7 +70,7 @@ function* generateSmaller(value: Json, name = ''): Generator<Json> {
   }
 }
 
-function* smallerNumbers(value: number, name: string): Generator<number> {
+function* generateSmallerNumbers(value: number, name: string): Generator<number> {
   // a status code, for example, does not become simpler when it is closer to 0
   if (value <= 0 || name === 'value') return
   yield 0

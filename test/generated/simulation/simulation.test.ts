@@ -1,21 +1,28 @@
 /*
- * Runs generated histories of the client in a separate process, whose clock and timers are simulated. SIMULATED_HISTORIES
+ * Runs generated histories of the client in a separate process with simulated clock and timers. SIMULATED_HISTORIES
  * sets their number, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long version.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
+const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** Ten times as long as on an otherwise idle machine. */
-const MS_FOR_EACH = 30
+const MS_PER_HISTORY = 30
 
-test(`${HISTORIES} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {
-  timeout: 180_000 + HISTORIES * MS_FOR_EACH,
+test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {
+  timeout: 180_000 + HISTORY_COUNT * MS_PER_HISTORY,
 }, async () => {
-  const args = ['--conditions=@batonsql/source', PROGRAM, '--histories', String(HISTORIES), '--seed', SEED]
+  const args = [
+    '--conditions=@batonsql/source',
+    PROGRAM,
+    '--histories',
+    String(HISTORY_COUNT),
+    '--seed',
+    SEED,
+  ]
   const { status, output } = await run(args)
   console.log(output)
   expect({ status, output }).toMatchObject({ status: 0 })

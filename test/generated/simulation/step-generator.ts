@@ -2,7 +2,7 @@ import type { Chooser } from './chooser.ts'
 import type { CallPlan, Sql, Step } from './history.ts'
 import { CALL_TIMES, type Profile } from './profile.ts'
 
-const VALID: readonly Sql[] = [
+const VALID_SQL: readonly Sql[] = [
   'insert',
   'insert',
   'insert',
@@ -11,7 +11,7 @@ const VALID: readonly Sql[] = [
   'commented select',
   'pragma',
 ]
-const FAILING: readonly Sql[] = [
+const FAILING_SQL: readonly Sql[] = [
   'constraint',
   'unparsable',
   'missing table',
@@ -20,8 +20,8 @@ const FAILING: readonly Sql[] = [
   'child',
 ]
 
-/** Does not need the write lock as long as it does nothing. */
-const STALLING: Step = {
+/** A transaction that does not need the write lock while it is idle. */
+const STALLING_TRANSACTION: Step = {
   do: 'transaction',
   steps: [
     { do: 'execute', sql: 'unparsable', catches: true },
@@ -39,7 +39,7 @@ export class StepGenerator {
     this.#profile = profile
   }
 
-  /** How a call is made. */
+  /** Generates how a call is made. */
   #call(): CallPlan {
     const { parallel, aborts, hasTimes } = this.#profile
     const wait = this.#choose.chance(parallel) ? this.#choose.pick(['later', 'never'] as const) : undefined
@@ -58,7 +58,9 @@ export class StepGenerator {
   #sql(): Sql {
     if (this.#profile.onlyReads) return 'select'
     if (this.#choose.chance(this.#profile.large)) return 'large'
-    return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(FAILING) : this.#choose.pick(VALID)
+    return this.#choose.chance(this.#profile.failing)
+      ? this.#choose.pick(FAILING_SQL)
+      : this.#choose.pick(VALID_SQL)
   }
 
   /** Returns a statement for a call that shares no request or response with calls that depend on it. */
@@ -73,7 +75,7 @@ export class StepGenerator {
       : { do: 'ticks', count: this.#choose.int(12) }
   }
 
-  /** Calls of one tick. */
+  /** Generates calls of one tick. */
   #together(make: () => Step): Step {
     return {
       do: 'together',
@@ -89,17 +91,17 @@ export class StepGenerator {
   /** Generates a step that a program performs with a client. */
   clientStep(): Step {
     if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
-    const at = this.#choose.int(100)
-    if (at < 18) return { do: 'execute', sql: this.#standaloneSql(), ...this.#call() }
-    if (at < 22) return this.#together(() => this.clientStep())
-    if (at < 30) return this.#batch()
-    if (at < 62) return this.#transaction()
-    if (at < 70) return this.#rows(true)
-    if (at < 82) return this.#stream()
-    if (at < 85) return this.#script()
-    if (at < 86) return { do: 'health', ...this.#call() }
-    if (at < 93) return this.#pause()
-    if (at < 96 && this.#profile.closes)
+    const roll = this.#choose.int(100)
+    if (roll < 18) return { do: 'execute', sql: this.#standaloneSql(), ...this.#call() }
+    if (roll < 22) return this.#together(() => this.clientStep())
+    if (roll < 30) return this.#batch()
+    if (roll < 62) return this.#transaction()
+    if (roll < 70) return this.#rows(true)
+    if (roll < 82) return this.#stream()
+    if (roll < 85) return this.#script()
+    if (roll < 86) return { do: 'health', ...this.#call() }
+    if (roll < 93) return this.#pause()
+    if (roll < 96 && this.#profile.closes)
       return {
         do: 'close',
         ...(this.#choose.chance(0.5) && { drainMs: this.#choose.pick([1, 5, 100, 10_000]) }),
@@ -157,7 +159,7 @@ export class StepGenerator {
 
   #transaction(): Step {
     if (this.#profile.hasOrms) return this.#ormTransaction()
-    if (this.#profile.stalls && this.#choose.chance(0.7)) return STALLING
+    if (this.#profile.stalls && this.#choose.chance(0.7)) return STALLING_TRANSACTION
     const mode = this.#choose.pick(this.#profile.modes)
     const isFlat = this.#choose.chance(0.3)
     return {
@@ -192,30 +194,30 @@ export class StepGenerator {
   #ormStep(depth: number): Step {
     const wait = this.#choose.chance(0.4) ? this.#choose.pick(['later', 'never'] as const) : undefined
     const call = { ...(wait && { wait }), ...(this.#choose.chance(0.5) && { catches: true }) }
-    const at = this.#choose.int(100)
-    if (at < 40) return { do: 'execute', sql: this.#sql(), ...call }
-    if (at < 60) {
+    const roll = this.#choose.int(100)
+    if (roll < 40) return { do: 'execute', sql: this.#sql(), ...call }
+    if (roll < 60) {
       const take = this.#choose.chance(0.4) && { take: 1, ...(this.#choose.chance(0.4) && { throws: true }) }
       return { do: 'rows', sql: this.#choose.pick(['select', 'returning']), ...take, ...call }
     }
-    if (at < 75 && depth > 0)
+    if (roll < 75 && depth > 0)
       return {
         do: 'savepoint',
         steps: this.#choose.list(3, () => this.#ormStep(depth - 1)),
         ...(this.#choose.chance(0.3) && { throws: true }),
         ...call,
       }
-    return at < 90 ? this.#pause() : this.#gather()
+    return roll < 90 ? this.#pause() : this.#gather()
   }
 
   /** @param depth how deep savepoints may be nested; -1: they are created with SQL statements */
   #transactionStep(depth: number): Step {
-    const at = this.#choose.int(100)
-    if (at < 34) return { do: 'execute', sql: this.#sql(), ...this.#call() }
-    if (at < 40) return this.#together(() => this.#transactionStep(depth))
-    if (at < 47) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
-    if (at < 60) return this.#rows(false)
-    if (at < 76)
+    const roll = this.#choose.int(100)
+    if (roll < 34) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (roll < 40) return this.#together(() => this.#transactionStep(depth))
+    if (roll < 47) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
+    if (roll < 60) return this.#rows(false)
+    if (roll < 76)
       return depth > 0
         ? this.#savepoint(depth)
         : depth < 0
@@ -225,10 +227,10 @@ export class StepGenerator {
               ...this.#call(),
             }
           : this.#pause()
-    if (at < 79) return { do: 'rollback', ...this.#call() }
-    if (at < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#callOnClient()
-    if (at < 90) return this.#pause()
-    if (at < 93) return { do: 'execute', sql: 'parent', ...this.#call() }
+    if (roll < 79) return { do: 'rollback', ...this.#call() }
+    if (roll < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#callOnClient()
+    if (roll < 90) return this.#pause()
+    if (roll < 93) return { do: 'execute', sql: 'parent', ...this.#call() }
     return this.#gather()
   }
 
@@ -241,7 +243,7 @@ export class StepGenerator {
     }
   }
 
-  /** Calls of the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
+  /** Generates calls of the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
   #callOnClient(): Step {
     const read: Step = { do: 'execute', sql: this.#choose.pick(['select', 'commented select']), on: 'client' }
     const write: Step = { do: 'execute', sql: 'insert', on: 'client', wait: 'never' }
@@ -273,24 +275,24 @@ export class StepGenerator {
   }
 
   #streamStep(): Step {
-    const at = this.#choose.int(100)
-    if (at < 21) return { do: 'execute', sql: this.#sql(), ...this.#call() }
-    if (at < 25) return this.#together(() => this.#streamStep())
-    if (at < 45) return this.#begin()
-    if (at < 55) return { do: 'commit', ...this.#call(), catches: true }
-    if (at < 59) return { do: 'rollback', ...this.#call(), catches: true }
-    if (at < 64) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
-    if (at < 68) {
+    const roll = this.#choose.int(100)
+    if (roll < 21) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (roll < 25) return this.#together(() => this.#streamStep())
+    if (roll < 45) return this.#begin()
+    if (roll < 55) return { do: 'commit', ...this.#call(), catches: true }
+    if (roll < 59) return { do: 'rollback', ...this.#call(), catches: true }
+    if (roll < 64) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
+    if (roll < 68) {
       const sql = this.#choose.list(3, () => (this.#choose.chance(0.1) ? 'savepoint p' : this.#sql()))
       return { do: 'chain', sql, ...this.#call(), catches: true }
     }
-    if (at < 74)
+    if (roll < 74)
       return {
         do: this.#choose.pick(['mark', 'mark', 'undo', 'forget']),
         name: this.#choose.pick(['q', 'immediate_report']),
       }
-    if (at < 80) return this.#rows(false)
-    if (at < 86)
+    if (roll < 80) return this.#rows(false)
+    if (roll < 86)
       return {
         do: 'execute',
         sql: this.#choose.pick([
@@ -306,8 +308,8 @@ export class StepGenerator {
         ...this.#call(),
         catches: true,
       }
-    if (at < 88) return { do: 'close stream', ...this.#call() }
-    if (at < 94) return this.#pause()
+    if (roll < 88) return { do: 'close stream', ...this.#call() }
+    if (roll < 94) return this.#pause()
     return this.#gather()
   }
 

@@ -7,7 +7,7 @@ interface Timer {
   /** Null once it has been canceled. */
   callback: (() => void) | null
   /** Whether code under test has set it. */
-  readonly isClients: boolean
+  readonly isFromClient: boolean
 }
 
 /** The start of simulated time, in ms since the epoch. */
@@ -64,9 +64,9 @@ export class World {
     })
   }
 
-  /** Timers of the code under test. */
+  /** Number of timers of the code under test. */
   get clientTimers(): number {
-    return this.#timers.filter(({ isClients, callback }) => isClients && callback).length
+    return this.#timers.filter(({ isFromClient, callback }) => isFromClient && callback).length
   }
 
   setTimeout(callback: () => void, ms: number): Timer {
@@ -74,13 +74,13 @@ export class World {
   }
 
   setImmediate(callback: () => void): Timer {
-    const timer = { at: this.now, order: 0, callback, isClients: true }
+    const timer = { at: this.now, order: 0, callback, isFromClient: true }
     this.#immediates.push(timer)
     return timer
   }
 
-  #add(at: number, callback: () => void, isClients: boolean): Timer {
-    const timer = { at, order: (this.#order += 1), callback, isClients }
+  #add(at: number, callback: () => void, isFromClient: boolean): Timer {
+    const timer = { at, order: (this.#order += 1), callback, isFromClient }
     let index = this.#timers.length
     while (index > 0 && (this.#timers[index - 1] as Timer).at <= at) index -= 1
     this.#timers.splice(index, 0, timer)
@@ -135,7 +135,7 @@ function getWorld(): World {
   return currentWorld
 }
 
-/** The methods of node's timers. */
+/** Creates an object with the methods of node's timers. */
 function createHandle(timer: Timer): object {
   const handle = { timer, ref: () => handle, unref: () => handle, hasRef: () => true }
   return handle

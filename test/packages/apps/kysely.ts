@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BatonDialect, batch, isUniqueViolation, StreamError } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, sql } from 'kysely'
 
-// A small application of a user who installed only the dialect and Kysely.
+// A small application that installs only the dialect and Kysely.
 
 interface Database {
   shelf: { id: Generated<number>; label: string }
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   await assert.rejects(
     db.transaction().execute(async (trx) => {
       await trx.deleteFrom('book').execute()
-      throw new StreamError('TRANSACTION_LOST', 'as if')
+      throw new StreamError('TRANSACTION_LOST', 'simulated')
     }),
     StreamError,
   )

@@ -75,7 +75,7 @@ test('a transaction can be passed, and a readonly tuple', () => {
 })
 
 test('invalid code does not compile', () => {
-  const never = async () => {
+  const neverCalled = async () => {
     // @ts-expect-error text is not a query
     await batch(db, ['select 1'])
     // @ts-expect-error a promise is not a query: it is already running
@@ -93,5 +93,5 @@ test('invalid code does not compile', () => {
     // @ts-expect-error there is no second result
     expectTypeOf(one[1])
   }
-  expectTypeOf(never).returns.resolves.toBeVoid()
+  expectTypeOf(neverCalled).returns.resolves.toBeVoid()
 })

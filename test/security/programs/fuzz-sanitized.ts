@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { seeded } from '../../support/random.ts'
 import { CALL_SCHEMA, generatedCall } from '../generated-calls.ts'
 
-const CALLS_EACH = 2_000
+const CALLS_PER_RUN = 2_000
 
 const [engine = '', count = '10000', seed = '1'] = process.argv.slice(2)
 const env = {
@@ -15,13 +15,13 @@ const env = {
   UBSAN_OPTIONS: 'print_stacktrace=1',
 }
 const findings = new Map<string, string>()
-for (let completed = 0; completed < Number(count); completed += CALLS_EACH) {
+for (let completed = 0; completed < Number(count); completed += CALLS_PER_RUN) {
   const random = seeded(Number(seed) + completed)
-  let calls = Array.from({ length: CALLS_EACH }, () => generatedCall(random))
+  let calls = Array.from({ length: CALLS_PER_RUN }, () => generatedCall(random))
   while (calls.length > 0) {
     const input = [...CALL_SCHEMA, ...calls].join('\n')
     const { status, stdout, stderr } = spawnSync(engine, { input, env, maxBuffer: 2 ** 30, encoding: 'utf8' })
-    collect(stderr)
+    collectFindings(stderr)
     console.log(
       `seed ${Number(seed) + completed}: ${stdout.trim() || 'ended'}, ${findings.size} kinds of findings`,
     )
@@ -31,10 +31,10 @@ for (let completed = 0; completed < Number(count); completed += CALLS_EACH) {
     calls = calls.slice(crashIndex + 1)
   }
 }
-for (const [place, report] of findings) console.log(`\n=== ${place}\n${report}`)
+for (const [location, report] of findings) console.log(`\n=== ${location}\n${report}`)
 process.exitCode = findings.size === 0 ? 0 : 1
 
-function collect(output: string): void {
+function collectFindings(output: string): void {
   const lines = output.split('\n')
   for (const [index, line] of lines.entries()) {
     if (!/runtime error: |ERROR: \w+Sanitizer: /.test(line)) continue
@@ -42,7 +42,7 @@ function collect(output: string): void {
     const frame = lines
       .slice(index, index + 14)
       .find((text) => /#[0-9]+ .* in (?!_*asan|__)\w+ .*\.c:/.test(text))
-    const place = `${line.replace(/0x[0-9a-f]+|-?\d[\d.e+-]{3,}|==\d+==/g, '#')} ${frame?.replace(/.* in (\w+).*/, '$1')}`
-    if (!findings.has(place)) findings.set(place, report)
+    const location = `${line.replace(/0x[0-9a-f]+|-?\d[\d.e+-]{3,}|==\d+==/g, '#')} ${frame?.replace(/.* in (\w+).*/, '$1')}`
+    if (!findings.has(location)) findings.set(location, report)
   }
 }

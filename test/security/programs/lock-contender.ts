@@ -1,6 +1,6 @@
 import { DirectoryLock } from '@batonsql/server-common/base'
 
-// prints `ready`, waits for a line, tries to acquire the lock, prints the outcome, and holds it until its input ends
+// prints `ready`, waits for a line, tries to acquire the lock, prints the outcome, and holds the lock until its input ends
 const [directory = '', end] = process.argv.slice(2)
 const lines = process.stdin[Symbol.asyncIterator]()
 console.log('ready')

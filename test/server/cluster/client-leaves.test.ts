@@ -6,7 +6,7 @@ import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
 /** Returns a function that sends requests to the pipeline of a database. */
-function pipelineSender(url: string) {
+function createPipelineSender(url: string) {
   return async (baton: string | null, texts: readonly string[]) => {
     const requests = texts.map((sql) =>
       sql === 'close' ? { type: 'close' } : { type: 'execute', stmt: { sql } },
@@ -32,7 +32,7 @@ async function sendAndDisconnect(
   })
 }
 
-test('a client that disconnects in a write transaction after sending a request does not block the lock', async () => {
+test('a client that disconnects in a write transaction after sending a request does not keep the write lock', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const proxy = await FaultProxy.start(sqld.url)
@@ -41,7 +41,7 @@ test('a client that disconnects in a write transaction after sending a request d
     backend: 'sqld',
     sqld: { url: proxy.url, ...sqld.adminAccess },
   })
-  const send = pipelineSender(server.url)
+  const send = createPipelineSender(server.url)
   await send(null, ['CREATE TABLE t(a)', 'INSERT INTO t VALUES (1)', 'close'])
   const { baton } = await send(null, ['BEGIN IMMEDIATE'])
   const arrived = Promise.withResolvers<void>()

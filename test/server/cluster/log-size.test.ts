@@ -8,13 +8,13 @@ import { expect, onTestFinished, test } from 'vitest'
 
 // Verifies the claims in docs/self-hosting.md about the WAL of libsql-server behind the control plane.
 
-/** The size at which the WAL is emptied. */
-const LOG_BYTES = 8 * 1_024 ** 2
-const WRITERS = 8
+/** The size at which the WAL is truncated. */
+const TRUNCATION_BYTES = 8 * 1_024 ** 2
+const WRITER_COUNT = 8
 const ROW_BYTES = 200_000
 const INSERT = `INSERT INTO t VALUES (randomblob(${ROW_BYTES}))`
 /** Starts a server with a table. @returns its client, and a function that returns the size of its WAL */
-async function startWithTable() {
+async function startServerWithTable() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const client = createClient({ url: server.url })
@@ -31,7 +31,7 @@ async function startWithTable() {
   return { client, url: server.url, logBytes }
 }
 
-type ServerWithTable = Awaited<ReturnType<typeof startWithTable>>
+type ServerWithTable = Awaited<ReturnType<typeof startServerWithTable>>
 
 /** Writes rows until there are enough, half of them in transactions. @returns the number of rows */
 async function writeRows(
@@ -39,29 +39,29 @@ async function writeRows(
   isEnough: (rows: number) => Promise<boolean>,
 ): Promise<number> {
   let rows = 0
-  let isOver = false
+  let hasEnough = false
   const write = async (): Promise<void> => {
-    while (!isOver) {
+    while (!hasEnough) {
       rows += 1
       if (rows % 2 === 0) await client.execute(INSERT)
       else
         await client.transaction(async (tx) => {
           await tx.execute(INSERT)
         })
-      isOver ||= await isEnough(rows)
+      hasEnough ||= await isEnough(rows)
     }
   }
-  await Promise.all(Array.from({ length: WRITERS }, write))
+  await Promise.all(Array.from({ length: WRITER_COUNT }, write))
   return rows
 }
 
 test('the WAL is truncated repeatedly while writers write and readers read', {
   timeout: 180_000,
 }, async () => {
-  const server = await startWithTable()
-  const end = new AbortController()
+  const server = await startServerWithTable()
+  const stopController = new AbortController()
   const read = async (): Promise<void> => {
-    while (!end.signal.aborted) {
+    while (!stopController.signal.aborted) {
       const transaction = server.client.transaction(
         async (tx) => {
           await tx.execute('SELECT count(*) FROM t')
@@ -78,19 +78,19 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   const [wantedTruncations, maxRows] = [4, 2_000]
   const rows = await writeRows(server, async (count) => {
     const bytes = await server.logBytes()
-    if (isLarge && bytes < LOG_BYTES) truncations += 1
-    isLarge = bytes > LOG_BYTES
+    if (isLarge && bytes < TRUNCATION_BYTES) truncations += 1
+    isLarge = bytes > TRUNCATION_BYTES
     return truncations === wantedTruncations || count === maxRows
   })
-  end.abort()
+  stopController.abort()
   await Promise.all(readers)
   expect(truncations).toBe(wantedTruncations)
   const { rows: counts } = await server.client.execute('SELECT count(*) AS n FROM t')
   expect(counts).toEqual([{ n: rows }])
 })
 
-test('a read transaction that stays open keeps the WAL, which is truncated afterwards', async () => {
-  const server = await startWithTable()
+test('the WAL is not truncated until an open read transaction ends', async () => {
+  const server = await startServerWithTable()
   const rows = 200
   await server.client.transaction(
     async (tx) => {

@@ -88,21 +88,21 @@ describe('reads see earlier writes', () => {
   test('through the same replica, with every way to write and to read', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
-    const stale: string[] = []
+    const staleReads: string[] = []
     for (let n = 0; n < pairs; n++) {
       const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
       await WRITES[write]?.(db, n)
       const maximum = await READS[read]?.(db)
-      if (maximum !== n) stale.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
+      if (maximum !== n) staleReads.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
     }
-    console.log(`replicas: ${pairs} pairs, ${stale.length} stale`)
-    expect(stale).toEqual([])
+    console.log(`replicas: ${pairs} pairs, ${staleReads.length} stale`)
+    expect(staleReads).toEqual([])
   })
 
   test('through another replica, by its index', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
-    const stale: number[] = []
+    const staleReads: number[] = []
     for (let n = 0; n < Math.min(pairs, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
       // like another process
@@ -111,22 +111,22 @@ describe('reads see earlier writes', () => {
         minReplicationIndex: db.replicationIndex as string,
       })
       const { rows } = await secondClient.execute('select max(a) as n from pair')
-      if (rows[0]?.['n'] !== n) stale.push(n)
+      if (rows[0]?.['n'] !== n) staleReads.push(n)
     }
-    expect(stale).toEqual([])
+    expect(staleReads).toEqual([])
   })
 
-  test('only with the index, which shows that the test is effective', limits, async () => {
+  test('only with the index: without it, some reads are stale', limits, async () => {
     const [writer] = replicas
     await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
     await writer.batch(['drop table if exists pair', 'create table pair (a)'])
-    let stale = 0
+    let staleReads = 0
     for (let n = 0; n < 300; n++) {
       await db.execute('insert into pair values (?)', [n])
-      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) stale += 1
+      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) staleReads += 1
     }
     expect(db.replicationIndex).toBe(null)
-    expect(stale).toBeGreaterThan(0)
+    expect(staleReads).toBeGreaterThan(0)
   })
 })
 
@@ -137,8 +137,8 @@ test.each([
 ])(
   'appends to lists through replicas: each client in order, and no cycles, through %s',
   limits,
-  async (library, listOf) => {
-    const clients = replicas.map((client) => ({ client, list: listOf(client) }))
+  async (library, openList) => {
+    const clients = replicas.map((client) => ({ client, list: openList(client) }))
     const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
     console.log(`lists of replicas through ${library}: ${JSON.stringify({ ...report, seed })}`)
     expect(report.violations).toEqual([])
@@ -149,8 +149,8 @@ test.each([
 
 describe('an index that the database does not reach', () => {
   const UNREACHABLE_INDEX = '999999'
-  /** A client of a replica that counts its requests. */
-  const countingClient = (minReplicationIndex: string) => {
+  /** Creates a client of a replica that counts its requests. */
+  const createCountingClient = (minReplicationIndex: string) => {
     const counts = { requests: 0 }
     const url = cluster.replicaUrls[0] as string
     const observe = (event: { type: string }) => event.type === 'request' && (counts.requests += 1)
@@ -166,16 +166,16 @@ describe('an index that the database does not reach', () => {
     ['a cursor', READS[5]],
   ] as const)('is dropped after a short wait: %s', async (_, read) => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
-    await using db = countingClient(UNREACHABLE_INDEX)
+    await using db = createCountingClient(UNREACHABLE_INDEX)
     // within its time limit of 30 s
     expect(await read?.(db)).toBe(7)
     expect(Number(db.replicationIndex)).toBeLessThan(Number(UNREACHABLE_INDEX))
     db.counts.requests = 0
     expect(await read?.(db)).toBe(7)
     // the same number as from a client that does not wait for an index
-    await using unindexed = countingClient('0')
-    expect(await read?.(unindexed)).toBe(7)
-    expect(db.counts).toEqual(unindexed.counts)
+    await using unindexedClient = createCountingClient('0')
+    expect(await read?.(unindexedClient)).toBe(7)
+    expect(db.counts).toEqual(unindexedClient.counts)
   })
 
   test('is checked once, and also reset for queued reads', async () => {
@@ -197,7 +197,7 @@ describe('an index that the database does not reach', () => {
 
   test('does not delay a write', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)'])
-    await using db = countingClient(UNREACHABLE_INDEX)
+    await using db = createCountingClient(UNREACHABLE_INDEX)
     await db.execute('insert into pair values (1)')
     expect(db.counts.requests).toBe(1)
   })
@@ -209,7 +209,7 @@ describe('an index that the database does not reach', () => {
     const bodies: string[] = []
     proxy.next = (body) => {
       bodies.push(body)
-      // the request for the replica's index, which is sent after 2 s
+      // the request for the replica's index is sent after 2 s
       if (bodies.length === 3) requested.resolve()
       return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
     }
@@ -284,14 +284,14 @@ describe('errors of the primary, through a replica', () => {
       url: cluster.replicaUrls[0] as string,
       transactionTimeoutMs: Infinity,
     })
-    const lost = withoutTimeout.transaction(async (tx) => {
+    const lostTransaction = withoutTimeout.transaction(async (tx) => {
       await tx.execute('insert into taken values (1)')
       await new Promise((resolve) => setTimeout(resolve, 5_100))
       await primary.execute('insert into taken values (2)')
       await tx.execute('insert into taken values (3)').catch(() => {})
       await tx.execute('insert into taken values (4)').catch(() => {})
     })
-    await expect(lost).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
+    await expect(lostTransaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
     expect((await primary.execute('select a from taken')).rows).toEqual([{ a: 2 }])
   })
 })

@@ -15,7 +15,7 @@ import { waitFor } from '../../support/wait-for.ts'
 
 // Tests the recipes of docs/self-hosting.md.
 
-async function temporaryDirectory(): Promise<string> {
+async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-recipe-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
@@ -28,10 +28,10 @@ async function startSqldForTest(options: Parameters<typeof startSqld>[0]): Promi
 }
 
 function startControlPlane(dataDirectory: string, { url, adminAccess }: SqldProcess): Promise<LocalServer> {
-  return startLocalServer(optionsFor(dataDirectory, url, adminAccess))
+  return startLocalServer(createOptions(dataDirectory, url, adminAccess))
 }
 
-function optionsFor(
+function createOptions(
   dataDirectory: string,
   url: string,
   access: { readonly adminUrl: string; readonly adminKey: string },
@@ -39,14 +39,14 @@ function optionsFor(
   return { backend: 'sqld', dataDirectory, platform: {}, sqld: { url, ...access } }
 }
 
-function platformClient({ platform }: LocalServer) {
+function openPlatformClient({ platform }: LocalServer) {
   if (platform === null) throw new Error('no platform')
   const { url, token, organization } = platform
   return createPlatformClient({ url, token, organization })
 }
 
-/** A public key whose private key is discarded, so that databases without their own key are inaccessible. */
-function unusableKey(): string {
+/** Creates a public key whose private key is discarded, so that databases without their own key are inaccessible. */
+function createUnusableKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return publicKey.export({ type: 'spki', format: 'pem' }).toString()
 }
@@ -54,7 +54,7 @@ function unusableKey(): string {
 test('runs a primary with two replicas behind the control plane', async () => {
   const [grpc, port] = [`127.0.0.1:${await stablePort()}`, await stablePort()]
   const primaryUrl = `http://127.0.0.1:${port}`
-  const publicKeyPem = unusableKey()
+  const publicKeyPem = createUnusableKey()
   const primary = await startSqldForTest({
     namespaces: true,
     publicKeyPem,
@@ -77,9 +77,9 @@ test('runs a primary with two replicas behind the control plane', async () => {
       await startSqldForTest({ namespaces: true, publicKeyPem, port: replicaPort, serverArguments }),
     )
   }
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   let server = await startControlPlane(directory, primary)
-  let platform = platformClient(server)
+  let platform = openPlatformClient(server)
   const created = await platform.databases.create({ name: 'app', group: 'default' })
   const authToken = String(await platform.databases.createToken('app'))
   const db = createClient({ url: databaseUrl(created.hostname), authToken })
@@ -104,7 +104,7 @@ test('runs a primary with two replicas behind the control plane', async () => {
   await db.close()
   await server.close()
   server = await startControlPlane(directory, primary)
-  platform = platformClient(server)
+  platform = openPlatformClient(server)
   expect((await platform.databases.get('app')).dbId).toBe(created.dbId)
   await platform.databases.rotateTokens('app')
   for (const reader of readers) {
@@ -124,10 +124,10 @@ test('runs a primary with two replicas behind the control plane', async () => {
 })
 
 test('a database that was moved to another group can no longer be attached', async () => {
-  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: unusableKey() })
-  await using server = await startControlPlane(await temporaryDirectory(), sqld)
+  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: createUnusableKey() })
+  await using server = await startControlPlane(await createTemporaryDirectory(), sqld)
   const { url = '', token: apiToken = '' } = server.platform ?? {}
-  const platform = platformClient(server)
+  const platform = openPlatformClient(server)
   await platform.groups.create({ name: 'team', location: 'local' })
   const [app, other] = [
     await platform.databases.create({ name: 'app', group: 'default' }),
@@ -147,8 +147,11 @@ test('a database that was moved to another group can no longer be attached', asy
   for (const name of ['other', other.dbId]) expect((await attach(name)).status).toBe(403)
 })
 
-/** The settings of the recipe, for a bucket of a server on this machine. */
-function backupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+/** Returns the settings of the recipe, for a bucket of a server on this machine. */
+function createBackupArguments({
+  url,
+  bucket,
+}: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
   const environment = {
     ENDPOINT: url,
     BUCKET: bucket,
@@ -176,21 +179,25 @@ function backupArguments({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'wit
 
 test('backs up to a bucket, and restores after the disk was lost', async () => {
   await using store = await ObjectStore.start('backup')
-  const { rowsOnly, withList } = backupArguments(store)
-  const [directory, disk, port] = [await temporaryDirectory(), await temporaryDirectory(), await stablePort()]
-  const publicKeyPem = unusableKey()
+  const { rowsOnly, withList } = createBackupArguments(store)
+  const [directory, disk, port] = [
+    await createTemporaryDirectory(),
+    await createTemporaryDirectory(),
+    await stablePort(),
+  ]
+  const publicKeyPem = createUnusableKey()
   const start = (serverArguments: readonly string[]) =>
     startSqldForTest({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments })
 
   let sqld = await start(withList)
   let server = await startControlPlane(directory, sqld)
-  const created = await platformClient(server).databases.create({ name: 'app', group: 'default' })
-  await platformClient(server).databases.create({ name: 'gone', group: 'default' })
-  await platformClient(server).databases.delete('gone')
-  const authToken = String(await platformClient(server).databases.createToken('app'))
-  const rows = (): Promise<readonly unknown[]> => read('SELECT a FROM t ORDER BY a')
+  const created = await openPlatformClient(server).databases.create({ name: 'app', group: 'default' })
+  await openPlatformClient(server).databases.create({ name: 'gone', group: 'default' })
+  await openPlatformClient(server).databases.delete('gone')
+  const authToken = String(await openPlatformClient(server).databases.createToken('app'))
+  const selectRows = (): Promise<readonly unknown[]> => read('SELECT a FROM t ORDER BY a')
   const read = async (sql: string, token?: string): Promise<readonly unknown[]> => {
-    const { hostname } = await platformClient(server).databases.get('app')
+    const { hostname } = await openPlatformClient(server).databases.get('app')
     const client = createClient({ url: databaseUrl(hostname), authToken: token ?? authToken })
     try {
       return (await client.execute(sql)).rows
@@ -217,9 +224,9 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
   // without the settings, the new disk stays empty: the database is missing, and is not silently created again
   sqld = await start([])
   server = await startControlPlane(directory, sqld)
-  await expect(rows()).rejects.toMatchObject({ status: 404 })
+  await expect(selectRows()).rejects.toMatchObject({ status: 404 })
   await expect(
-    platformClient(server).databases.create({ name: 'app', group: 'default' }),
+    openPlatformClient(server).databases.create({ name: 'app', group: 'default' }),
   ).rejects.toMatchObject({
     status: 409,
   })
@@ -229,57 +236,61 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
   sqld = await start(rowsOnly)
   await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
   server = await startControlPlane(directory, sqld)
-  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  expect(await selectRows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await loseDisk()
 
   // with both, the database exists again with its keys, and deleted databases do not
   sqld = await start(withList)
   server = await startControlPlane(directory, sqld)
-  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  expect(await selectRows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   await expect(read('SELECT 1', 'no-token')).rejects.toMatchObject({ status: 401 })
   expect(await sqld.admin.exists(created.dbId)).toBe(true)
   await read('INSERT INTO t VALUES (4)')
-  expect(await rows()).toHaveLength(4)
-  const remaining = await platformClient(server).databases.list().toArray({ limit: 10 })
+  expect(await selectRows()).toHaveLength(4)
+  const remaining = await openPlatformClient(server).databases.list().toArray({ limit: 10 })
   expect(remaining.map(({ name }) => name)).toEqual(['default', 'app'])
-  await platformClient(server).databases.delete('app')
+  await openPlatformClient(server).databases.delete('app')
   // its backup is removed shortly afterwards
   await waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]))
   await server.close()
 })
 
 test('rejects an unsuitable server with a reason', async () => {
-  const directory = await temporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const withoutNamespaces = await startSqldForTest({ namespaces: false })
   await expect(startControlPlane(directory, withoutNamespaces)).rejects.toThrow(
     'start it with --enable-namespaces',
   )
   const withNamespaces = await startSqldForTest({ namespaces: true })
   const { adminUrl } = withNamespaces.adminAccess
-  const wrongKey = optionsFor(directory, withNamespaces.url, { adminUrl, adminKey: 'wrong' })
+  const wrongKey = createOptions(directory, withNamespaces.url, { adminUrl, adminKey: 'wrong' })
   await expect(startLocalServer(wrongKey)).rejects.toThrow(
     `no admin API at ${adminUrl} accepts the given key`,
   )
-  const unused = `http://127.0.0.1:${await stablePort()}`
-  await expect(startLocalServer(optionsFor(directory, unused, withNamespaces.adminAccess))).rejects.toThrow(
-    `no libsql-server responds at ${unused}`,
-  )
+  const unusedUrl = `http://127.0.0.1:${await stablePort()}`
   await expect(
-    startLocalServer(optionsFor(directory, 'localhost', withNamespaces.adminAccess)),
+    startLocalServer(createOptions(directory, unusedUrl, withNamespaces.adminAccess)),
+  ).rejects.toThrow(`no libsql-server responds at ${unusedUrl}`)
+  await expect(
+    startLocalServer(createOptions(directory, 'localhost', withNamespaces.adminAccess)),
   ).rejects.toThrow('sqld.url must have the form http://HOST:PORT')
   await expect(
     startLocalServer({
-      ...optionsFor(directory, withNamespaces.url, withNamespaces.adminAccess),
+      ...createOptions(directory, withNamespaces.url, withNamespaces.adminAccess),
       backend: 'embedded',
     }),
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
 
 test('serves more databases than can be open at a time, without rejecting requests', async () => {
-  // beyond that number, the server occasionally returns 404 for existing databases
-  const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: unusableKey(), maxOpenDatabases: 4 })
-  const server = await startControlPlane(await temporaryDirectory(), sqld)
-  const platform = platformClient(server)
+  // beyond that limit, the server occasionally returns 404 for existing databases
+  const sqld = await startSqldForTest({
+    namespaces: true,
+    publicKeyPem: createUnusableKey(),
+    maxOpenDatabases: 4,
+  })
+  const server = await startControlPlane(await createTemporaryDirectory(), sqld)
+  const platform = openPlatformClient(server)
   const names = Array.from({ length: 16 }, (_, index) => `db-${index}`)
   const hosts = await Promise.all(
     names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),

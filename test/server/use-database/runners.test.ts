@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// How the hooks of a test runner are found. Each runs in a separate process.
+// Tests how the hooks of a test runner are found. Each test runs a separate process.
 
 function run(program: string, env: Record<string, string> = {}): { status: number | null; output: string } {
   const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...environment } = process.env
