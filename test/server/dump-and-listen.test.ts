@@ -232,14 +232,13 @@ describe('a listener', () => {
   test('is closed when the database is removed, and when the server closes', async () => {
     const server = await startLocalServer()
     const { url } = await server.createDatabase('d')
-    const listen = async (base: string): Promise<string> =>
-      await (await fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)).text()
-    const removedListener = listen(url)
-    await query(url, 'SELECT 1')
+    // resolves once the server has begun to listen
+    const listen = (base: string): Promise<Response> =>
+      fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)
+    const removedListener = await listen(url)
     await server.removeDatabase('d')
-    expect(await removedListener).toBe('')
-    const closedListener = listen(server.url).catch(() => 'cut off')
-    await query(server.url, 'SELECT 1')
+    expect(await removedListener.text()).toBe('')
+    const closedListener = (await listen(server.url)).text().catch(() => 'cut off')
     await server.close()
     expect(['', 'cut off']).toContain(await closedListener)
   })

@@ -4,6 +4,8 @@ import http from 'node:http'
 
 const maxMs = Number(process.env.TEST_REQUEST_DELAY_MS)
 const { emit } = http.Server.prototype
+// tests may replace the global one with a fake
+const { setTimeout } = globalThis
 
 http.Server.prototype.emit = function (event, ...details) {
   if (event !== 'request') return emit.call(this, event, ...details)
