@@ -59,7 +59,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #hasEnough: HasEnough
   #controller: Dispatcher.DispatchController | undefined
   #head: Omit<UpstreamResponse, 'body'> | null = null
-  /** Data that was not passed on yet. */
+  /** Data that has not been passed on yet. */
   #parts: Buffer[] = []
   #stream: StreamedBody | null = null
   readonly #passOn = (): void => {
