@@ -163,7 +163,7 @@ test('reports a transaction that is about to expire', async () => {
     await expect.poll(getEventTypes).toContain('transaction:lost')
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
-  expect(getEventTypes().filter((type) => /expiring|lostTransaction/.test(type))).toEqual([
+  expect(getEventTypes().filter((type) => /expiring|lost/.test(type))).toEqual([
     'transaction:expiring',
     'transaction:lost',
   ])
