@@ -59,7 +59,7 @@ const record = (suite: string, suiteMeasurements: readonly Measurement[]): void 
   console.log(`\n${SUITES[suite]?.title}`)
   for (const measurement of suiteMeasurements) {
     const { operation, environment, subject, unit, value, ratio, goal } = measurement
-    const goalText = goal === undefined ? '' : `   ${goal} ${meets(measurement) ? 'met' : 'MISSED'}`
+    const goalText = goal === undefined ? '' : `   ${goal} ${meetsGoal(measurement) ? 'met' : 'MISSED'}`
     console.log(
       `  ${operation.padEnd(38)} ${environment.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${unit.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
     )
@@ -127,7 +127,7 @@ const results: Results = {
   rounds,
   measurements,
 }
-const missedGoals = measurements.filter((measurement) => !meets(measurement))
+const missedGoals = measurements.filter((measurement) => !meetsGoal(measurement))
 console.log(`\n${missedGoals.length} of ${measurements.filter(({ goal }) => goal).length} goals missed`)
 if (values.compare) {
   const regressions = findRegressions(

@@ -19,7 +19,7 @@ const COMMAND = fileURLToPath(new URL('../packages/cli/dist/cli.js', import.meta
 const IN_FLIGHT = 64
 const PARTS = 3
 
-/** Loads a server, and prints its memory and speed. */
+/** Puts a server under load and prints its memory use and throughput. */
 async function measure(backend: string, nodeOptions: string): Promise<void> {
   const child = spawn(process.execPath, [COMMAND, 'dev', '--port', '0', '--backend', backend], {
     stdio: ['ignore', 'pipe', 'inherit'],

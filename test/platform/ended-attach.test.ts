@@ -1,4 +1,4 @@
-// Streams with an attached database, after permission to attach it was withdrawn.
+// Streams with an attached database, after permission to attach it was revoked.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
 import { Scene, type SqlOutcome, sql } from './platform-scene.ts'

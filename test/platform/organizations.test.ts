@@ -97,7 +97,7 @@ describe('groups', () => {
     await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
-  test('the name and the protection of a group can be changed', async () => {
+  test('a group’s name and delete protection can be changed', async () => {
     const scene = await Scene.forTest()
     const path = `${scene.own}/groups/default`
     await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
@@ -209,7 +209,7 @@ test('members whose role permits it can change the known fields of an organizati
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
-test('returns the actual usage and the allowance of the plan; a group token sees the usage of its group', async () => {
+test('returns the actual usage and the allowance of the plan; a group token returns only its group’s usage', async () => {
   const scene = await Scene.forTest()
   const { own, platform } = scene
   await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
@@ -282,7 +282,7 @@ describe('organizations that share a server', () => {
       expect(
         (await sql(host, token, 'SELECT a FROM t', { baton: stream.baton })).status,
       ).toBeGreaterThanOrEqual(400)
-    // headers that name a database other than the path does
+    // headers that name a different database from the one in the path
     for (const [name, value] of [
       ['x-namespace', 'app'],
       ['x-namespace', mine.id],
@@ -380,7 +380,7 @@ describe('organizations that share a server', () => {
     expect(conflicting.status).toBe(422)
   })
 
-  test('the token of a group sees only its group', async () => {
+  test('a group token can access only its own group', async () => {
     const scene = await Scene.forTest()
     const { own } = scene
     await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })

@@ -149,7 +149,7 @@ describe.skipIf(browserPath === null)(
       await runStatement(page, 'insert into t values (2), (3)')
       await page.getByText('2 rows changed').waitFor()
       await expect.poll(() => page.locator('#tables li').allTextContents()).toEqual(['t3'])
-      // the statement runs to its end even if it returns more rows than are shown
+      // the statement runs to completion even if it returns more rows than are shown
       await runStatement(
         page,
         'with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i from n returning a',

@@ -79,7 +79,7 @@ describe('transactions', () => {
     ['immediate', 'BEGIN IMMEDIATE'],
     ['exclusive', 'BEGIN IMMEDIATE'],
     ['deferred', 'BEGIN DEFERRED'],
-  ] as const)('behavior %s is %s', async (behavior, begin) => {
+  ] as const)('behavior %s sends %s', async (behavior, begin) => {
     const bodies: string[] = []
     const recordingDb = drizzle({
       connection: {
@@ -286,7 +286,7 @@ describe('batch', () => {
     expect(log).toHaveLength(6)
   })
 
-  test('get, values and run of raw SQL', async () => {
+  test('supports get, values and run with raw SQL', async () => {
     expect(
       await db.batch([
         db.get(sql`select 1 as a`),
@@ -499,7 +499,7 @@ test('if `db` is used inside a transaction instead of `tx`, the transaction expi
   await shortLivedDb.$client.close()
 })
 
-test('a batch that only reads does not wait for the write lock, unless `behavior` overrides it', async () => {
+test('a read-only batch does not wait for the write lock, unless `behavior` overrides it', async () => {
   await db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'held' })
     expect(await db.batch([db.select().from(items), db.run(sql`select 1`)])).toMatchObject([[], {}])

@@ -137,7 +137,7 @@ if (inject('kysely') === '0.28') {
     test('between two rows does not affect its transaction', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
-        // to the end of the chunk
+        // the rest of the chunk is still delivered
         expect(await read(trx, readyRows(1_000))).toHaveLength(30)
         await insert(trx, 'b')
       })

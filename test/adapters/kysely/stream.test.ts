@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.destroy())
 
-test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, with two requests', async (chunkSize) => {
+test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, in two requests', async (chunkSize) => {
   requestsBefore = database.requestCount()
   let sum = 0
   for await (const { id, name } of measurements.stream(chunkSize)) {
@@ -59,7 +59,7 @@ test('streams inside a transaction, and the transaction continues afterwards', a
   })
 })
 
-test('errors reject the loop', async () => {
+test('errors are thrown from the loop', async () => {
   const invalidQuery = sql<{ a: number }>`select * from missing`.compile(db)
   const read = (async () => {
     for await (const row of db.getExecutor().stream(invalidQuery, 1)) expect.unreachable(JSON.stringify(row))

@@ -69,7 +69,7 @@ export class Call {
     return this.#requiredGrant.group
   }
 
-  /** Returns a parameter of the path. */
+  /** Returns a path parameter. */
   param(name: string): string {
     const value = this.request.params[name]
     if (value === undefined) throw new Error(`the path has no :${name}`)
@@ -85,7 +85,7 @@ export class Call {
     return v.parse(schema, this.request.body)
   }
 
-  /** Returns the database of the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
+  /** Returns the database named in the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
   database(): DatabaseRow {
     const { databaseId: id } = this.request.params
     if (id === undefined) return this.databaseByName(this.param('databaseName'))
@@ -103,7 +103,7 @@ export class Call {
     return row
   }
 
-  /** Returns the group of the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
+  /** Returns the group named in the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
   group(): GroupRow {
     const { groupId: id } = this.request.params
     return id === undefined

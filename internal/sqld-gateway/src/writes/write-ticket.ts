@@ -7,7 +7,7 @@ const ERROR = '"message":"'
 /** The beginning of a response whose stream remains open. */
 const CONTINUED = '{"baton":"'
 
-/** A request that has passed the gate. */
+/** Tracks a request that the gate has admitted, until its response ends. */
 export class WriteTicket {
   readonly #gate: WriteGate
   readonly #stream: StreamWrites
@@ -36,7 +36,7 @@ export class WriteTicket {
     this.#gate.onAbort(this.#stream)
   }
 
-  /** Called when its stream is closed: the server has rejected the request or stopped, or the stream was closed. */
+  /** Called when the stream is closed, including when the server rejects the request or stops. */
   onStreamClosed(): void {
     this.onAbort()
     this.#end(false, true)

@@ -130,7 +130,7 @@ function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<Scr
 /** Adds the position of the failing statement in the script to its error. */
 function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
-  // an unknown code may come from a proxy and does not concern the statement
+  // an unknown code may come from a proxy instead of the statement
   const isFromOnlyStatement =
     chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
   const at = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)

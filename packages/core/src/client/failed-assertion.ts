@@ -7,6 +7,6 @@ import { SqlError } from '../base/errors.ts'
 export const failWhen = (condition: string, name: string): string =>
   `case when ${condition} then json('${name}') end`
 
-/** Whether an error is that of {@link failWhen}. */
+/** Whether an error was caused by {@link failWhen}. */
 export const isFailedAssertion = (error: unknown): boolean =>
   error instanceof SqlError && /malformed JSON/i.test(error.message)

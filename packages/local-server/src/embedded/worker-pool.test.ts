@@ -38,7 +38,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   return pool
 }
 
-test('databases in repeated use stay open while hundreds of others are used once', async () => {
+test('frequently used databases stay open while hundreds of others are used once', async () => {
   const [frequentIds, firstIds, secondIds] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
   const pool = await openPool([...frequentIds, ...firstIds, ...secondIds])
   for (const id of [...frequentIds, ...firstIds, ...frequentIds, ...secondIds]) await pool.get(id)
