@@ -1,4 +1,4 @@
-import { type Measurement, meets, type Results } from './results.ts'
+import { type Measurement, meetsGoal, type Results } from './results.ts'
 
 /** Each suite's heading, the text above its table, and the unit that its picture shows. */
 export const SUITES: Readonly<
@@ -184,7 +184,7 @@ export function writeSuitePage({ measurements }: Results, suite: string): string
 function formatTable(measurements: readonly Measurement[]): string {
   const rows = measurements.map((measurement) => {
     const { operation, environment, subject, unit, value, ratio, goal } = measurement
-    const goalText = goal === undefined ? '' : `${goal}${meets(measurement) ? '' : ', missed'}`
+    const goalText = goal === undefined ? '' : `${goal}${meetsGoal(measurement) ? '' : ', missed'}`
     return `| ${operation} | ${environment} | ${subject} | ${formatValue(value)} ${unit} | ${ratio.toFixed(2)} | ${goalText} |`
   })
   return [

@@ -45,7 +45,7 @@ export function toMeasurement(
   return { ...labels, value: median(values), ratio: median(ratios) }
 }
 
-export const meets = ({ goal, ratio }: Measurement): boolean => {
+export const meetsGoal = ({ goal, ratio }: Measurement): boolean => {
   const [operator, bound] = goal?.split(' ') ?? []
   return operator === '<=' ? ratio <= Number(bound) : operator === '>=' ? ratio >= Number(bound) : true
 }
