@@ -11,8 +11,8 @@ export const isControl = ({ sql }: Statement): boolean => CONTROL.test(sql)
 /** Returns the statements of a request, without those that only guard its transaction. */
 export function userStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
-  const isGuard = ({ sql }: Statement, at: number): boolean =>
-    outcomes[at] === 'skipped' && (PROBE.test(sql) || /^\s*rollback\b/i.test(sql))
+  const isGuard = ({ sql }: Statement, index: number): boolean =>
+    outcomes[index] === 'skipped' && (PROBE.test(sql) || /^\s*rollback\b/i.test(sql))
   const requested = statements.filter((statement, index) => !isGuard(statement, index))
   const dataStatements = requested.filter((statement) => !isControl(statement))
   return dataStatements.length === 0 ? requested : dataStatements

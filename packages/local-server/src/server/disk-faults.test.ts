@@ -32,7 +32,9 @@ test.each([
   ).toContain(fault)
   const reported: string[] = []
   expect(watchDiskFaults(response, (code) => reported.push(code))).toBe(response)
-  expect(reported).toEqual([fault])
+  const bytes = Buffer.from(response)
+  expect(watchDiskFaults(bytes, (code) => reported.push(code))).toBe(bytes)
+  expect(reported).toEqual([fault, fault])
 })
 
 test('does not report other errors, or a value with the same text', async () => {
