@@ -100,10 +100,6 @@ export class StreamConnection implements SendingStream {
     return result
   }
 
-  get #path(): string {
-    return `/v${this.#V2Guard ? 2 : 3}/pipeline`
-  }
-
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
   post(
     { close, deadline, lock: { mayHoldLock, permit }, request, signal }: Sending,
@@ -113,7 +109,7 @@ export class StreamConnection implements SendingStream {
     if (baton === null) this.#V2Guard ??= http.V2Guard
     const V2Guard = this.#V2Guard
     return http.exchange(
-      this.#path,
+      `/v${V2Guard ? 2 : 3}/pipeline`,
       (index) => {
         this.recordSend()
         const operations = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
@@ -168,7 +164,7 @@ export class StreamConnection implements SendingStream {
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
     const response = http.exchange(
-      this.#path,
+      `/v${this.#V2Guard ? 2 : 3}/pipeline`,
       () => body,
       options,
       () => {},
