@@ -15,7 +15,7 @@ function request(body: string): ServiceRequest {
     headers: { authorization: 'Bearer SECRET-TOKEN' },
     body: Readable.from([Buffer.from(body)]),
     remoteAddress: '127.0.0.1',
-    signal: new AbortController().signal,
+    controller: new AbortController(),
   }
 }
 

@@ -12,7 +12,7 @@ async function statusFor(remoteAddress: string | undefined, headers: Record<stri
     headers,
     body: Readable.from([]),
     remoteAddress,
-    signal: new AbortController().signal,
+    controller: new AbortController(),
   })
   return response.status
 }

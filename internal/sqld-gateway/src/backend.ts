@@ -93,6 +93,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
+  /** Databases that others may attach: few of possibly many. */
+  readonly #attachable = new Set<DatabaseId>()
   readonly #running = new RunningRequests()
   /** Replicas by location; each starts on its first request. */
   readonly #replicas = new Map<string, Promise<Replica>>()
@@ -101,7 +103,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Distinguishes the counts of the current process from earlier ones. */
   #epoch = ''
   /** Counts of each database when first read from the current process, because the server keeps them across restarts. */
-  readonly #baseCounts = new Map<DatabaseId, Promise<Counts>>()
+  readonly #baseCounts = new Map<DatabaseId, Counts | Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
@@ -173,7 +175,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    this.#baseCounts.set(id, Promise.resolve(ZERO_COUNTS))
+    this.#baseCounts.set(id, ZERO_COUNTS)
     const config = this.#config(settings)
     let isRetry = false
     await retryTransient(async () => {
@@ -246,7 +248,7 @@ export class SqldBackend implements DatabaseBackend {
     if (wasBlocked && !settings.blockReads)
       for (const replica of await this.#startedReplicas()) replica.onUnblock(id)
     const exists = await this.#applyToServer(id, settings)
-    if (!this.#isAttachable(id)) await this.#running.abortAttaching(id)
+    if (!this.#attachable.has(id)) await this.#running.abortAttaching(id)
     return exists
   }
 
@@ -275,6 +277,7 @@ export class SqldBackend implements DatabaseBackend {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
     await Promise.all(streams.map((requests) => requests.closeAll(id, 'all')))
     this.#settings.delete(id)
+    this.#attachable.delete(id)
     this.#baseCounts.delete(id)
     this.#writes.remove(id)
     await this.#upstream.withAdmin((admin) => admin.remove(id))
@@ -390,13 +393,22 @@ export class SqldBackend implements DatabaseBackend {
     const existing = this.#baseCounts.get(id)
     if (existing !== undefined) return await existing
     if (!(await this.#hasFiles(id))) throw new MissingFileError()
-    const base = this.#upstream
+    const reading = this.#upstream
       .withAdmin((admin) => admin.stats(id))
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
-    this.#baseCounts.set(id, base)
-    // retried on the next request
-    base.catch(() => this.#baseCounts.delete(id))
-    return await base
+    this.#baseCounts.set(id, reading)
+    const isCurrent = (): boolean => this.#baseCounts.get(id) === reading
+    reading.then(
+      (counts) => isCurrent() && this.#baseCounts.set(id, counts),
+      // retried on the next request
+      () => isCurrent() && this.#baseCounts.delete(id),
+    )
+    return await reading
+  }
+
+  #hasBaseCounts(id: DatabaseId): boolean {
+    const counts = this.#baseCounts.get(id)
+    return counts !== undefined && !(counts instanceof Promise)
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -413,11 +425,9 @@ export class SqldBackend implements DatabaseBackend {
     request: ServiceRequest,
     location: string | null = null,
   ): Promise<ServiceResponse> {
-    const running = this.#running.begin(id, request.signal)
+    const running = this.#running.begin(id, request.controller)
     try {
-      return running.respond(
-        await this.#respond(id, { ...request, signal: running.signal }, running, location),
-      )
+      return running.respond(await this.#respond(id, request, running, location))
     } catch (error) {
       if (running.isAborted) return accessRevoked()
       if (error instanceof MissingFileError) throw error
@@ -450,11 +460,13 @@ export class SqldBackend implements DatabaseBackend {
         return await replica.streams.handle(id, { request, running }, getRules)
     }
     if (this.#upstream.reportsExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
-    await this.#upstream.ensureRunning()
-    // read before the counts include this request
-    await this.#getBaseCounts(id).catch((error: unknown) => {
-      if (error instanceof MissingFileError) throw error
-    })
+    if (!this.#upstream.isReady) await this.#upstream.ensureRunning()
+    if (!this.#hasBaseCounts(id)) {
+      // read before the counts include this request
+      await this.#getBaseCounts(id).catch((error: unknown) => {
+        if (error instanceof MissingFileError) throw error
+      })
+    }
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     // the server itself does not block these
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
@@ -462,7 +474,8 @@ export class SqldBackend implements DatabaseBackend {
       return errorResponse(403, blockedText(settings))
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
-    if (request.method !== 'POST') return await this.#handleReadOnly({ id, request, permissions })
+    if (request.method !== 'POST')
+      return await this.#handleReadOnly({ id, request, permissions, signal: running.signal })
     return await this.#streams.handle(id, { request, running }, getRules)
   }
 
@@ -512,6 +525,8 @@ export class SqldBackend implements DatabaseBackend {
 
   #storeSettings(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
+    if (settings.allowAttach && !settings.blockReads) this.#attachable.add(id)
+    else this.#attachable.delete(id)
     this.#tokens.configure(id, settings.keys)
   }
 
@@ -541,17 +556,12 @@ export class SqldBackend implements DatabaseBackend {
    * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
    */
   #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
-    const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
+    const ids = (allowed === 'all' ? [...this.#attachable] : allowed) as readonly DatabaseId[]
     const { idOf = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
-      const isKnown = this.#settings.has(id as DatabaseId)
-      return (isKnown ? this.#isAttachable(id as DatabaseId) : allowed !== 'all') && idOf(to, id) === id
+      const isBlocked = this.#settings.has(id) && !this.#attachable.has(id)
+      return !isBlocked && idOf(to, id) === id
     })
-  }
-
-  #isAttachable(id: DatabaseId): boolean {
-    const { allowAttach = false, blockReads = false } = this.#settings.get(id) ?? {}
-    return allowAttach && !blockReads
   }
 }
 

@@ -43,27 +43,11 @@ export interface BatonGate {
 export class BatonBinding {
   readonly #owners = new Map<string, StreamOwner>()
 
-  /** Whether a baton belongs to this database, and not to a sender with more permissions. */
-  allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
-    if (!BATON.test(baton)) return false
-    const owner = this.#owners.get(streamId(baton))
+  /** Returns the stream of a baton; undefined if it belongs to another database, or to a sender with more permissions. */
+  find(baton: string, database: DatabaseId, mayWrite: boolean): StreamFacts | undefined {
+    const owner = BATON.test(baton) ? this.#owners.get(streamId(baton)) : undefined
     // SQL stored by a writer was not checked for readers
-    return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
-  }
-
-  /** Whether the stream of a baton has another database attached. */
-  hasAttached(baton: string): boolean {
-    return this.#owners.get(streamId(baton))?.hasAttached === true
-  }
-
-  /** Returns the ids of the databases that the stream of a baton has attached. */
-  getAttached(baton: string): readonly string[] {
-    return this.#owners.get(streamId(baton))?.attached ?? []
-  }
-
-  /** Returns the transaction state of a stream. */
-  getWrites(baton: string): StreamWrites | undefined {
-    return this.#owners.get(streamId(baton))?.writes
+    return owner?.database === database && (mayWrite || !owner.mayWrite) ? owner : undefined
   }
 
   /** Records the baton of a response, unless its stream may not be continued. */

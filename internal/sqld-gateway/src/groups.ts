@@ -205,8 +205,9 @@ export class SqldGroups implements DatabaseBackend {
     if (this.#options.groupOf(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
     const group = this.#getGroup(id)
+    const entry = this.#getEntry(group)
     const server = await this.#getGroupServer(group)
-    const isUsable = await this.#tryApplySettings(server, this.#getEntry(group), id)
+    const isUsable = !entry.pending.has(id) || (await this.#tryApplySettings(server, entry, id))
     return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE_MESSAGE)
   }
 

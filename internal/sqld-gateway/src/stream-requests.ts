@@ -19,7 +19,7 @@ import { type Call, isBroken, type Upstream } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { IdOfName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
-import { finish, rebuildBody } from './request/rebuild.ts'
+import { decodeBody, finish, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
 import { StreamWrites } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
@@ -33,6 +33,7 @@ const CLOSE_MS = 2_000
 /** A request of a client, before it is rebuilt. */
 export interface ClientCall extends Call {
   readonly request: ServiceRequest
+  readonly signal: AbortSignal
 }
 
 /** A request with its abort handle. */
@@ -80,50 +81,46 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, idOf: idOfName, ...rules } = getRules()
+    const { permissions, migrationRejection, idOf: idOfName, blockReads } = getRules()
     if (running.isRevoked) return accessRevokedBeforeStart()
+    const { write: mayWrite } = permissions
+    const decodedBody = decodeBody(request.path, text)
+    const { baton } = decodedBody
+    const stream = baton === null ? null : this.#batons.find(baton, id, mayWrite)
+    if (stream === undefined) throw invalidBaton()
     const newlyAttached: string[] = []
     const idOf: IdOfName = (name) => {
       const attachedId = idOfName(name)
       if (attachedId !== undefined) newlyAttached.push(attachedId)
       return attachedId
     }
-    const { write: mayWrite } = permissions
-    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, text, { ...rules, idOf, mayWrite, hadAttached })
-    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
-      throw PipelineFailure.protocol('Received an invalid baton')
-    }
+    const hadAttached = stream?.hasAttached === true
+    const body = rebuildBody(decodedBody, { blockReads, idOf, mayWrite, hadAttached })
     const { hasAttached } = body
-    const attached = [...(body.baton === null ? [] : this.#batons.getAttached(body.baton)), ...newlyAttached]
+    const attached = [...(stream?.attached ?? []), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender
-    if (attached.some((attachedId) => idOfName(attachedId) !== attachedId))
-      throw PipelineFailure.protocol('Received an invalid baton')
+    if (attached.some((attachedId) => idOfName(attachedId) !== attachedId)) throw invalidBaton()
     running.attached = attached
+    const { signal } = running
     const call = {
       id,
       request,
       running,
+      signal,
       permissions: hasAttached ? { ...permissions, write: false } : permissions,
     }
-    const existingWrites = body.baton === null ? undefined : this.#batons.getWrites(body.baton)
-    const facts = {
-      database: id,
-      mayWrite,
-      hasAttached,
-      attached,
-      writes: existingWrites ?? new StreamWrites(),
-    }
+    const writes = stream?.writes ?? new StreamWrites()
+    const facts = { database: id, mayWrite, hasAttached, attached, writes }
     if (request.path === '/v3/cursor' && !call.permissions.write)
       return await this.#sendReadOnlyCursor(call, body.text, facts)
-    const effect = call.permissions.write ? body.getEffect(facts.writes.stored) : NO_EFFECT
+    const effect = call.permissions.write ? body.getEffect(writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
-    const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
+    const isWriting = effect.mayWrite || (effect.ends && writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
-    const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
+    const ticket = await this.#writes.enter(id, writes, effect, signal)
     const response = await this.#sendToEnd(ticket, call, body.text)
-    if (response.status !== 200 && existingWrites === undefined) ticket.onStreamClosed()
+    if (response.status !== 200 && stream === null) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
     const watchers = [...ticket.watchers(), this.#createBatonWatcher(call, facts)]
@@ -162,13 +159,13 @@ export class StreamRequests {
     call: ClientCall & RunningCall,
     body: string,
   ): Promise<UpstreamResponse> {
-    const { request, running } = call
+    const { running, signal } = call
     const { mayHoldLock } = ticket
     try {
-      const signal = mayHoldLock ? delaySignal(running, ABANDONED_MS) : request.signal
-      const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
+      const heldCall = mayHoldLock ? { ...call, signal: delaySignal(running, ABANDONED_MS) } : call
+      const response = await this.#upstream.send(heldCall, body)
       ticket.onResponse()
-      if (!mayHoldLock || !request.signal.aborted) return response
+      if (!mayHoldLock || !signal.aborted) return response
       await this.#closeAbandoned(call.id, response, ticket.watchers())
       ticket.onStreamClosed()
     } catch (error) {
@@ -180,7 +177,7 @@ export class StreamRequests {
       }
       throw error
     }
-    throw request.signal.reason
+    throw signal.reason
   }
 
   /** Closes the stream of a response that no client reads. */
@@ -202,12 +199,12 @@ export class StreamRequests {
     body: string,
     facts: StreamFacts,
   ): Promise<ServiceResponse> {
-    const { id, request } = call
+    const { id, signal } = call
     try {
       const response = await this.#upstream.send({ ...call, hasEnough: hasFirstEntry }, body)
       return await finish(response, [this.#createBatonWatcher(call, facts)])
     } catch (error) {
-      if (!isBroken(error) || request.signal.aborted || !this.#upstream.isRunning) throw error
+      if (!isBroken(error) || signal.aborted || !this.#upstream.isRunning) throw error
       const baton =
         error instanceof TruncatedResponseError ? extractBaton(error.received.toString('latin1')) : null
       if (baton !== null) await this.#internal.closeStream(id, baton)
@@ -222,6 +219,10 @@ export class StreamRequests {
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
   }
+}
+
+function invalidBaton(): PipelineFailure {
+  return PipelineFailure.protocol('Received an invalid baton')
 }
 
 function noWritePermission(id: DatabaseId): string {

@@ -4,7 +4,7 @@ import type { JWTPayload } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
 import type { Registry } from '../registry/registry.ts'
-import type { DatabaseRow } from '../registry/rows.ts'
+import type { DatabaseRow, KeySetRow } from '../registry/rows.ts'
 import { Rejection } from '../rejection.ts'
 
 /**
@@ -25,20 +25,31 @@ export class ExternalTokens {
   }
 
   /**
-   * Returns the request with an issuer's token replaced by one signed with the database's own key; other requests unchanged.
+   * Replaces an issuer's token by one signed with the database's own key; null for a request with another token, or without one.
+   * Rejects with a Rejection: 401 for an invalid token, 404 for a token of another database.
    * @param hasTablePermissions whether the back end enforces them
-   * @throws Rejection 401 for an invalid token, 404 for a token of another database
    */
-  async exchange(
+  exchange(
     row: DatabaseRow,
     request: ServiceRequest,
     hasTablePermissions: boolean,
-  ): Promise<ServiceRequest> {
+  ): Promise<ServiceRequest> | null {
     const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
     const token = sets.length === 0 ? null : claimedToken(request)
-    const keyId = token === null ? undefined : readKeyId(token)
     // our own tokens have no key id
-    if (token === null || keyId === undefined) return request
+    if (token === null || readKeyId(token) === undefined) return null
+    return this.#exchange(row, request, sets, token, hasTablePermissions)
+  }
+
+  // oxlint-disable-next-line max-params
+  async #exchange(
+    row: DatabaseRow,
+    request: ServiceRequest,
+    sets: readonly KeySetRow[],
+    token: string,
+    hasTablePermissions: boolean,
+  ): Promise<ServiceRequest> {
+    const keyId = readKeyId(token)
     if (typeof keyId !== 'string' || keyId === '') throw unauthorized('The JWT is invalid')
     const urls = sets.map(({ url }) => url)
     const claims = await this.#sets.verify(urls, token).catch((error: unknown) => {

@@ -24,7 +24,7 @@ export type RunningExports = Map<DatabaseId, number>
 
 /** Handles a request to a route that exports a database as a file. @param createFile writes the database to a new file */
 export async function exportResponse(
-  { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
+  { method, path, controller }: Pick<ServiceRequest, 'method' | 'path' | 'controller'>,
   id: DatabaseId,
   running: RunningExports,
   createFile: () => Promise<ExportedFile>,
@@ -48,7 +48,7 @@ export async function exportResponse(
     else running.delete(id)
   }
   try {
-    return await fileResponse(await createFile(), signal, end)
+    return await fileResponse(await createFile(), controller.signal, end)
   } catch (error) {
     end()
     throw error

@@ -13,10 +13,8 @@ const NEVER = (): boolean => false
 
 /** A client's request to a database, until its response has been sent and the engine has finished with it. */
 export class RunningRequest {
-  readonly #controller = new AbortController()
-  readonly #client: AbortSignal
+  readonly #controller: AbortController
   readonly #remove: (request: RunningRequest) => void
-  readonly #onClientAbort = (): void => this.#controller.abort(this.#client.reason)
   #holdCount = 1
   #body: Readable | null = null
   #endListeners: (() => void)[] = []
@@ -34,11 +32,9 @@ export class RunningRequest {
   onForced: () => void = () => {}
 
   /** Created only by {@link RunningRequests}. */
-  constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
-    this.#client = client
+  constructor(controller: AbortController, remove: (request: RunningRequest) => void) {
+    this.#controller = controller
     this.#remove = remove
-    if (client.aborted) this.#onClientAbort()
-    else client.addEventListener('abort', this.#onClientAbort, { once: true })
   }
 
   /** Aborted when the client disconnects or the request is aborted. */
@@ -63,7 +59,6 @@ export class RunningRequest {
   release(): void {
     this.#holdCount -= 1
     if (this.#holdCount > 0) return
-    this.#client.removeEventListener('abort', this.#onClientAbort)
     this.#remove(this)
     for (const onEnd of this.#endListeners) onEnd()
   }
@@ -120,13 +115,13 @@ export class RunningRequests {
   readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
 
   /** Must be called before access is checked, without an await in between. */
-  begin(id: DatabaseId, client: AbortSignal): RunningRequest {
+  begin(id: DatabaseId, controller: AbortController): RunningRequest {
     let requests = this.#requests.get(id)
     if (requests === undefined) {
       requests = new Set()
       this.#requests.set(id, requests)
     }
-    const request = new RunningRequest(client, (finished) => this.#remove(id, finished))
+    const request = new RunningRequest(controller, (finished) => this.#remove(id, finished))
     requests.add(request)
     return request
   }

@@ -53,8 +53,7 @@ function encodeBatch({
   replicationIndex,
 }: AwaitedIndex & { readonly steps: readonly BatchStep[] }): string {
   const encodedSteps = steps.map(({ statement, condition }) => {
-    const conditionField =
-      condition === null ? '' : `,"condition":${JSON.stringify(conditionToWire(condition))}`
+    const conditionField = condition === null ? '' : `,"condition":${encodeCondition(condition)}`
     return `{"stmt":${encodeStatement(statement)}${conditionField}}`
   })
   return `{${indexField(replicationIndex)}"steps":[${encodedSteps.join()}]}`
@@ -64,18 +63,18 @@ function indexField(index: string | undefined): string {
   return index === undefined ? '' : `"replication_index":"${index}",`
 }
 
-function conditionToWire(condition: Condition): object {
+function encodeCondition(condition: Condition): string {
   switch (condition.type) {
     case 'ok':
     case 'error':
-      return { type: condition.type, step: condition.step }
+      return `{"type":"${condition.type}","step":${condition.step}}`
     case 'not':
-      return { type: 'not', cond: conditionToWire(condition.condition) }
+      return `{"type":"not","cond":${encodeCondition(condition.condition)}}`
     case 'and':
     case 'or':
-      return { type: condition.type, conds: condition.conditions.map(conditionToWire) }
+      return `{"type":"${condition.type}","conds":[${condition.conditions.map(encodeCondition).join()}]}`
     case 'is_autocommit':
-      return { type: 'is_autocommit' }
+      return '{"type":"is_autocommit"}'
     default:
       return condition satisfies never
   }
@@ -86,7 +85,7 @@ function encodeStatement({ sql, sqlId, args, namedArgs, replicationIndex }: Stat
   const namedFields = namedArgs.map(
     ([name, value]) => `{"name":${JSON.stringify(name)},"value":${encodeValue(value)}}`,
   )
-  const reference = `"sql":${JSON.stringify(sql)},"sql_id":${JSON.stringify(sqlId)}`
+  const reference = `"sql":${JSON.stringify(sql)},"sql_id":${sqlId}`
   return `{${indexField(replicationIndex)}${reference},"args":[${positional}],"named_args":[${namedFields.join()}]}`
 }
 

@@ -12,8 +12,8 @@ export interface ServiceRequest {
   readonly body: Readable
   /** Address of the client; undefined for one in this process. */
   readonly remoteAddress: string | undefined
-  /** Aborted when the client disconnects. */
-  readonly signal: AbortSignal
+  /** Aborted when the client disconnects, and by a back end that ends the request. */
+  readonly controller: AbortController
 }
 
 /** A response. Its body is complete unless it is a `Readable`. */

@@ -50,16 +50,13 @@ export interface UpstreamHost {
   readonly filterAttachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
 }
 
-/** The parts of a client's request from which the request to the server is built. */
-type UpstreamRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
-  readonly signal?: AbortSignal
-}
-
 /** An authorized request of a client. */
 export interface Call {
   readonly id: DatabaseId
-  readonly request: UpstreamRequest
+  /** The parts of the client's request from which the request to the server is built. */
+  readonly request: Pick<ServiceRequest, 'method' | 'path' | 'query'>
   readonly permissions: SenderPermissions
+  readonly signal?: AbortSignal
   /** Whether its response can be returned yet. By default, once its headers have arrived. */
   readonly hasEnough?: HasEnough
 }
@@ -173,6 +170,11 @@ export class Upstream {
     return this.#process?.isRunning === true
   }
 
+  /** Whether requests can be sent at once. */
+  get isReady(): boolean {
+    return this.isRunning && this.#restarting === null
+  }
+
   /** Whether the server has exited unexpectedly; returns true only once for each exit. */
   reportsExit(): boolean {
     const wasReported = this.#isExitReported
@@ -223,8 +225,7 @@ export class Upstream {
   async ensureRunning(): Promise<SqldTarget> {
     for (let attempt = 0; attempt < MAX_RESTARTS; attempt += 1) {
       const process = this.#process
-      const isHealthy = process === null || (process.isRunning && this.#restarting === null)
-      if (isHealthy || this.#isClosed) break
+      if (process === null || this.isReady || this.#isClosed) break
       await this.#restart(() => process.close())
     }
     return this.#running
@@ -258,7 +259,7 @@ export class Upstream {
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#sendWhenRunning(call, body)
       const mayRepeat =
-        isMissingDatabase(response, call.id) && attempt < MISSING_ATTEMPTS && !call.request.signal?.aborted
+        isMissingDatabase(response, call.id) && attempt < MISSING_ATTEMPTS && !call.signal?.aborted
       if (!mayRepeat || !(await this.exists(call.id))) return response
       discard(response)
       await sleep(MISSING_STEP_MS)
@@ -276,8 +277,7 @@ export class Upstream {
         const mayRepeat = isRefused(error)
           ? attempt < REFUSED_ATTEMPTS
           : attempt === 1 && !call.permissions.write
-        if (!this.#isManaged || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true)
-          throw error
+        if (!this.#isManaged || !isBroken(error) || !mayRepeat || call.signal?.aborted === true) throw error
       }
       await sleep(RESTART_STEP_MS)
     }
@@ -285,17 +285,16 @@ export class Upstream {
 
   /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
   async sendOnce(
-    { id, request, permissions, hasEnough }: Call,
+    { id, request: { method, path, query }, permissions, signal, hasEnough }: Call,
     body: string | null,
   ): Promise<UpstreamResponse> {
+    if (!this.isReady) await this.ensureRunning()
+    if (this.#pool === null) throw new Error('libsql-server was not started')
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
       ...this.#authorization(id, permissions),
     }
-    const { method, path, query, signal } = request
-    await this.ensureRunning()
-    if (this.#pool === null) throw new Error('libsql-server was not started')
     const target = { method, path: path + query, headers, body }
     return await exchange(this.#pool, target, signal, hasEnough)
   }

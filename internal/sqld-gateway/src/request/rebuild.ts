@@ -17,9 +17,14 @@ import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write
 /** Response headers of the server that are passed on to clients. */
 const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
+/** A decoded request body. */
+export interface DecodedBody extends PipelineBody {
+  /** Whether it is the body of a cursor: one batch. */
+  readonly isCursor: boolean
+}
+
 /** A request body in canonical form, which all parsers read the same way. */
 export interface RebuiltBody {
-  readonly baton: string | null
   readonly text: string
   /** Whether its stream has another database attached after this request. */
   readonly hasAttached: boolean
@@ -33,21 +38,25 @@ export interface BodyRules {
   /** Whether reads are blocked. */
   readonly blockReads: boolean
   readonly idOf: IdOfName
-  /** Whether the stream of a baton has another database attached. */
-  readonly hadAttached: (baton: string) => boolean
+  /** Whether the stream already has another database attached. */
+  readonly hadAttached: boolean
 }
 
-/** Parses a body strictly and encodes it again: the server's parser accepts several forms of the same request. */
-export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
+/** Parses a body strictly. @throws JsonShapeError; PipelineFailure with status 413 for too much SQL */
+export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
-  const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
+  const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
   // a shorter body cannot contain too many tokens
-  if (text.length > MAX_TOKENS) checkTokenCount(requests)
+  if (text.length > MAX_TOKENS) checkTokenCount(body.requests)
+  return { ...body, isCursor }
+}
+
+/** Encodes a body again, with safe statements: the server's parser accepts several forms of the same request. */
+export function rebuildBody({ baton, requests, isCursor }: DecodedBody, rules: BodyRules): RebuiltBody {
   const sender = buildSender(rules, baton, attachesDatabase(requests))
   const guardedRequests = requests.map((request) => guardRequest(request, sender))
   const [batch] = guardedRequests
   return {
-    baton,
     text:
       isCursor && batch?.type === 'batch'
         ? encodeCursorBody({ ...batch, baton })
@@ -63,7 +72,7 @@ function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
 }
 
 function buildSender({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
-  if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
+  if (hadAttached) return { ...sender, attach: 'attached' }
   if (!attaches) return sender
   return { ...sender, attach: baton === null ? 'attached' : 'not-first' }
 }

@@ -44,7 +44,7 @@ async function startBackend(remote: SqldProcess | null = null) {
   await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   const run = async (
     sql: string,
-    signal = new AbortController().signal,
+    controller = new AbortController(),
   ): Promise<{ status: number; body: string }> => {
     const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
     const response = await backend.handle(id, {
@@ -54,7 +54,7 @@ async function startBackend(remote: SqldProcess | null = null) {
       headers: {},
       body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
       remoteAddress: undefined,
-      signal,
+      controller,
     })
     return { status: response.status, body: await toResponse(response).text() }
   }
@@ -90,7 +90,7 @@ test.skipIf(isMissing)('does not restart a server with a long-running statement'
   const { run, notices, readPid, healthProblem } = await startBackend()
   const pid = await readPid()
   const client = new AbortController()
-  const longStatement = run(ENDLESS_INSERT, client.signal).catch(() => {})
+  const longStatement = run(ENDLESS_INSERT, client).catch(() => {})
   const queuedWrite = run('INSERT INTO t VALUES (1)')
   await sleep(AFTER_STALL_CHECK_MS)
   expect([notices, await readPid(), await healthProblem()]).toEqual([[], pid, null])

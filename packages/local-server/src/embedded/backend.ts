@@ -255,7 +255,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    const running = this.#running.begin(id, request.signal)
+    const running = this.#running.begin(id, request.controller)
     try {
       const response = await this.#respond(id, request, running)
       // a change stream ends when its feed ends
@@ -283,9 +283,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await exportResponse({ ...request, signal }, id, this.#runningExports, () =>
-        this.#exports.make(id, signal),
-      )
+      return await exportResponse(request, id, this.#runningExports, () => this.#exports.make(id, signal))
     }
     running.isReceiving = true
     const text = await readText(request.body)
@@ -370,7 +368,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #listen({ id, permissions }: ClientCall, { query, signal }: ServiceRequest): ServiceResponse {
+  #listen({ id, permissions, signal }: ClientCall, { query }: ServiceRequest): ServiceResponse {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)

@@ -41,7 +41,7 @@ function send(backend: EmbeddedBackend, path: string, body: object | null = null
     query: query === '' ? '' : `?${query}`,
     headers: {},
     body: Readable.from(body === null ? [] : [Buffer.from(JSON.stringify(body))]),
-    signal: new AbortController().signal,
+    controller: new AbortController(),
     remoteAddress: undefined,
   })
 }

@@ -38,7 +38,7 @@ function send(
     query: '',
     headers: {},
     body: Readable.from([Buffer.from(JSON.stringify(body))]),
-    signal: new AbortController().signal,
+    controller: new AbortController(),
     remoteAddress: undefined,
   })
 }

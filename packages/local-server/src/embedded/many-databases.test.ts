@@ -36,7 +36,7 @@ async function send(
     query: '',
     headers: {},
     body: Readable.from([Buffer.from(JSON.stringify({ baton, requests }))]),
-    signal: new AbortController().signal,
+    controller: new AbortController(),
     remoteAddress: undefined,
   })
   return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>

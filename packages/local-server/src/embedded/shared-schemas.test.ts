@@ -45,7 +45,7 @@ async function send(
     query: '',
     headers: {},
     body: Readable.from([Buffer.from(body)]),
-    signal: new AbortController().signal,
+    controller: new AbortController(),
     remoteAddress: '127.0.0.1',
   })
   if (typeof responseBody === 'string') return { status, body: responseBody }

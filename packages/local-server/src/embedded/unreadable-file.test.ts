@@ -19,7 +19,7 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
     query: '',
     headers: {},
     body: Readable.from([Buffer.from(JSON.stringify({ baton: null, requests }))]),
-    signal: new AbortController().signal,
+    controller: new AbortController(),
     remoteAddress: undefined,
   })
   return { status, body: body as string }

@@ -132,7 +132,10 @@ export class Gateway {
     this.#total += 1
     const count = record && this.#countOf(record.id)
     if (count) count.requests += 1
-    const route = this.#routeOf({ name, record, location }, { ...request, path })
+    const route = this.#routeOf(
+      { name, record, location },
+      path === request.path ? request : { ...request, path },
+    )
     if (route === null) return textResponse(404, null, '')
     const { allow } = route
     if (request.method === 'OPTIONS') {
@@ -207,13 +210,16 @@ export class Gateway {
     if (record === undefined || !databases.isReady(record)) return notFound(name)
     const rejection = this.#rejectionOf(name, record, request)
     if (rejection !== null) return rejection
-    const authorizedRequest = await externalTokens
-      .exchange(record, request, backend.hasTablePermissions)
-      .catch(rejectionResponse)
-    if ('status' in authorizedRequest) return authorizedRequest
-    // checks again: access may have been revoked while keys were fetched
-    const secondRejection = this.#rejectionOf(name, record, request)
-    if (secondRejection !== null) return secondRejection
+    let authorizedRequest = request
+    const exchange = externalTokens.exchange(record, request, backend.hasTablePermissions)
+    if (exchange !== null) {
+      const exchanged = await exchange.catch(rejectionResponse)
+      if ('status' in exchanged) return exchanged
+      // checks again: access may have been revoked while keys were fetched
+      const secondRejection = this.#rejectionOf(name, record, request)
+      if (secondRejection !== null) return secondRejection
+      authorizedRequest = exchanged
+    }
     usage.touch(record.id)
     const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
@@ -228,7 +234,8 @@ export class Gateway {
       ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
       : response.body
     // back ends use ids; users see names
-    if (response.status < 400 || typeof body !== 'string') return { ...response, body }
+    if (response.status < 400 || typeof body !== 'string')
+      return body === response.body ? response : { ...response, body }
     return { ...response, body: body.replaceAll(record.id, name) }
   }
 

@@ -56,6 +56,9 @@ export class LocalHandler implements AsyncDisposable {
     const headers = Object.fromEntries(request.headers)
     const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body)
     const { method, signal } = request
+    const controller = new AbortController()
+    if (signal.aborted) controller.abort(signal.reason)
+    else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
     const response = await service.handle({
       method,
       path: url.pathname,
@@ -63,7 +66,7 @@ export class LocalHandler implements AsyncDisposable {
       headers: { host: url.host, ...headers },
       body,
       remoteAddress: undefined,
-      signal,
+      controller,
     })
     return toResponse(response, method === 'HEAD')
   }

@@ -350,9 +350,9 @@ export class LocalServer implements AsyncDisposable {
 }
 
 async function serve(service: Service, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-  const disconnected = new AbortController()
+  const controller = new AbortController()
   outgoing.once('close', () => {
-    if (!outgoing.writableFinished) disconnected.abort()
+    if (!outgoing.writableFinished) controller.abort()
   })
   try {
     const target = readTarget(incoming)
@@ -365,7 +365,7 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
             headers: incoming.headers,
             body: incoming,
             remoteAddress: incoming.socket.remoteAddress,
-            signal: disconnected.signal,
+            controller,
           })
     await respond(outgoing, response, incoming.method === 'HEAD')
   } catch (error) {

@@ -36,7 +36,7 @@ const insertRow = (service: Service) =>
       Buffer.from(JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'CREATE TABLE t (x)' } }] })),
     ]),
     remoteAddress: '127.0.0.1',
-    signal: new AbortController().signal,
+    controller: new AbortController(),
   })
 
 test('closing reports data that could not be written, and still releases the directory', async () => {

@@ -168,8 +168,8 @@ describe.skipIf(isSqldMissing)(
           headers: {},
           body: Readable.from([Buffer.from(body)]),
         }
-        const { signal } = new AbortController()
-        const response = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+        const controller = new AbortController()
+        const response = await backend.handle(id, { ...request, controller, remoteAddress: undefined })
         return await toResponse(response).text()
       }
       const [schema, plain] = [newDatabaseId(), newDatabaseId()]
@@ -230,8 +230,8 @@ test('a database that was removed in the meantime has no streams, no usage and n
   expect(await groups.topQueries(id)).toEqual([])
   await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
   const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }
-  const { signal } = new AbortController()
-  expect(await groups.handle(id, { ...request, signal, remoteAddress: undefined })).toMatchObject({
+  const controller = new AbortController()
+  expect(await groups.handle(id, { ...request, controller, remoteAddress: undefined })).toMatchObject({
     status: 404,
   })
 })
