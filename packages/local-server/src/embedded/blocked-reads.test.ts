@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { DatabaseId } from '@batonsql/server-common/backend'
-import type { ServiceResponse } from '@batonsql/server-common/http'
+import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
@@ -50,6 +50,13 @@ const run = async (backend: EmbeddedBackend, request: object): Promise<string> =
   (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
     .body as string
 
+/** Reads a response to its end, which closes the file of an export. */
+async function readAll(backend: EmbeddedBackend, path: string): Promise<string> {
+  const response = await send(backend, path)
+  await toResponse(response).arrayBuffer()
+  return response.status === 200 ? 'returned' : 'Operation was blocked'
+}
+
 test('blocked reads are rejected on every route, and work again once the block is removed', async () => {
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
@@ -59,9 +66,8 @@ test('blocked reads are rejected on every route, and work again once the block i
     execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
     fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'created', String),
-    dump: async () => ((await send(backend, '/dump')).status === 200 ? 'returned' : 'Operation was blocked'),
-    export: async () =>
-      (await send(backend, '/export/1')).status === 200 ? 'returned' : 'Operation was blocked',
+    dump: () => readAll(backend, '/dump'),
+    export: () => readAll(backend, '/export/1'),
   }
   await backend.applySettings(ID, BLOCKED)
   await backend.revokeAccess(ID, 'all')
