@@ -608,4 +608,18 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
     {},
   ),
+  regression(
+    'calls that wait together for the write lock of a server that rejects writers have their whole time limits afterwards',
+    [
+      [
+        onStream(
+          { do: 'begin', mode: 'readonly' },
+          { do: 'execute', sql: 'insert', timeoutMs: 6 },
+          { do: 'commit', catches: true },
+        ),
+        inTransaction({ do: 'execute', sql: 'insert', wait: 'later', timeoutMs: 2 }, insert),
+      ],
+    ],
+    { client: { requestTimeoutMs: 1, writeLockTimeoutMs: 2 }, server: { isTursodb: true } },
+  ),
 ]

@@ -118,7 +118,7 @@ export class Tursodb {
     options: RequestOptions,
     rejection: Rejection<R> | null = null,
   ): Promise<SendResult<R>> {
-    const { deadline, limiter, permit, policy, signal } = options
+    const { deadline, limiter, permit, policy, signal, restartTime = () => deadline.restart() } = options
     const acquiresLock = policy === WRITE && limiter !== null
     if (!acquiresLock || (permit && this.#holders.has(permit)))
       return await this.#sendUntilAccepted(message, options, rejection)
@@ -130,13 +130,13 @@ export class Tursodb {
       )
       if (permit) this.#holdWith(permit, lockPermit)
       await lockPermit.waiter?.promise
-      if (permit && lockPermit.waiter) deadline.restart()
+      if (permit && lockPermit.waiter) restartTime()
       const result = this.#sendUntilAccepted(message, options, rejection)
       return await (permit ? result : result.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
-        deadline.restart()
+        restartTime()
       }
       return notSent(error)
     }
