@@ -22,8 +22,8 @@ export interface RequestOptions {
   readonly mayOmitIndex?: boolean | undefined
   /** Called before the request is sent again: none of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
-  /** Restarts the deadlines of all of its calls, after a wait that does not count; by default only `deadline`. */
-  readonly restartTime?: (() => void) | undefined
+  /** The calls that share the request; their deadlines restart after a wait that does not count. */
+  readonly calls?: readonly { readonly deadline: Deadline }[] | undefined
   /** The write permit of its own transaction. */
   readonly permit?: Permit | null | undefined
 }

@@ -44,6 +44,11 @@ const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] =>
 const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: Deadline): TransportError =>
   timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
 
+/** Restarts the deadlines of calls. */
+function restartTime(calls: readonly { readonly deadline: Deadline }[]): void {
+  for (const { deadline } of calls) deadline.restart()
+}
+
 /** Thrown when the engine executed none of a request, so that it may be sent again. */
 export class Rejection<R> {
   readonly #engine: Tursodb
@@ -118,7 +123,7 @@ export class Tursodb {
     options: RequestOptions,
     rejection: Rejection<R> | null = null,
   ): Promise<SendResult<R>> {
-    const { deadline, limiter, permit, policy, signal, restartTime = () => deadline.restart() } = options
+    const { deadline, limiter, permit, policy, signal, calls = [{ deadline }] } = options
     const acquiresLock = policy === WRITE && limiter !== null
     if (!acquiresLock || (permit && this.#holders.has(permit)))
       return await this.#sendUntilAccepted(message, options, rejection)
@@ -130,13 +135,13 @@ export class Tursodb {
       )
       if (permit) this.#holdWith(permit, lockPermit)
       await lockPermit.waiter?.promise
-      if (permit && lockPermit.waiter) restartTime()
+      if (permit && lockPermit.waiter) restartTime(calls)
       const result = this.#sendUntilAccepted(message, options, rejection)
       return await (permit ? result : result.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
-        restartTime()
+        restartTime(calls)
       }
       return notSent(error)
     }

@@ -122,7 +122,7 @@ export class StreamConnection implements SendingStream {
         needsIndex: request.isFirst,
         mayOmitIndex: baton === null && request.isReadOnly,
         policy: policyOf(request, baton, mayHoldLock),
-        restartTime: () => request.calls.forEach((call) => call.deadline.restart()),
+        calls: request.calls,
         permit,
       },
       (text) => this.#read(text, close),
