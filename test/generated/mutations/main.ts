@@ -1,14 +1,14 @@
 /*
  * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
  * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
- * selection, `--only` limits them to files with this text in their path, `--seconds` limits the simulation of each,
- * `--parallel` sets how many run at once.
+ * selection, in which the folders of the package take turns; `--skip` leaves out the first of them, `--only` those in files
+ * without this text in their path. `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
 import { cp, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { seeded } from '../../support/random.ts'
@@ -22,6 +22,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '60' },
     parallel: { type: 'string', default: '2' },
+    skip: { type: 'string', default: '0' },
     only: { type: 'string', default: '' },
   },
 })
@@ -38,9 +39,10 @@ const FOLDER = join(
 const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
 const MAX_START_MS = 30_000
-const TESTS_TIMEOUT_MS = 240_000
+/** Long enough for the slowest tests on a busy machine; a mutation that makes them hang is detected after this time. */
+const TESTS_TIMEOUT_MS = 600_000
 
-/** What detected a mutation: the simulation, or a project of tests. */
+/** What detected a mutation: the simulation, a project of tests, or the time limit of one. */
 type Detection = string
 
 const SURVIVED = 'survived'
@@ -53,8 +55,8 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
-/** Runs a program. @returns whether it succeeded within its time limit */
-function succeeds(args: readonly string[], cwd: string, ms: number): Promise<boolean> {
+/** Runs a program. @returns whether it succeeded, failed, or was killed at its time limit */
+function run(args: readonly string[], cwd: string, ms: number): Promise<'ok' | 'failed' | 'timed out'> {
   return new Promise((resolve) => {
     const env = { ...process.env, NODE_OPTIONS: '--conditions=@batonsql/source' }
     const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore' })
@@ -63,7 +65,8 @@ function succeeds(args: readonly string[], cwd: string, ms: number): Promise<boo
     child.on('close', (status) => {
       clearTimeout(timer)
       children.delete(child)
-      resolve(status === 0)
+      if (status === null) resolve('timed out')
+      else resolve(status === 0 ? 'ok' : 'failed')
     })
   })
 }
@@ -84,11 +87,12 @@ async function detect(copy: string, seed: number): Promise<Detection> {
     const seconds = Number(values.seconds)
     const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
     const simulation = ['test/generated/simulation/main.ts', '--first', '--seed', String(seed), ...time]
-    if (!(await succeeds(simulation, copy, seconds * 1_000 + MAX_START_MS))) return 'simulation'
+    if ((await run(simulation, copy, seconds * 1_000 + MAX_START_MS)) !== 'ok') return 'simulation'
   }
   for (const [project, ...paths] of tests) {
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
-    if (!(await succeeds([...vitest, '--project', project, ...paths], copy, TESTS_TIMEOUT_MS))) return project
+    const outcome = await run([...vitest, '--project', project, ...paths], copy, TESTS_TIMEOUT_MS)
+    if (outcome !== 'ok') return outcome === 'failed' ? project : `${project} timed out`
   }
   return SURVIVED
 }
@@ -104,13 +108,14 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   }
 }
 
-/** Returns `--count` mutations, in an order determined by the seed. */
+/** Returns `--count` mutations, in an order determined by the seed: one of each folder, then another of each, and so on. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
-  const remaining = [...mutations]
+  const folders = [...Map.groupBy(mutations, ({ file }) => dirname(file)).values()]
   const selected: Mutation[] = []
-  while (selected.length < Number(values.count) && remaining.length > 0)
-    selected.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
-  return selected
+  while (selected.length < Number(values.count) && folders.some((remaining) => remaining.length > 0))
+    for (const remaining of folders)
+      selected.push(...remaining.splice(Math.floor(random() * remaining.length), 1))
+  return selected.slice(Number(values.skip), Number(values.count))
 }
 
 const mutations = findMutations(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
@@ -119,23 +124,24 @@ const copies = await Promise.all(Array.from({ length: Number(values.parallel) },
 const detections = new Map<Mutation, Detection>()
 const baseline = await detect(copies[0] as string, 1)
 if (baseline !== SURVIVED) throw new Error(`the tests fail without a mutation: ${baseline}`)
-console.log(`${selection.length} of ${mutations.length} mutations`)
+console.log(`${selection.length} of ${mutations.length} mutations, seed ${values.seed}`)
+const describe = ({ file, line, description }: Mutation): string =>
+  `${file}:${line} ${description.replace(/\s+/g, ' ').slice(0, 100)}`
 const queue = [...selection]
 const runWorker = async (copy: string): Promise<void> => {
   for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
     const startedAt = performance.now()
     const detection = await tryMutation(copy, mutation, 1 + detections.size)
     detections.set(mutation, detection)
-    const { file, line, description } = mutation
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
-    console.log(
-      `${detection} (${seconds} s): ${file}:${line} ${description.replace(/\s+/g, ' ').slice(0, 100)}`,
-    )
+    console.log(`${detection} (${seconds} s): ${describe(mutation)}`)
   }
 }
 await Promise.all(copies.map(runWorker))
 const counts = new Map<Detection, number>()
 for (const detection of detections.values()) counts.set(detection, (counts.get(detection) ?? 0) + 1)
-const caught = detections.size - (counts.get(SURVIVED) ?? 0)
+const survivors = selection.filter((mutation) => detections.get(mutation) === SURVIVED)
+for (const mutation of survivors) console.log(`survived: ${describe(mutation)}`)
+const caught = detections.size - survivors.length
 const breakdown = Array.from(counts, ([detection, count]) => `${detection} ${count}`).join(', ')
 console.log(`mutations of ${values.package}: ${caught} of ${detections.size} caught (${breakdown})`)

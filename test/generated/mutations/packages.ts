@@ -39,8 +39,10 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   'local-server': {
     tests: [
       ['unit', 'packages/local-server'],
-      ['embedded', 'test/platform', 'test/client'],
-      ['sqld', 'test/platform', 'test/client'],
+      ['unit', 'test/server'],
+      ['security', 'test/security'],
+      ['embedded', 'test/platform', 'test/command'],
+      ['sqld', 'test/platform', 'test/client/database-api', 'test/client/errors'],
     ],
   },
   'server-common': {
