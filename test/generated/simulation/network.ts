@@ -31,6 +31,8 @@ export class Network {
   readonly repeated = new Set<number>()
   /** Those whose request did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
+  /** Written by such requests whose second copy was rejected because of the write lock. */
+  readonly lockedCopies = new Set<number>()
   /** From now on there are no faults and no delays. */
   isFaultFree = false
   /** Requests that were sent, and whose `fetch` has not settled. */
@@ -177,15 +179,17 @@ class Exchange {
   }
 
   async #sendAgain(request: ServerRequest, first: ServerResponse): Promise<ServerResponse> {
-    const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
-    const { repeated, repeatedWithoutBaton } = this.#network
+    const tags = Array.from(request.body.matchAll(/(?<=\(|"value":")\d+/g), Number)
+    const { repeated, repeatedWithoutBaton, lockedCopies } = this.#network
     const hasBaton = request.body.startsWith('{"baton":')
-    for (const [tag] of tags) {
-      repeated.add(Number(tag))
-      if (!hasBaton) repeatedWithoutBaton.add(Number(tag))
+    for (const tag of tags) {
+      repeated.add(tag)
+      if (!hasBaton) repeatedWithoutBaton.add(tag)
     }
     if (first.lines) for await (const _ of first.lines);
-    return await this.#network.handle(request)
+    const second = await this.#network.handle(request)
+    if (!hasBaton && second.body.includes('database is locked')) for (const tag of tags) lockedCopies.add(tag)
+    return second
   }
 
   #shape({ status, body, lines }: ServerResponse): Reply {

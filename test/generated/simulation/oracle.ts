@@ -60,7 +60,9 @@ function checkGroup(
   // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, the baton would reveal this
   const isRejectedDuplicate = tags.some(
     (tag) =>
-      (expires && network.repeated.has(tag)) || (rejectsWriters && network.repeatedWithoutBaton.has(tag)),
+      (expires && network.repeated.has(tag)) ||
+      (rejectsWriters && network.repeatedWithoutBaton.has(tag)) ||
+      network.lockedCopies.has(tag),
   )
   if (must === 'not exist' && isRejectedDuplicate) return []
   if (must === 'not exist')
