@@ -1,6 +1,6 @@
 // Measures many databases on one server: creation, start, memory of the server processes, the speed of databases that are not
 // open and of one that is, and a migration of a shared schema. Run:
-// npm run bench:many [-- --databases 100,1000 --backends embedded,sqld --in-flight 64 --cycles 2]
+// npm run bench:many [-- --databases 100,1000 --backends embedded,sqld --groups 1 --in-flight 64 --cycles 2]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -15,6 +15,7 @@ const { values } = parseArgs({
   options: {
     databases: { type: 'string', default: '100,1000' },
     backends: { type: 'string', default: 'embedded,sqld' },
+    groups: { type: 'string', default: '1' },
     'in-flight': { type: 'string', default: '64' },
     cycles: { type: 'string', default: '2' },
   },
@@ -93,9 +94,11 @@ async function measure(backend: string, count: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-tenants-'))
   const names = Array.from({ length: count }, (_, index) => `d${index}`)
   let server = await start(backend, directory)
-  const report = (line: string): void => console.log(`${backend}, ${count} databases: ${line}`)
+  const groups = Array.from({ length: Number(values.groups) }, (_, index) => `group${index}`)
+  const groupText = groups.length === 1 ? '' : ` in ${groups.length} groups`
+  const report = (line: string): void => console.log(`${backend}, ${count} databases${groupText}: ${line}`)
   try {
-    const createdMs = await server.call({ create: names })
+    const createdMs = await server.call({ create: names, ...(groups.length > 1 && { groups }) })
     report(`${server.version}; ${Math.round(count / (createdMs / 1_000))} created per second`)
     await server.end()
     server = await start(backend, directory)
