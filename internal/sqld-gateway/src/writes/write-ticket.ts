@@ -2,8 +2,11 @@ import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWrites, WriteGate } from './write-gate.ts'
 
-/** Only errors have this key in a response; inside database values, its quotes are escaped. */
-const ERROR = '"message":"'
+/**
+ * Only errors have this key in a response; inside database values, its quotes are escaped. Without its first quotation mark, because
+ * a search for text that begins with one takes ten times as long: JSON is full of them.
+ */
+const ERROR = Buffer.from('message":"')
 /** The beginning of a response whose stream remains open. */
 const CONTINUED = '{"baton":"'
 
