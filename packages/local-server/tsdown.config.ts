@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { buildPage } from '@batonsql/inspector/build-page'
 import { defineConfig } from 'tsdown'
 
-const fileOf = (entry: string): string => fileURLToPath(import.meta.resolve(entry))
+const resolveFile = (entry: string): string => fileURLToPath(import.meta.resolve(entry))
 
 export default defineConfig({
   entry: {
@@ -12,7 +12,7 @@ export default defineConfig({
     sqld: 'src/sqld.ts',
     testing: 'src/testing.ts',
     // started by name, in the same folder as the file that starts it
-    'engine/engine-worker': fileOf('@batonsql/embedded-engine/engine-worker'),
+    'engine/engine-worker': resolveFile('@batonsql/embedded-engine/engine-worker'),
   },
   format: ['esm'],
   platform: 'neutral',
@@ -20,7 +20,7 @@ export default defineConfig({
   // the packages in internal/ are not published; they are bundled into this one
   deps: { neverBundle: [/^(?!@batonsql\/)[^./#]/] },
   // read by name, in the same folder as the files that read them
-  copy: [fileOf('@batonsql/embedded-engine/libsql.wasm')],
+  copy: [resolveFile('@batonsql/embedded-engine/libsql.wasm')],
   hooks: {
     async 'build:done'() {
       const folder = fileURLToPath(new URL('dist/page/', import.meta.url))

@@ -3,7 +3,7 @@ import type { DatabaseRow, OrganizationRow } from './registry/rows.ts'
 import { replicaLocations } from './replica-locations.ts'
 import { hostLabel } from './rules/names.ts'
 
-/** Follows the location in the address of a replica. Neither locations nor names contain it. */
+/** Separates the location from the rest of a replica's address. Neither locations nor names contain it. */
 const REPLICA_MARK = '_'
 
 /** The database at an address. */

@@ -14,7 +14,7 @@ import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } fr
 import { Rejection } from './rejection.ts'
 
 /** Maximum number of concurrent back-end calls when many databases are processed. */
-const CONCURRENCY = 16
+const MAX_CONCURRENT_CALLS = 16
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
@@ -38,7 +38,7 @@ export interface NewDatabase {
   readonly parent?: DatabaseRow
   /** How long the database takes to become ready after its creation, in ms. */
   readonly readyDelayMs: number
-  /** Called in the transaction that makes it ready. */
+  /** Called in the registry transaction that marks the database as ready. */
   readonly onReady?: () => void
 }
 
@@ -140,7 +140,7 @@ export class Databases {
     return readyRow
   }
 
-  /** @returns the database that is copied, if any @throws Rejection if its reads are blocked */
+  /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws Rejection */
   #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
@@ -162,7 +162,7 @@ export class Databases {
 
   /**
    * Moves a database to a group, possibly of another organization, and aborts its requests in flight. `checkReceiver` is called
-   * first, and again once the data has been copied.
+   * first, and again after the data has been copied.
    * @throws Rejection if the database was changed in the meantime; in that case it is not moved
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
@@ -186,7 +186,7 @@ export class Databases {
       if (backend.move === undefined) commit()
       else await backend.move(id, group.id, this.#getSettings({ ...row, ...destination }), commit)
     })
-    // applies to the old group or the new one
+    // applies the settings whether or not the database was moved
     await move.catch(() => {})
     await this.apply(id, { revoked: 'all' })
     await move
@@ -194,7 +194,7 @@ export class Databases {
 
   /**
    * Applies the recorded settings to the back end, and aborts requests that use revoked access.
-   * @throws Rejection 500 if the back end fails; it is retried automatically
+   * @throws Rejection 500 if the back end fails; the change is retried automatically
    */
   async apply(
     id: DatabaseId,
@@ -221,7 +221,7 @@ export class Databases {
     await this.finishRemoval(row)
   }
 
-  /** @throws Rejection if a database is protected, or if others share its schema */
+  /** Checks that a database may be removed. @throws Rejection if it is protected, or if others share its schema */
   checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
     if (configuration.deleteProtection)
       throw new Rejection(400, `database ${name} is protected from deletion; unset delete_protection first`)
@@ -240,7 +240,7 @@ export class Databases {
     const failures: unknown[] = []
     for (const isSchema of [false, true]) {
       const batch = rows.filter((row) => row.isSchema === isSchema)
-      // all are attempted, so that every failure is retried
+      // attempts all removals, so that every failure is retried
       await forEachConcurrently(batch, (row) => this.finishRemoval(row)).catch((error: unknown) =>
         failures.push(error),
       )
@@ -248,7 +248,7 @@ export class Databases {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Finishes a removal. @throws Rejection 500 if the back end fails; it is retried automatically */
+  /** Finishes a removal. @throws Rejection 500 if the back end fails; the removal is retried automatically */
   async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
@@ -266,7 +266,7 @@ export class Databases {
     await this.finishGroup(group)
   }
 
-  /** Removes what the back end still stores for a removed group, once its last database is gone. */
+  /** Removes what the back end still stores for a removed group, if its last database is gone. */
   async finishGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
     const isRemoved =
@@ -276,7 +276,7 @@ export class Databases {
   }
 
   /**
-   * Finishes changes that a crash interrupted; called once the back end has started. Failures are logged and retried later, and
+   * Finishes changes that a crash interrupted; called after the back end was started. Failures are logged and retried later, and
    * do not affect other databases.
    */
   async reconcile(): Promise<void> {
@@ -386,7 +386,7 @@ function isServed({ state }: DatabaseRow): boolean {
   return state === 'ready' || state === 'lost'
 }
 
-/** Calls `work` for each item. Rejects with the first failure once all are done. */
+/** Calls `work` for each item. Rejects with the first failure after all calls have finished. */
 async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const remaining = [...items].reverse()
   const failures: unknown[] = []
@@ -394,6 +394,6 @@ async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Pr
     for (let item = remaining.pop(); item !== undefined; item = remaining.pop())
       await work(item).catch((error: unknown) => failures.push(error))
   }
-  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_CALLS }, worker))
   if (failures.length > 0) throw failures[0]
 }

@@ -85,7 +85,7 @@ export class PendingChanges {
   }
 }
 
-/** Returns the access that covers both. */
+/** Returns the revoked access that includes both. */
 export function widestAccess(a: RevokedAccess | null, b: RevokedAccess | null): RevokedAccess | null {
   return a === 'all' || b === 'all' ? 'all' : (a ?? b)
 }

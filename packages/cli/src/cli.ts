@@ -3,7 +3,7 @@ import { oldNodeProblem } from './supported-node.ts'
 
 const problem = oldNodeProblem(process.versions.node)
 if (problem === null) {
-  // imported only now, because an old version may not be able to parse it
+  // imported after the check, because an old version may not be able to parse the module
   const { main } = await import('./main.ts')
   process.exitCode = await main(process.argv.slice(2))
 } else {

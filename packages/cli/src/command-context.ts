@@ -39,7 +39,7 @@ export interface CommandContext {
 export class InterruptedError extends Error {}
 
 /** The reader of the output was closed, for example by `head`. Not an error. */
-export class BrokenPipe extends Error {}
+export class BrokenPipeError extends Error {}
 
 /** Writes to the output, and waits until it is read. @throws the signal's reason */
 export async function print({ output, signal }: CommandContext, text: string | Uint8Array): Promise<void> {

@@ -162,7 +162,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['groups', 'destroy'],
     operands: ['NAME'],
     summary: 'Delete a group and all of its databases.',
-    details: `${API_HELP} Neither it nor any of its databases may be protected: see \`baton groups configure\` and \`baton databases configure\`.`,
+    details: `${API_HELP} Fails if the group or one of its databases is protected: see \`baton groups configure\` and \`baton databases configure\`.`,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./groups.ts')).destroyGroup,
   }),

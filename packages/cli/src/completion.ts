@@ -30,20 +30,23 @@ function nextWords(commands: Commands): Map<string, string[]> {
       if (!list.includes(word)) list.push(word)
       candidates.set(path, list)
     }
-    candidates.set(words.map((word) => ` ${word}`).join(''), [...choicesOf(command), ...optionsOf(command)])
+    candidates.set(words.map((word) => ` ${word}`).join(''), [
+      ...listChoices(command),
+      ...listOptions(command),
+    ])
   }
   return new Map([...candidates].toSorted(([a], [b]) => b.length - a.length))
 }
 
-const choicesOf = ({ words, operands }: Command): string[] =>
+const listChoices = ({ words, operands }: Command): string[] =>
   words[0] === 'completion' ? operands.flatMap((operand) => operand.split('|')) : []
 
-const optionsOf = ({ options }: Command): string[] => [
+const listOptions = ({ options }: Command): string[] => [
   ...Object.keys(options).map((name) => `--${name}`),
   '--help',
 ]
 
-/** Options with a fixed set of values. */
+/** Returns the values of each option with a fixed set of values. */
 function choicesByOption(commands: Commands): Map<string, readonly string[]> {
   const options = commands.flatMap(({ options }) => Object.entries(options))
   return new Map(
@@ -51,7 +54,7 @@ function choicesByOption(commands: Commands): Map<string, readonly string[]> {
   )
 }
 
-/** The common part of the scripts for bash and zsh: sets `candidates` from `previous` and from `line`, the words before the cursor. */
+/** Returns the common part of the scripts for bash and zsh, which sets `candidates` from the previous word and all words before it. */
 const caseStatements = (commands: Commands): string =>
   [
     '  case "$previous" in',
@@ -118,7 +121,7 @@ function fishScript(commands: Commands): string {
       lines.push(
         `complete -c baton -f -n '${afterFirstWord}' -a ${secondWord} -d ${quoteForFish(command.summary)}`,
       )
-    for (const choice of choicesOf(command))
+    for (const choice of listChoices(command))
       lines.push(`complete -c baton -f -n '${afterFirstWord}' -a ${choice}`)
     const condition =
       secondWord === undefined

@@ -28,7 +28,7 @@ export function openDatabase(
     values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? databaseToken ?? env['TURSO_AUTH_TOKEN']
   try {
     return createClient({
-      url: urlOf(target),
+      url: toDatabaseUrl(target),
       requestTimeoutMs: readTimeout(values.timeout ?? '30'),
       ...(authToken !== undefined && { authToken }),
       ...settings,
@@ -40,20 +40,21 @@ export function openDatabase(
 }
 
 /**
- * Returns the database of a command: its first argument, or DATABASE_URL if there are at most `following` arguments.
+ * Returns the database of a command: its first argument, or DATABASE_URL if there are at most `maxOthers` arguments.
+ * @param maxOthers how many arguments may follow the database
  * @throws UsageError if there is none
  */
 export function readTarget(
   operands: readonly string[],
-  following: 0 | 1,
+  maxOthers: 0 | 1,
   { env }: CommandContext,
 ): { readonly target: string; readonly remaining: readonly string[] } {
   const [firstOperand, ...remaining] = operands
-  if (firstOperand !== undefined && operands.length > following) return { target: firstOperand, remaining }
+  if (firstOperand !== undefined && operands.length > maxOthers) return { target: firstOperand, remaining }
   const url = env['DATABASE_URL']
   if (url) return { target: url, remaining: operands }
   // a single argument that is not a database is reported as such
-  if (firstOperand !== undefined && following === 1) return { target: firstOperand, remaining }
+  if (firstOperand !== undefined && maxOthers === 1) return { target: firstOperand, remaining }
   throw new UsageError('baton: missing database: pass its URL or NAME, or set DATABASE_URL')
 }
 
@@ -64,7 +65,7 @@ const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
 export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
 
 /** Returns the URL of a database that the command line names. @throws UsageError if it is neither a URL nor a name */
-export function urlOf(target: string): string {
+export function toDatabaseUrl(target: string): string {
   if (isUrl(target)) return target
   if (isName(target)) return `${LOCAL_SERVER}/${target}/`
   throw new UsageError(

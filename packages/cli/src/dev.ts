@@ -10,7 +10,7 @@ import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
 export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
-  const { options, databases } = readDev(values)
+  const { options, databases } = readDevOptions(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const stopRequested = stopSignal()
   const server = await startLocalServer(options)
@@ -44,14 +44,14 @@ type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
 /** Serves a copy of a file, unless a previous run has already created the copy. @returns a description of it */
 async function openCopy(server: LocalServer, file: string): Promise<string> {
-  const name = nameOf(file)
+  const name = toDatabaseName(file)
   if (server.databaseNames.includes(name))
     return `${name}: the copy in the data directory; ${file} was not read again`
   await server.createDatabase(name, { fromFile: file })
   return `${name}: a copy of ${file}, which is not changed`
 }
 
-/** @throws Error for a domain without a database, unless the platform API can still create it */
+/** Checks the domains. @throws Error for one without a database, unless the platform API can still create that database */
 function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions): void {
   if (server.platform !== null) return
   for (const [host, name] of Object.entries(domains)) {
@@ -63,7 +63,7 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
 }
 
 /** Returns the name of a file's database: the name of the file, with only the characters that database names allow. */
-function nameOf(file: string): string {
+function toDatabaseName(file: string): string {
   const { name } = parsePath(file)
   return name
     .toLowerCase()
@@ -72,7 +72,7 @@ function nameOf(file: string): string {
     .slice(0, 64)
 }
 
-function readDev(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
+function readDevOptions(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], organization } = values
   const backend = readChoice(
     'baton dev: --backend',
@@ -244,7 +244,7 @@ function announce(
       'tokens: not printed, because the output is not a terminal; --token-file FILE writes them to a file',
     )
   if (!server.takesTokens && !LOOPBACK.test(host)) {
-    console.log(`Everyone who can reach ${host} has full access; --auth requires tokens.`)
+    console.log(`Anyone who can reach ${host} has full access; --auth requires tokens.`)
   }
 }
 

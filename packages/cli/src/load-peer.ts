@@ -1,7 +1,7 @@
 /**
- * Imports a package that this one needs only for some commands: an optional peer.
+ * Imports an optional peer: a package that this one needs only for some commands.
  * @param name the package, or the beginning of its name
- * @param advice message of the error if one of them is not installed
+ * @param advice message of the error if it is not installed
  * @throws Error with the advice
  */
 export async function loadPeer<Entry>(

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import {
-  BrokenPipe,
+  BrokenPipeError,
   type Command,
   type CommandContext,
   type CommandInput,
@@ -22,15 +22,15 @@ export async function main(args: readonly string[]): Promise<number> {
   const interrupt = (): void => controller.abort(new InterruptedError())
   process.once('SIGINT', interrupt)
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
-    controller.abort(error.code === 'EPIPE' ? new BrokenPipe() : error),
+    controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
   const { stdin: input, stdout: output, stderr: errors, env } = process
   try {
     await run(args, { input, output, errors, env, commands: COMMANDS, signal: controller.signal })
     return 0
   } catch (error) {
-    const cause = firstCause(error)
-    if (cause instanceof BrokenPipe) return 0
+    const cause = rootCause(error)
+    if (cause instanceof BrokenPipeError) return 0
     if (cause instanceof InterruptedError) return 130
     errors.write(`${describeError(error)}\n`)
     return error instanceof UsageError ? 2 : 1
@@ -60,8 +60,8 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
 /** Returns the signal's reason for an abort, regardless of the error that the aborted call threw. */
-function firstCause(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? firstCause(error.cause) : error
+function rootCause(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error
 }
 
 function findCommand(args: readonly string[]): Command {

@@ -6,7 +6,7 @@ import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 /** Lifetime of the token that reads a database. */
 const TOKEN_LIFETIME = '1h'
 /** Names that are safe as file names. */
-const IS_PLAIN = /^[a-z0-9][a-z0-9_-]*$/i
+const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]*$/i
 
 /** A database of a running server. */
 export interface RemoteDatabase {
@@ -33,7 +33,7 @@ export async function listAllDatabases(
 /** Returns the path of a database in a folder of backups. @throws Error for a name that could lead elsewhere */
 export function backupFile(folder: string, { organization, name }: RemoteDatabase): string {
   for (const part of [organization, name])
-    if (!IS_PLAIN.test(part)) throw new Error(`${JSON.stringify(part)} is not a valid file name`)
+    if (!PLAIN_NAME.test(part)) throw new Error(`${JSON.stringify(part)} is not a valid file name`)
   return join(folder, organization, `${name}.db`)
 }
 
@@ -56,7 +56,7 @@ export async function exportOnline(
 /** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */
 async function writeNew(file: string, content: Readable): Promise<void> {
   const temporaryFile = `${file}.${process.pid}.unfinished`
-  content.on('error', () => {}) // thrown again when it is read, which may begin later
+  content.on('error', () => {}) // ignored until the content is read, which throws the error again
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await checkAbsent(file)

@@ -70,7 +70,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
   }
 }
 
-/** Returns the slug of the only organization of the token. @throws UsageError if there are others */
+/** Returns the slug of the only organization of the token. @throws UsageError if it has several, or none */
 export async function onlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
   const [slug, ...others] = slugs
@@ -79,13 +79,15 @@ export async function onlyOrganization(platform: PlatformClient, signal: AbortSi
   return slug
 }
 
-/** Aligns rows in columns; numeric columns to the right. */
+/** Aligns rows in columns, with numbers to the right. The first row is the header. */
 function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const [, ...dataRows] = rows
   const isNumeric = (column: number): boolean => dataRows.every((cells) => /^\d+$/.test(cells[column] ?? ''))
-  const widthOf = (column: number): number => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))
+  const columnWidth = (column: number): number => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))
   const pad = (cell: string, column: number): string =>
-    dataRows.length > 0 && isNumeric(column) ? cell.padStart(widthOf(column)) : cell.padEnd(widthOf(column))
+    dataRows.length > 0 && isNumeric(column)
+      ? cell.padStart(columnWidth(column))
+      : cell.padEnd(columnWidth(column))
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 

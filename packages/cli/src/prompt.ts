@@ -70,7 +70,7 @@ class Prompt {
   #buffer = ''
   /** The stream of an open transaction; null if there is none. */
   #stream: Stream | null = null
-  /** Whether the server has begun the transaction: BEGIN is sent with the first statement. */
+  /** Whether the server has begun the transaction. BEGIN is sent with the first statement. */
   #hasBegun = false
   /** Aborts the running statement. */
   #runController: AbortController | null = null
@@ -88,7 +88,7 @@ class Prompt {
 
   async run(): Promise<void> {
     const version = await serverVersion(this.#db).catch((error: unknown) => {
-      // some services lack the route, and an invalid token is reported by the first statement
+      // some services lack this route, and the first statement reports an invalid token
       if (error instanceof HttpError) return 'Connected'
       throw error
     })
@@ -147,7 +147,7 @@ class Prompt {
     const statements = completeStatements(this.#buffer)
     if (statements === null) return
     this.#buffer = ''
-    await this.#whileRunning((stream, signal) => this.#runAll(stream, statements, signal))
+    await this.#runOnStream((stream, signal) => this.#runAll(stream, statements, signal))
   }
 
   async #runDotCommand(line: string): Promise<void> {
@@ -165,7 +165,7 @@ class Prompt {
     const dotCommand = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
     if (!dotCommand) return await this.#print(`Unknown command ${word}; see .help.`)
     this.#hasBegun = true
-    await this.#whileRunning(async (stream, signal) => {
+    await this.#runOnStream(async (stream, signal) => {
       const { rows } = await stream.execute(dotCommand.sql, dotCommand.args(name), {
         rowMode: 'array',
         signal,
@@ -195,7 +195,7 @@ class Prompt {
   }
 
   /** Runs work on the stream of the open transaction, or on a separate one. */
-  async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
+  async #runOnStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
     const stream = this.#stream ?? openStream(this.#db)
     this.#runController = new AbortController()

@@ -16,7 +16,7 @@ const { url } = server
 const platform = server.platform as NonNullable<typeof server.platform>
 
 /** Runs a command in this process. @returns its output, or the error message, after `usage:` for exit code 2 */
-async function outputOf(
+async function runToText(
   run: (context: CommandContext) => Promise<void>,
   env: CommandContext['env'] = {},
 ): Promise<string> {
@@ -34,7 +34,7 @@ async function outputOf(
 }
 
 const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> = {}, env = {}) =>
-  outputOf((context) => runSql({ values, operands, context }), env)
+  runToText((context) => runSql({ values, operands, context }), env)
 
 test('baton sql: errors explain what to do', async () => {
   expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
@@ -89,7 +89,7 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
 test('baton restore: rejects a file that is not a dump, without suggesting --resume', async () => {
   const values = { 'auth-token': await server.createToken('default') }
   const operands = [url, import.meta.filename]
-  const rejection = await outputOf((context) => runRestore({ values, operands, context }))
+  const rejection = await runToText((context) => runRestore({ values, operands, context }))
   expect(rejection).toMatch(/^baton: /)
   expect(rejection).not.toContain('--resume')
 })
@@ -103,7 +103,7 @@ test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async
 
 test('commands of the platform API report missing settings', async () => {
   const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
-    outputOf((context) => listDatabases({ values, operands: [], context }), env)
+    runToText((context) => listDatabases({ values, operands: [], context }), env)
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)

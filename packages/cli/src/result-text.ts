@@ -9,14 +9,14 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
   const headers = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
   const widths = headers.map((header, index) =>
-    cells.reduce((width, row) => Math.max(width, widthOf(row[index] as string)), widthOf(header)),
+    cells.reduce((width, row) => Math.max(width, displayWidth(row[index] as string)), displayWidth(header)),
   )
   const isNumeric = headers.map(
     (_, index) =>
       rows.length > 0 && rows.every((row) => row[index] === null || isNumber(row[index] as Value)),
   )
   const pad = (text: string, at: number, styled = text): string => {
-    const blank = ' '.repeat((widths[at] as number) - widthOf(text))
+    const blank = ' '.repeat((widths[at] as number) - displayWidth(text))
     if (isNumeric[at]) return blank + styled
     return at === columns.length - 1 ? styled : styled + blank
   }
@@ -36,10 +36,10 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
 /** Formats a result with a line for each value, and an empty line between rows. Empty for a result without rows. */
 export function formatLines({ columns, rows }: ResultSet<ArrayRow>): string {
   const headers = columns.map(escapeControls)
-  const width = Math.max(0, ...headers.map(widthOf))
+  const width = Math.max(0, ...headers.map(displayWidth))
   const formatLine = (value: Value, at: number): string => {
     const header = headers[at] as string
-    return `${' '.repeat(width - widthOf(header))}${header} = ${cellText(value)}\n`
+    return `${' '.repeat(width - displayWidth(header))}${header} = ${cellText(value)}\n`
   }
   return rows.map((row) => row.map(formatLine).join('')).join('\n')
 }
@@ -67,14 +67,14 @@ function cellText(value: Value): string {
 }
 
 const segmenter = new Intl.Segmenter()
-const WIDE =
+const WIDE_CHARACTER =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60\u3000-\u303e]/u
 
 /** Returns the number of columns that a text takes in a terminal. */
-function widthOf(text: string): number {
+function displayWidth(text: string): number {
   // oxlint-disable-next-line no-control-regex -- fast path for ASCII
   if (/^[\u0000-\u007f]*$/.test(text)) return text.length
   let width = 0
-  for (const { segment } of segmenter.segment(text)) width += WIDE.test(segment) ? 2 : 1
+  for (const { segment } of segmenter.segment(text)) width += WIDE_CHARACTER.test(segment) ? 2 : 1
   return width
 }

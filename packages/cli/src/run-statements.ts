@@ -27,13 +27,13 @@ export async function runStatements(
   options: RunOptions,
 ): Promise<void> {
   for (let at = 0; at < statements.length; ) {
-    const chunk = chunkAt(statements, at)
+    const chunk = sliceChunk(statements, at)
     await runChunk(stream, chunk, options)
     at += chunk.length
   }
 }
 
-function chunkAt(statements: readonly ScriptStatement[], at: number): readonly ScriptStatement[] {
+function sliceChunk(statements: readonly ScriptStatement[], at: number): readonly ScriptStatement[] {
   let end = at + 1
   let length = statements[at]?.sql.length ?? 0
   const isStandalone = (index: number): boolean => isControl(statements[index]?.sql ?? '')

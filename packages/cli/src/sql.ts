@@ -24,8 +24,8 @@ import { UsageError } from './usage-error.ts'
 /** Runs statements from the command line, a file or standard input; if that is a terminal, opens a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
   const [firstOperand] = operands
-  const followingCount = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
-  const { target, remaining } = readTarget(operands, followingCount, context)
+  const maxOthers = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
+  const { target, remaining } = readTarget(operands, maxOthers, context)
   const [statements] = remaining
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
@@ -35,7 +35,7 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
   // users are slower than programs, and the prompt itself applies the server's limit of 10 s
   const timeoutOptions = isPrompt ? { transactionTimeoutMs: Infinity } : {}
-  // so that a number is always a REAL, even if it is whole
+  // with bigints for integers, a number is always a REAL, even if it is whole
   const db = openDatabase(target, values, context, { intMode: 'bigint', ...timeoutOptions })
   try {
     if (isPrompt) return await runPrompt(db, context)

@@ -44,7 +44,7 @@ function readPlace(message: string, sql: string): { reason: string; offset: numb
   const aroundMatch = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
   if (aroundMatch) {
     const [, line, column, word = ''] = aroundMatch
-    const end = positionOf(sql, Number(line), Number(column))
+    const end = toOffset(sql, Number(line), Number(column))
     return {
       reason: `${withoutMatch(message, aroundMatch)} near "${word}"`,
       offset: Math.max(0, end - word.length),
@@ -54,7 +54,7 @@ function readPlace(message: string, sql: string): { reason: string; offset: numb
   if (atMatch) {
     const near = /near (\w+), "None"/.exec(message)
     const reason = withoutMatch(message, atMatch).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
-    const end = positionOf(sql, Number(atMatch[1]), Number(atMatch[2]))
+    const end = toOffset(sql, Number(atMatch[1]), Number(atMatch[2]))
     return { reason, offset: Math.max(0, end - (near?.[1]?.length ?? 0)) }
   }
   const [, name] =
@@ -67,7 +67,7 @@ const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): str
   message.slice(0, index) + message.slice(index + text.length)
 
 /** Converts the server's line and column to an offset. Both count from 1, the column in bytes. */
-function positionOf(sql: string, line: number, column: number): number {
+function toOffset(sql: string, line: number, column: number): number {
   const lines = sql.split('\n')
   const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)
   return Math.min(sql.length, before + characterCount(lines[line - 1] ?? '', column - 1))

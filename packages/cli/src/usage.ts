@@ -11,9 +11,10 @@ export const showUsage = apiCommand(async (platform, { operands, signal }) => {
     return { json: { name, ...figures(total) }, text: [TITLES, row(name, total)] }
   }
   const databases = await platform.databases.list({ signal }).toArray()
-  const nameOf = (id: string): string => databases.find(({ dbId }) => dbId === id)?.name ?? `${id} (deleted)`
+  const findName = (id: string): string =>
+    databases.find(({ dbId }) => dbId === id)?.name ?? `${id} (deleted)`
   const usage = await platform.organizations.usage({ signal })
-  const databaseUsage = usage.databases.map(({ uuid, total }) => ({ name: nameOf(uuid), total }))
+  const databaseUsage = usage.databases.map(({ uuid, total }) => ({ name: findName(uuid), total }))
   return {
     json: {
       ...figures(usage.usage),

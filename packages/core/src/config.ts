@@ -1,7 +1,7 @@
 import { encodeBase64 } from '#base64'
 import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, TIME } from './base/check-options.ts'
 import {
-  CONCURRENCY,
+  DEFAULT_CONCURRENCY,
   MAX_RETRIES,
   QUEUE_LIMIT,
   REQUEST_TIMEOUT_MS,
@@ -63,13 +63,13 @@ export interface ClientConfig {
    * @default true
    */
   readonly readYourWrites?: boolean | undefined
-  /** The same for the writes of another process: the `replicationIndex` of its client. */
+  /** Makes reads reflect the writes of another process: the `replicationIndex` of its client. */
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
-   * The function `coalesce`, which sends statements outside of transactions that are called in the same tick of the event loop in one
-   * request. This is several times as fast for many short statements. Each has its own result; a slow one delays those after it.
-   * Applies to SELECT, INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent
-   * separately.
+   * The function `coalesce`, which combines statements outside of transactions into one request if they are issued in the same tick
+   * of the event loop. This is several times as fast for many short statements. Each has its own result; a slow one delays those
+   * after it. Applies to SELECT, INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA,
+   * are sent separately.
    * @default none
    */
   readonly coalesce?: Coalesce | undefined
@@ -123,7 +123,7 @@ const DEFAULTS = {
   transactionTimeoutMs: TRANSACTION_WINDOW_MS,
   writeLockTimeoutMs: WRITE_LOCK_TIMEOUT_MS,
   maxRetries: MAX_RETRIES,
-  concurrency: CONCURRENCY,
+  concurrency: DEFAULT_CONCURRENCY,
   queueLimit: QUEUE_LIMIT,
   readYourWrites: true,
   headers: {},
@@ -143,7 +143,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   const headers: Record<string, string> = {}
   if (namespace)
     headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
-  for (const [name, value] of pairsOf(options.headers)) headers[name.toLowerCase()] = value
+  for (const [name, value] of headerEntries(options.headers)) headers[name.toLowerCase()] = value
   return {
     ...options,
     address,
@@ -154,7 +154,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
 }
 
 /** Returns the names and values of headers: an object, or an iterable such as `Headers`. */
-const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readonly [string, string]> =>
+const headerEntries = (headers: NonNullable<ClientConfig['headers']>): Iterable<readonly [string, string]> =>
   Symbol.iterator in headers ? headers : Object.entries(headers)
 
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {

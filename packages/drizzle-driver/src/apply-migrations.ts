@@ -64,8 +64,8 @@ interface FailedStatement {
   readonly cause?: unknown
 }
 
-const ATTEMPTS = 20
-const RETRY_MS = 250
+const MAX_ATTEMPTS = 20
+const RETRY_DELAY_MS = 250
 
 /** Applies the pending migrations. Used by `migrate()` for both Drizzle versions. */
 export async function applyMigrations(
@@ -90,13 +90,13 @@ export async function applyMigrations(
       ? await applyTogether(client, journal, { ...state, timeoutMs })
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
     if (wereApplied) return pending.map(({ tag }) => tag)
-    if (attempt === ATTEMPTS)
+    if (attempt === MAX_ATTEMPTS)
       throw new MigrationError(
         'another migrator was applying migrations at the same time, on every attempt',
         {},
       )
     // read the journal again before the retry; otherwise, migrators with nothing left to do would wait for the write lock
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
+    await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS * (0.5 + Math.random())))
   }
 }
 
@@ -154,7 +154,7 @@ interface Step {
   readonly failure: FailedStatement | 'raced' | 'foreign keys'
 }
 
-/** @returns false if another migrator applied one first */
+/** Applies the migrations as one batch. @returns false if another migrator applied one of them first */
 async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, appliedCount, foreignKeys, timeoutMs } = plan
   const steps: Step[] = [
@@ -178,13 +178,13 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     return true
   } catch (error) {
     if (error instanceof MigrationError) throw error
-    const queries = statements.map((statement) => ({ sql: textOf(statement) }))
+    const queries = statements.map((statement) => ({ sql: getSql(statement) }))
     const cause = await findFailingStatement(error, queries, client)
     if (!(cause instanceof SqlError)) throw migrationError({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw foreignKeyError(cause)
-    // positions are counted from the beginning of the migration, not of the batch
+    // counts the position from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
     throw migrationError({ ...failure, cause: Object.assign(cause, { statementIndex }) })
   }
@@ -230,7 +230,7 @@ async function applyOn(
 
 const VIOLATION_MESSAGE = 'the migrations would leave rows that violate a foreign key; nothing was applied'
 
-const textOf = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
+const getSql = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
 
 const foreignKeyError = (cause: SqlError): MigrationError =>
   new MigrationError(
@@ -240,7 +240,7 @@ const foreignKeyError = (cause: SqlError): MigrationError =>
     { cause },
   )
 
-/** @returns true */
+/** Applies the migrations with one request for each statement. @returns true */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, timeoutMs } = plan
   for (const statement of prepareTable) await client.execute(statement, undefined, { timeoutMs })

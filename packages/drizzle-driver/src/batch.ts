@@ -67,12 +67,12 @@ export function bind<Q extends PreparedQuery>(
   return new BoundQuery<BatchResult<Q>>(query, values)
 }
 
-/** One query of a batch: its statement, and how its result is read. */
+/** A prepared query of a batch, which maps its own result. */
 interface PreparedBatchQuery extends RunnableSql {
   map(result: ArrayResult): unknown
 }
 
-/** @throws TypeError if an item is not a query */
+/** Prepares the queries of a batch. @throws TypeError if an item is not a query */
 function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   return queries.map((query: BatchQuery, index) => {

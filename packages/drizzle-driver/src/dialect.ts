@@ -1,7 +1,7 @@
 import { entityKind, sql } from 'drizzle-orm'
 import type { SQLiteAsyncDialect as Dialect } from 'drizzle-orm/sqlite-core'
 import { SQLiteAsyncDialect } from './drizzle-0.ts'
-import { columnOf } from './internals.ts'
+import { findColumn } from './internals.ts'
 import { prepareForDecoder } from './row-mapping.ts'
 
 type RelationalQuery = Parameters<Dialect['buildRelationalQuery']>[0]
@@ -13,9 +13,9 @@ export class BatonDialect extends SQLiteAsyncDialect {
   override buildRelationalQuery(query: RelationalQuery): ReturnType<Dialect['buildRelationalQuery']> {
     const relationalQuery = super.buildRelationalQuery(query)
     const selection = relationalQuery.selection.map((item) => {
-      const column = columnOf(item.field)
+      const column = findColumn(item.field)
       if (column === null) return item
-      // from here on only the decoder of the field is used
+      // Drizzle uses only the decoder of this field
       const decode = (value: unknown): unknown => column.mapFromDriverValue(prepareForDecoder(value, column))
       return { ...item, field: sql``.mapWith(decode).as(item.tsKey) }
     })

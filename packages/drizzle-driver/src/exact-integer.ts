@@ -1,5 +1,5 @@
 import type { Column } from 'drizzle-orm'
-import { qualifiedNameOf } from './internals.ts'
+import { qualifiedName } from './internals.ts'
 
 // Shared by all Drizzle versions.
 
@@ -13,5 +13,5 @@ export const isSafe = (value: bigint): boolean => Number.isSafeInteger(Number(va
 
 export const inexactError = (value: bigint | string, column: Column): RangeError =>
   new RangeError(
-    `${qualifiedNameOf(column)}: ${value} is not exact as a number; declare the column with int64()`,
+    `${qualifiedName(column)}: ${value} is not exact as a number; declare the column with int64()`,
   )

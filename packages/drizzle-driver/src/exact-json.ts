@@ -1,7 +1,7 @@
 /** Matches numbers long enough to exceed 2^53. */
 const LONG_INTEGER = /\d{16}/
 
-/** Parses JSON like JSON.parse, but integers that would be rounded become bigints. */
+/** Parses JSON like JSON.parse, but returns integers that would be rounded as bigints. */
 function parseExactly(text: string, reviveText: (text: string) => unknown): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
     if (typeof value === 'string') return reviveText(value)
@@ -11,8 +11,8 @@ function parseExactly(text: string, reviveText: (text: string) => unknown): unkn
 }
 
 /**
- * Parses the nested rows of a relational query, which are JSON, before Drizzle can parse them and round integers. `textOf` reverts
- * this for text that only looks like nested rows.
+ * Parses the nested rows of a relational query, which are JSON, before Drizzle can parse them and round integers. `toColumnValue`
+ * restores the text of a column that only looks like nested rows.
  */
 export class NestedRows {
   readonly #texts = new Map<unknown, string>()
@@ -29,6 +29,6 @@ export class NestedRows {
     }
   }
 
-  /** Returns the value of a column, which is never nested rows. */
-  textOf = (value: unknown): unknown => this.#texts.get(value) ?? value
+  /** Returns the original value of a column, whose text is never nested rows. */
+  toColumnValue = (value: unknown): unknown => this.#texts.get(value) ?? value
 }

@@ -2,7 +2,7 @@ import { type Client, isFailedAssertion } from '@batonsql/core'
 import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
-/** Why nothing was marked: the database has migrations, or more than one was passed. These are Drizzle's own values. */
+/** Why no migration was marked: the database already has some, or more than one was passed. The codes are Drizzle's own. */
 export interface InitRejection {
   readonly exitCode: 'databaseMigrations' | 'localMigrations'
 }

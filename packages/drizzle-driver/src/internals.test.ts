@@ -3,11 +3,11 @@ import { integer, SQLitePreparedQuery, SQLiteSession, sqliteTable } from 'drizzl
 import { expect, test } from 'vitest'
 import { drizzle } from './driver.ts'
 import {
-  columnOf,
+  findColumn,
   joinsNotNullableMap,
   mapResultRow,
   prepareBuilder,
-  qualifiedNameOf,
+  qualifiedName,
   queryWithCache,
 } from './internals.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
@@ -52,10 +52,10 @@ test('a prepared query uses the cache', async () => {
 })
 
 test('the table of a column is found, even if the column is the decoder of an expression', () => {
-  expect(qualifiedNameOf(a.id)).toBe('a.id')
+  expect(qualifiedName(a.id)).toBe('a.id')
   for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
-    expect(columnOf(field)).toBe(a.id)
-  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
+    expect(findColumn(field)).toBe(a.id)
+  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(findColumn(field)).toBeNull()
 })
 
 test('returns null for a value that is not a query builder', () => {

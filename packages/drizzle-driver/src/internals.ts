@@ -2,7 +2,7 @@ import { Column, is, SQL } from 'drizzle-orm'
 import * as utils from 'drizzle-orm/utils'
 import type { ArrayResult } from './query-runner.ts'
 
-// The only access to Drizzle's internals: a driver needs them, but the type declarations omit them.
+// The only file that uses members of Drizzle that a driver needs but the type declarations omit.
 
 /** The methods that `db.batch` calls on its items. */
 export interface Runnable {
@@ -19,7 +19,7 @@ export function prepareBuilder(query: unknown): Runnable | null {
 }
 
 /** Returns the column that decodes a value of a result; null if none does. */
-export function columnOf(field: unknown): Column | null {
+export function findColumn(field: unknown): Column | null {
   const expression = is(field, SQL.Aliased) ? field.sql : field
   const decoder = is(expression, SQL) ? (expression as unknown as { decoder: unknown }).decoder : expression
   return is(decoder, Column) ? decoder : null
@@ -31,20 +31,20 @@ interface ColumnInternals {
 }
 
 /** Returns the database names of table and column, even if a query uses aliases. */
-export function qualifiedNameOf(column: Column): string {
+export function qualifiedName(column: Column): string {
   const table = (column as unknown as ColumnInternals).table[Symbol.for('drizzle:OriginalName')]
   return table === undefined ? column.name : `${table}.${column.name}`
 }
 
 /** Returns the name of the codec that decodes the column. */
-export const codecNameOf = (column: Column): string => (column as unknown as ColumnInternals).codec ?? 'none'
+export const codecName = (column: Column): string => (column as unknown as ColumnInternals).codec ?? 'none'
 
 type JoinsNotNullable = Record<string, boolean> | undefined
 
 interface UtilsInternals {
   /** Maps a row of values to the object that a query selects; only before 1.0. */
   readonly mapResultRow: (fields: readonly object[], row: unknown[], joins: JoinsNotNullable) => unknown
-  /** Whether rows can be mapped by generated code; logs why not, if it was requested. Only in 1.0. */
+  /** Whether rows can be mapped by generated code; if this was requested, logs why it is impossible. Only in 1.0. */
   readonly jitCompatCheck: (isEnabled: boolean | undefined) => boolean
 }
 
@@ -57,7 +57,7 @@ interface PreparedInternals {
   queryWithCache<T>(sql: string, params: readonly unknown[], run: () => Promise<T>): Promise<T>
 }
 
-/** Which joined tables cannot be missing from a row; known only after the query was prepared. */
+/** Returns which joined tables cannot be missing from a row; known only after the query was prepared. */
 export const joinsNotNullableMap = (query: object): JoinsNotNullable =>
   (query as PreparedInternals).joinsNotNullableMap
 

@@ -10,8 +10,8 @@ export const journalLayout: JournalLayout = {
 }
 
 /**
- * A migration is identified by the time of its journal entry or, if that was edited, by the hash of its text. An applied
- * migration whose text was changed is not applied again.
+ * Returns the pending migrations. A migration is identified by the time of its journal entry or, if that was edited, by the hash of
+ * its text. An applied migration whose text was changed is not applied again.
  */
 function pending(migrations: readonly Migration[], { rows }: JournalRows): Migration[] {
   const times = new Set(rows.map(([, when]) => Number(when)))

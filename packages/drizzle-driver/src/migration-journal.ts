@@ -42,8 +42,8 @@ export interface JournalLayout {
 
 const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
 
-/** Fails in an engine without the check. */
-const TRY_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema')"
+/** Fails in an engine without `pragma_foreign_key_check`. */
+const PROBE_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema')"
 
 const TABLES = "select name from sqlite_schema where type = 'table'"
 
@@ -76,13 +76,13 @@ export class MigrationJournal {
     }
   }
 
-  // A batch stops at a failing step: these statements fail when their condition is violated.
+  // The following statements stop their batch by failing when their condition is violated.
 
   failUnlessCount(count: number): string {
     return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator applied it first')}`
   }
 
-  /** Checks all tables that exist at the end, except those that could not be checked at the beginning. */
+  /** Returns a statement that checks all tables that exist at the end, except those that could not be checked at the beginning. */
   failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
     const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
       where s.type = 'table' and s.name not in (select value from json_each(?)))`
@@ -92,7 +92,7 @@ export class MigrationJournal {
     }
   }
 
-  /** Reads the applied migrations in one read-only request, whose parts may fail independently. */
+  /** Reads the applied migrations in one read-only request, whose statements may fail independently. */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
     const [named, unnamed, ...violations] = await this.#readTogether([
       `select hash, created_at, name from ${this.#table}`,
@@ -135,7 +135,7 @@ export class MigrationJournal {
 
   /** Checks table by table, for a database where checking all of them at once fails. */
   async #checkTableByTable(): Promise<ForeignKeys> {
-    const [tables, check] = await this.#readTogether([TABLES, TRY_CHECK])
+    const [tables, check] = await this.#readTogether([TABLES, PROBE_CHECK])
     if (check === null) return await countViolations((statements) => this.#readTogether(statements))
     const names = (tables?.rows ?? []).map(([name]) => name as string)
     const counts = await this.#readTogether(

@@ -24,7 +24,7 @@ export type MigrationsAt<Source> =
       readonly migrationsFolder?: undefined
     }
 
-/** @throws TypeError if neither or both are given */
+/** Returns the given migrations, or reads them from their folder. @throws TypeError if neither or both are given */
 export async function findMigrations<Source>(
   { migrations, migrationsFolder }: MigrationsAt<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
@@ -42,7 +42,7 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
-const SETS_FOREIGN_KEYS = /^\s*pragma\s+foreign_keys\s*[=(]/i
+const FOREIGN_KEYS_PRAGMA = /^\s*pragma\s+foreign_keys\s*[=(]/i
 
 /** Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction. */
 export async function parseMigration({ tag, sql, when }: MigrationSource): Promise<Migration> {
@@ -54,7 +54,7 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
     statements: sql
       .split('--> statement-breakpoint')
       .flatMap((part) => splitStatements(part).map((statement) => statement.sql))
-      .filter((statement) => !SETS_FOREIGN_KEYS.test(statement)),
+      .filter((statement) => !FOREIGN_KEYS_PRAGMA.test(statement)),
   }
 }
 

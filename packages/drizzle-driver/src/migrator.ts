@@ -15,10 +15,10 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
- * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected; for tables with a
- * foreign key that references a column that is not unique, it warns. May run concurrently.
+ * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected. Warns about tables
+ * whose foreign keys reference a column that is not unique, because they cannot be checked. May run concurrently.
  *
- * It must not take more than 5 s while other writers wait: after that, the server takes the write lock away.
+ * The migrations must not take more than 5 s while other writers wait: after that, the server takes the write lock away.
  * @returns the tags of the migrations that were applied
  * @throws MigrationError if one fails
  */

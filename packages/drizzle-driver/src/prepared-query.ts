@@ -56,11 +56,11 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   override async all(placeholders?: Record<string, unknown>): Promise<unknown> {
-    return this.#mapAll(await this.#fetch(placeholders, this.#rowsOf))
+    return this.#mapAll(await this.#fetch(placeholders, this.#toCachedRows))
   }
 
   override async get(placeholders?: Record<string, unknown>): Promise<unknown> {
-    return this.#mapFirst(await this.#fetch(placeholders, this.#rowsOf))
+    return this.#mapFirst(await this.#fetch(placeholders, this.#toCachedRows))
   }
 
   /** Returns rows as arrays, without decoding. */
@@ -75,11 +75,11 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   override mapAllResult(result: ArrayResult): unknown {
-    return this.#mapAll(this.#rowsOf(result))
+    return this.#mapAll(this.#toCachedRows(result))
   }
 
   override mapGetResult(result: ArrayResult): unknown {
-    return this.#mapFirst(this.#rowsOf(result))
+    return this.#mapFirst(this.#toCachedRows(result))
   }
 
   #fetch<T>(placeholders: Record<string, unknown> = {}, read: (result: ArrayResult) => T): Promise<T> {
@@ -91,7 +91,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   /** Returns the rows as Drizzle's cache stores them: objects for raw SQL, otherwise arrays that are mapped later. */
-  #rowsOf = (result: ArrayResult): unknown[] => {
+  #toCachedRows = (result: ArrayResult): unknown[] => {
     const { fields, relationMapper } = this.#plan
     return fields || relationMapper ? result.rows : objectRows(result)
   }
@@ -102,7 +102,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
       const nested = new NestedRows()
       return relationMapper(
         rows.map((row) => (row as ArrayRow).map(nested.read)),
-        nested.textOf,
+        nested.toColumnValue,
       )
     }
     if (!fields) return rows

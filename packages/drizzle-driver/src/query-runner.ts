@@ -15,7 +15,7 @@ export type ArrayResult = ResultSet<ArrayRow>
 export interface RunnableSql {
   readonly sql: string
   readonly params: readonly unknown[]
-  /** Tables that it changes. */
+  /** Tables that the query changes. */
   readonly changedTables: readonly string[]
 }
 
@@ -31,7 +31,7 @@ const MODES = {
 
 export type TransactionBehavior = keyof typeof MODES
 
-function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | undefined {
+function toMode(behavior: TransactionBehavior | undefined): TransactionMode | undefined {
   if (behavior !== undefined && !Object.hasOwn(MODES, behavior))
     throw new TypeError(
       `behavior must be 'deferred', 'immediate', 'exclusive' or 'concurrent', not '${behavior}'`,
@@ -82,7 +82,7 @@ export class QueryRunner {
     wrap: WrapError,
     behavior: TransactionBehavior | undefined,
   ): Promise<ArrayResult[]> {
-    const mode = modeOf(behavior)
+    const mode = toMode(behavior)
     const changedTables = queries.flatMap((query) => query.changedTables)
     this.#recordChanges(changedTables)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
@@ -116,7 +116,7 @@ export class QueryRunner {
       callback(new QueryRunner(transaction, this.#onChange, changedTables))
     if ('savepoint' in executor) return await executor.savepoint(run)
     try {
-      const result = await executor.transaction(run, { mode: modeOf(behavior) })
+      const result = await executor.transaction(run, { mode: toMode(behavior) })
       await this.#invalidate([...changedTables])
       return result
     } catch (error) {
@@ -132,8 +132,8 @@ export class QueryRunner {
   }
 
   /**
-   * Invalidates changed tables in the cache, unless the end of the transaction will. Never rejects: an error of the cache must
-   * not make a committed change look failed.
+   * Invalidates changed tables in the cache, unless the end of the transaction will do so. Never rejects, so that an error of the
+   * cache does not make a committed change look failed.
    */
   async #invalidate(tables: string[]): Promise<void> {
     if (tables.length > 0 && !this.isTransaction) await this.#onChange(tables).catch(() => {})

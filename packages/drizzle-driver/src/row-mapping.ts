@@ -2,7 +2,7 @@ import type { ArrayRow } from '@batonsql/core'
 import type { Column } from 'drizzle-orm'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
 import { exactNumber, isSafe } from './exact-integer.ts'
-import { columnOf, mapResultRow } from './internals.ts'
+import { findColumn, mapResultRow } from './internals.ts'
 
 /** Maps a row to the object that a query builder selects. */
 export function mapRow(
@@ -11,15 +11,15 @@ export function mapRow(
   joins: Record<string, boolean> | undefined,
 ): unknown {
   for (const [index, value] of row.entries()) {
-    const column = typeof value === 'bigint' ? columnOf(fields[index]?.field) : null
+    const column = typeof value === 'bigint' ? findColumn(fields[index]?.field) : null
     if (column) row[index] = prepareForDecoder(value, column)
   }
   return mapResultRow(fields, row, joins)
 }
 
 /**
- * Prepares a value for the decoder of its column. Number and date columns do not check it, so a bigint would reach the user typed
- * as number. An `int64()` column accepts both.
+ * Prepares a value for the decoder of its column. The decoders of number and date columns do not check the value, so a bigint would
+ * reach the user typed as number. An `int64()` column accepts both.
  * @throws RangeError for an integer in a number column that is not exact as a number
  */
 export function prepareForDecoder<T>(value: T, column: Column): T | number {

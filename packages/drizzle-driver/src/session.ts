@@ -23,7 +23,7 @@ import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { BatonTransaction } from './transaction.ts'
 import { objectRows, type RunResult, runResult } from './values.ts'
 
-/** Shared by the session of a database and those of its transactions. */
+/** Settings shared by the session of a database and those of its transactions. */
 export interface SessionContext<TSchema extends TablesRelationalConfig> {
   readonly dialect: SQLiteAsyncDialect
   readonly schema: RelationalSchemaConfig<TSchema> | undefined
@@ -98,7 +98,7 @@ export class BatonSession<
     return Number(count)
   }
 
-  // Drizzle reads the results of raw queries in a batch through these.
+  // Drizzle calls these methods to read the results of raw queries in a batch.
   readonly extractRawRunValueFromBatchResult = runResult
   readonly extractRawAllValueFromBatchResult = objectRows
   readonly extractRawGetValueFromBatchResult = (result: ArrayResult): unknown => objectRows(result)[0]

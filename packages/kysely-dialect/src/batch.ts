@@ -51,7 +51,7 @@ export interface BatchOptions {
  *   db.selectFrom('pet').selectAll(),
  * ])
  * ```
- * Kysely logs the batch as one query, and also each of its queries.
+ * Kysely logs the batch as one query, and each of its queries as well.
  * @throws SqlError with `statementIndex`; TypeError if `db` has another dialect, or a query belongs to another instance
  */
 export async function batch<const Q extends readonly Batchable[] | []>(
@@ -72,7 +72,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const batchResults = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
     resolveResults = resolve
   })
-  // queued now, so that it precedes a COMMIT that may follow
+  // queued now, so that the replays precede a COMMIT that may follow
   const replays = queries.map((query, index) =>
     replay(
       query,
@@ -103,7 +103,7 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
     if (isRaw(query)) return query.compile(db)
     if (!('compile' in query)) return query
     const compiled = query.compile()
-    // replaying it would also run it on the other database
+    // replaying this query would also run it on the other database
     if (!haveSameCompiler(compiled, reference))
       throw new TypeError(`query ${index} of the batch was built with another Kysely instance`)
     return compiled

@@ -1,7 +1,7 @@
 import { type Stream, StreamError } from '@batonsql/core'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are rejected. */
+/** A transaction on a connection. When it ends, queries of it that are still in Kysely's queue are rejected. */
 export class ConnectionTransaction {
   readonly stream: Stream
   /** Whether Kysely begins and ends it; otherwise it was begun by a raw BEGIN. */
@@ -18,7 +18,10 @@ export class ConnectionTransaction {
   /** `ending`: its COMMIT or ROLLBACK is in flight, or the COMMIT failed. */
   #status: 'open' | 'ending' | 'ended' = 'open'
 
-  /** Begins it. @param begin a mode for a managed one, or a BEGIN statement @param ownsStream whether the stream ends with it */
+  /**
+   * Begins the transaction.
+   * @param begin a mode for a managed transaction, or a BEGIN statement @param ownsStream whether it closes the stream when it ends
+   */
   constructor(stream: Stream, begin: string, isManaged: boolean, ownsStream: boolean) {
     stream.begin(begin)
     this.stream = stream
@@ -27,7 +30,7 @@ export class ConnectionTransaction {
     this.#ownsStream = ownsStream
   }
 
-  /** Whether it has ended, and Kysely has no more queries for it. */
+  /** Whether the transaction has ended, and Kysely has no more queries for it. */
   get isFinished(): boolean {
     return this.#status === 'ended' && this.#readers === 0
   }
@@ -47,8 +50,9 @@ export class ConnectionTransaction {
   }
 
   /**
-   * Queues a savepoint command, which is sent with the next statement. @returns false for an unknown name: the server must reject
-   * that at once, because its error would end the transaction if it was sent with the next statement
+   * Queues a savepoint command, which is sent with the next statement.
+   * @returns false for an unknown name, which the caller must send at once: sent with the next statement, its error would end the
+   * transaction
    */
   queueSavepoint({ verb, name }: SavepointCommand): boolean {
     const { stream } = this
@@ -69,13 +73,13 @@ export class ConnectionTransaction {
 
   /**
    * Commits or rolls back. When COMMIT fails, queries are rejected until the rollback or the next transaction.
-   * @param send calls the stream synchronously
+   * @param send sends COMMIT or ROLLBACK; must call the stream synchronously
    */
   async end<T>(send: () => Promise<T>): Promise<T> {
     const { stream } = this
     const takesRequest = this.hasRun && stream.inTransaction
     const endResult = send()
-    // rejected before it was sent, like a COMMIT while rows are being read
+    // the end was rejected before it was sent, as COMMIT is while rows are being read
     if (stream.inTransaction) return await endResult
     this.#status = 'ending'
     // in the same tick, so that both share a request
@@ -98,8 +102,8 @@ export class ConnectionTransaction {
 }
 
 /**
- * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are rejected: each follows within
- * microtasks of the previous one. A request takes at least as long.
+ * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are rejected, because each follows the
+ * previous one within microtasks. A request takes at least as long.
  */
 const waitForQueuedQueries = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 

@@ -11,7 +11,7 @@ import {
 } from '@batonsql/core'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
-import { type BatchCommand, commandOf, type DatabaseCommand } from './query-command.ts'
+import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayRead, queryResult } from './query-result.ts'
 
 interface QueryOptions {
@@ -19,14 +19,14 @@ interface QueryOptions {
 }
 
 /**
- * Outside of transactions, sends each query in its own request until a statement such as `pragma … =` needs a session. Kysely
- * replaces its methods to log queries, and calls them one at a time.
+ * A connection without a pool: outside of transactions, it sends each query in its own request until a statement such as `pragma … =`
+ * needs a session. Kysely replaces the methods of a connection to log queries, and calls them one at a time.
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
-  /** Opened by the first statement that needs it. Kept when it is lost, so that no query runs without its settings. */
+  /** Opened by the first statement that needs a session. Kept when it is lost, so that no query runs without its settings. */
   #session: Stream | null = null
-  /** Kept when it is lost, so that none of its queries runs outside of it. */
+  /** The open transaction. Kept when it is lost, so that none of its queries runs outside of it. */
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abortController: AbortController | null = null
@@ -41,7 +41,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {
-    const command = commandOf(query)
+    const command = getCommand(query)
     if (command?.kind === 'prefetched') return (await command.result) as QueryResult<R>
     // Kysely's own signal must not abort the request, unless Kysely calls `cancelQuery()`: a transaction would end with it
     this.#abortController = options?.signal ? new AbortController() : null
@@ -49,8 +49,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /**
-   * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop ends the query.
-   * Returns when it is aborted; Kysely itself throws.
+   * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop ends the query. Returns
+   * when the signal is aborted, because Kysely itself throws its reason.
    */
   async *streamQuery<R>(
     query: CompiledQuery,
@@ -88,14 +88,14 @@ export class BatonConnection implements DatabaseConnection {
     await this.release()
   }
 
-  /** Closes the streams and rejects all further queries. Its promise never rejects. */
+  /** Closes the streams, after which all queries are rejected. Never rejects. */
   async release(): Promise<void> {
     this.#isReleased = true
     await this.#transaction?.stream.close()
     await this.#session?.close()
   }
 
-  /** Continues without a transaction that was lost. Never rejects. */
+  /** Ends a transaction that was lost, so that the connection can be used again. Never rejects. */
   async leaveTransaction(): Promise<void> {
     await this.#end('rollback')
   }

@@ -3,8 +3,8 @@ import type { Client, ClientConfig } from '@batonsql/core'
 /** Options of the dialect, in addition to those of the client. */
 export interface DialectOptions {
   /**
-   * How transactions without `setAccessMode()` begin. A `deferred` one fails with SQLITE_BUSY if it writes after another writer
-   * did.
+   * How transactions without `setAccessMode()` begin. A `deferred` one fails with SQLITE_BUSY if another writer has written since it
+   * began.
    * @default 'immediate'
    */
   readonly transactionMode?: 'immediate' | 'deferred' | undefined

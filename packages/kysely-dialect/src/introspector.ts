@@ -14,7 +14,7 @@ interface TablesOptions extends DatabaseMetadataOptions {
   readonly where?: (refs: { readonly table: Expression<string> }) => Expression<SqlBool>
 }
 
-/** Depends on the client's `intMode`. */
+/** An integer, whose type depends on the client's `intMode`. */
 type Integer = number | bigint | string
 
 interface ColumnRow {
@@ -66,8 +66,8 @@ export class BatonIntrospector extends SqliteIntrospector {
 }
 
 /**
- * A fake database that has one table with one column: each method of its query builders returns the builder. With it, Kysely's own
- * introspector reveals which keys the metadata has in the installed version.
+ * A fake database that has one table with one column. Kysely's own introspector reads it, to show which keys the metadata has in the
+ * installed version. Each method of its query builders returns the builder.
  */
 const SINGLE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
   get: (_, name) =>

@@ -2,7 +2,7 @@ import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
 import { batchQuery } from './query-command.ts'
 
-/** How long a migrator that has crashed blocks the others. */
+/** How long a migrator that has crashed blocks other migrators. */
 const LEASE_SECONDS = 30
 const RENEWAL_MS = (LEASE_SECONDS * 1000) / 3
 const FIRST_WAIT_MS = 20
@@ -10,8 +10,8 @@ const LONGEST_WAIT_MS = 500
 const WAIT_LIMIT_MS = 10 * 60_000
 
 /**
- * A lease in Kysely's lock table: `is_locked` is the second at which it ends, by the server's clock. It is renewed while it is
- * held, and only its owner can release it.
+ * A lease in Kysely's lock table: `is_locked` is the second at which the lease ends, by the server's clock. A held lease is renewed,
+ * and only its owner can release it.
  */
 export class MigrationLock {
   readonly #db: Kysely<unknown>
@@ -81,9 +81,9 @@ const leaseUpdate = (options: MigrationLockOptions, end: RawBuilder<unknown>, wh
     where id = ${options.lockRowId} and is_locked ${where} returning is_locked`
 
 /**
- * Acquires the lease in one request, if it is free. A SELECT that fails while it is held precedes the UPDATE: an UPDATE that
- * changes no row would still wait for the write lock, and after 5 s the server would take that lock away from the migration that
- * the lease protects.
+ * Acquires the lease in one request, if it is free. Before the UPDATE, a SELECT fails if the lease is held, because even an UPDATE
+ * that changes no row waits for the write lock. After 5 s, the server would then take that lock away from the migration that the
+ * lease protects.
  */
 async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
   const failUnlessFree = sql`select ${sql.raw(failWhen('is_locked >= unixepoch()', 'held'))}
@@ -93,12 +93,12 @@ async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions):
     batchQuery({
       queries: [failUnlessFree.compile(db), acquire.compile(db)],
       mode: 'deferred',
-      recover: isHeld,
+      recover: isLeaseHeld,
     }),
   )
   const [lease] = rows[1]?.rows ?? []
   return lease ? Number(lease.is_locked) : null
 }
 
-const isHeld = (error: unknown): boolean =>
+const isLeaseHeld = (error: unknown): boolean =>
   isFailedAssertion(error) || (error instanceof SqlError && error.code.startsWith('SQLITE_BUSY'))

@@ -9,12 +9,12 @@ import {
   type RootOperationNode,
 } from 'kysely'
 
-/** Several queries that are sent to the database as one. */
+/** Several queries that are sent to the database in one request. */
 export interface BatchCommand {
   readonly kind: 'batch'
   readonly queries: readonly CompiledQuery[]
   readonly mode?: TransactionMode | undefined
-  /** Whether an error counts as an empty result. */
+  /** Returns whether an error counts as an empty result. */
   readonly recover?: ((error: unknown) => boolean) | undefined
 }
 
@@ -31,17 +31,17 @@ export type DatabaseCommand =
   | SavepointCommand
   | BatchCommand
 
-/** A command that is passed as a query through Kysely's executor, which finds the right connection, and logs it. */
+/** A command that is passed as a query through Kysely's executor, which chooses the connection and logs the query. */
 type QueryCommand =
   | DatabaseCommand
   /** Returns a result that was obtained elsewhere. */
   | { readonly kind: 'prefetched'; readonly result: Promise<QueryResult<unknown>> }
 
-// keyed by node: a builder with a prefetched result is compiled later
+// keyed by node, because a builder with a prefetched result is compiled later
 const commands = new WeakMap<RootOperationNode, QueryCommand>()
 
 /** Returns the command that a query carries, if any. */
-export const commandOf = ({ query }: CompiledQuery): QueryCommand | undefined => commands.get(query)
+export const getCommand = ({ query }: CompiledQuery): QueryCommand | undefined => commands.get(query)
 
 function withCommand<N extends RootOperationNode>(node: N, command: QueryCommand): N {
   commands.set(node, command)

@@ -22,7 +22,7 @@ const RAW_CODES: Readonly<Record<string, number>> = {
 }
 
 /**
- * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Others, such as a RangeError, are returned
+ * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Returns other errors, such as a RangeError,
  * unchanged.
  * @param getIndex returns the index of the failed statement in its batch, or null if there is none
  */
@@ -36,13 +36,13 @@ function toLibsqlError(error: unknown, getIndex: (error: SqlError) => number | n
       ? new LibsqlError(message, code, extendedCode, rawCode, error)
       : new LibsqlBatchError(message, index, code, extendedCode, rawCode, error)
   }
-  const code = codeOf(error)
+  const code = toErrorCode(error)
   return code === null
     ? error
     : new LibsqlError((error as Error).message, code, undefined, undefined, error as Error)
 }
 
-function codeOf(error: unknown): string | null {
+function toErrorCode(error: unknown): string | null {
   if (error instanceof StreamError)
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
   if (error instanceof HttpError) return error.serverCode ?? 'SERVER_ERROR'
@@ -66,8 +66,8 @@ export async function withLibsqlErrors<T>(
 }
 
 /**
- * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a BEGIN ends
- * with its request, and in a batch, which is a transaction itself. @throws LibsqlError
+ * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a
+ * transaction would end with its request, and in a batch, which is a transaction itself. @throws LibsqlError
  */
 export function rejectControl(sql: string, rejectedKinds: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)

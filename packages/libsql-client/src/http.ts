@@ -28,7 +28,7 @@ export { HttpTransaction }
 /** Request timeout in ms, the same as that of `fetch` in Node.js. */
 const REQUEST_TIMEOUT_MS = 300_000
 
-/** Shared by all copies of this package. */
+/** Key of the Baton client, the same in all copies of this package. */
 const BATON = Symbol.for('@batonsql/libsql-client')
 
 const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
@@ -129,7 +129,7 @@ export class HttpClient implements Client {
   async #batch(statements: readonly AnyStatement[], mode: TransactionMode, foreignKeys: 'on' | 'off') {
     this.#checkOpen()
     return await withLibsqlErrors(async () => {
-      const options = { mode: modeOf(mode), foreignKeys, rowMode: 'array' } as const
+      const options = { mode: toBatonMode(mode), foreignKeys, rowMode: 'array' } as const
       const batonStatements = statements.map((statement) => toStatement(statement))
       for (const { sql } of batonStatements) rejectControl(sql)
       return (await this.#baton.batch(batonStatements, options)).map(toResultSet)
@@ -138,7 +138,7 @@ export class HttpClient implements Client {
 
   async transaction(mode: TransactionMode = 'write'): Promise<HttpTransaction> {
     this.#checkOpen()
-    const transaction = new HttpTransaction(openStream(this.#baton), modeOf(mode))
+    const transaction = new HttpTransaction(openStream(this.#baton), toBatonMode(mode))
     this.#transactions = [...this.#transactions.filter(({ closed }) => !closed), transaction]
     return transaction
   }
@@ -176,7 +176,7 @@ export class HttpClient implements Client {
 /** An error of a script has no index, unlike that of a batch. */
 const noIndex = (): null => null
 
-function modeOf(mode: TransactionMode) {
+function toBatonMode(mode: TransactionMode) {
   if (Object.hasOwn(MODES, mode)) return MODES[mode]
   throw new RangeError('Unknown transaction mode, supported values are "write", "read" and "deferred"')
 }

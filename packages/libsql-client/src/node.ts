@@ -9,8 +9,8 @@ export * from '@libsql/core/api'
 export { baton } from './http.ts'
 
 /**
- * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, also with `syncUrl`, the
- * original's client, from the optional package `libsql-client-original`.
+ * Creates a client: over HTTP for `libsql:`, `https:`, `http:`, `wss:` and `ws:`; for `file:` and `:memory:`, with or without `syncUrl`,
+ * the original client, from the optional package `libsql-client-original`.
  * @throws LibsqlError for an invalid URL or option
  */
 export function createClient(config: ClientConfig): Client {
@@ -22,7 +22,7 @@ export function createClient(config: ClientConfig): Client {
 function createFileClient(config: ExpandedConfig): Client {
   let original: { _createClient: typeof CreateFileClient }
   try {
-    // the ES modules, because their error classes are the ones exported here
+    // loads the ES modules, because this module exports their error classes
     const file = fileURLToPath(import.meta.resolve('libsql-client-original/sqlite3'))
     original = createRequire(import.meta.url)(file) as typeof original
   } catch (cause) {

@@ -14,8 +14,8 @@ export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
 }
 
 /**
- * Returns a function that creates rows: objects with a property for each column (the first, if several have the same name), and the
- * cells as non-enumerable indexes.
+ * Returns a function that creates rows: objects with a property for each column (the first, if several have the same name), and a
+ * non-enumerable index for each cell.
  */
 function rowFactory(columns: readonly string[]): (cells: ArrayRow) => Row {
   const length = columns.length

@@ -72,7 +72,7 @@ export class HttpTransaction implements Transaction {
     void this.#stream.close()
   }
 
-  /** Closes the stream in the same tick, so that it shares a request with the end of the transaction. */
+  /** Closes the stream in the same tick, so that this shares a request with the end of the transaction. */
   async #finish(endResult: Promise<void>): Promise<void> {
     const closing = this.#stream.close()
     await withLibsqlErrors(() => endResult)

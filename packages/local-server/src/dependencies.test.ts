@@ -9,11 +9,11 @@ interface Manifest {
 }
 
 const ROOT = new URL('../../../', import.meta.url)
-const manifestOf = (folder: string): Manifest =>
+const readManifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`${folder}/package.json`, ROOT), 'utf8')) as Manifest
-const ownManifest = manifestOf('packages/local-server')
+const ownManifest = readManifest('packages/local-server')
 const internalManifests = readdirSync(new URL('internal/', ROOT)).map((name) =>
-  manifestOf(`internal/${name}`),
+  readManifest(`internal/${name}`),
 )
 
 test.each(internalManifests)(

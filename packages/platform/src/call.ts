@@ -3,8 +3,8 @@ import { type Query, queryText } from './path.ts'
 import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
-import { hintFor, readRejection, requestIdOf } from './rejection.ts'
-import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
+import { hintFor, readRejection, readRequestId } from './rejection.ts'
+import { listCauses, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
 
@@ -147,11 +147,11 @@ class Call {
       })
       const { status } = response
       const text = await response.text()
-      const requestId = requestIdOf(receivedHeaders)
+      const requestId = readRequestId(receivedHeaders)
       return { response: { status, headers: receivedHeaders, requestId, attempts: this.#attempt }, text }
     } catch (error) {
       // the error of `fetch` is not the cause, because printing it may show the request, including the token
-      const root = causesOf(error).at(-1)
+      const root = listCauses(error).at(-1)
       const message = redact(root instanceof Error ? root.message : String(root), this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
       throw this.#error(`received no response: ${message}`, { code: 'NETWORK', outcome })

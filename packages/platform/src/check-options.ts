@@ -5,7 +5,7 @@ export type RulesOf<T> = { readonly [K in keyof T]-?: string }
 export const TIME = 'a positive number of milliseconds, or Infinity'
 export const NON_NEGATIVE_INTEGER = 'an integer >= 0'
 export const POSITIVE_INTEGER = 'an integer >= 1'
-const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
+const NUMBER_RULES: Readonly<Record<string, (value: number) => boolean>> = {
   // timers are limited to 32 bits
   [TIME]: (value) => value > 0 && (value < 2 ** 31 || value === Infinity),
   // Infinity is allowed, although it is not an integer
@@ -16,11 +16,11 @@ const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
 /** Rules for the options of all calls. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
 
-/** @throws TypeError naming the invalid option and the allowed ones */
+/** Checks options. @throws TypeError naming the invalid option and the allowed ones */
 export function checkOptions(options: object, rules: Rules): void {
   const names = Object.keys(rules).join(', ')
   if (typeof options !== 'object' || options === null)
-    throw new TypeError(`expected options { ${names} }, not ${kindOf(options)}`)
+    throw new TypeError(`expected options { ${names} }, not ${describeType(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const rule = Object.hasOwn(rules, name) && rules[name]
     if (!rule) throw new TypeError(`unknown option ${name}; the options are ${names}`)
@@ -30,7 +30,7 @@ export function checkOptions(options: object, rules: Rules): void {
 }
 
 function meets(value: unknown, rule: string): boolean {
-  if (typeof value === 'number') return NUMBERS[rule]?.(value) ?? false
+  if (typeof value === 'number') return NUMBER_RULES[rule]?.(value) ?? false
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
   return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
@@ -41,9 +41,9 @@ function meets(value: unknown, rule: string): boolean {
  */
 function formatValue(value: unknown, rule: string): string {
   if (typeof value === 'string' && rule.startsWith("'")) return `'${value}'`
-  return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)
+  return typeof value === 'number' && rule in NUMBER_RULES ? String(value) : describeType(value)
 }
 
 /** Describes a value only by its type, because it may be a token. */
-export const kindOf = (value: unknown): string =>
+export const describeType = (value: unknown): string =>
   value == null ? String(value) : `a value of type ${typeof value}`

@@ -21,15 +21,15 @@ export interface DatabaseTokenProvider {
 }
 
 /** Fractions of a token's lifetime after which it is renewed in the background, and after which it is no longer used. */
-const RENEW_AT = 0.75
-const DROP_AT = 0.95
+const RENEWAL_FRACTION = 0.75
+const EXPIRY_FRACTION = 0.95
 
 /** Delay between attempts to renew a token that is still valid, in ms. */
-const RENEW_PAUSE_MS = 1_000
+const RENEWAL_RETRY_MS = 1_000
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1e3, m: 6e4, h: 3.6e6, d: 8.64e7, w: 6.048e8 }
 
-/** State of a provider; `forget` replaces it, so that a token in flight is discarded. */
+/** State of a provider; `forget` replaces it, so that a token that is being created is discarded. */
 interface State {
   token?: DatabaseToken
   /** Elapsed fraction of its lifetime. */
@@ -61,7 +61,7 @@ export function databaseTokenProvider(
       database === undefined
         ? await groups.createToken(group, tokenOptions)
         : await databases.createToken(database, tokenOptions)
-    const lifetimeMs = lifetimeOf(token) ?? ttlMs
+    const lifetimeMs = readLifetime(token) ?? ttlMs
     Object.assign(target, { token, age: () => age() / lifetimeMs })
     return token
   }
@@ -70,10 +70,10 @@ export function databaseTokenProvider(
   const provide = async (): Promise<DatabaseToken> => {
     const { token, pendingToken, pauseUntil } = state
     const age = state.age()
-    if (token === undefined || age >= DROP_AT) return await mintOnce(state)
-    if (age >= RENEW_AT && !pendingToken && performance.now() >= pauseUntil) {
+    if (token === undefined || age >= EXPIRY_FRACTION) return await mintOnce(state)
+    if (age >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil) {
       const current = state
-      mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEW_PAUSE_MS))
+      mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEWAL_RETRY_MS))
     }
     return token
   }
@@ -83,17 +83,17 @@ export function databaseTokenProvider(
 /** Measures time in ms with both the monotonic and the wall clock, because the monotonic one stops while a machine sleeps. */
 function stopwatch(): () => number {
   const startedAt = performance.now()
-  const begunAt = Date.now()
-  return () => Math.max(performance.now() - startedAt, Date.now() - begunAt)
+  const startedAtWallClock = Date.now()
+  return () => Math.max(performance.now() - startedAt, Date.now() - startedAtWallClock)
 }
 
 /** Returns the lifetime in a token's claims, in ms; null if it has none. */
-function lifetimeOf(token: string): number | null {
+function readLifetime(token: string): number | null {
   const { exp, iat } = readClaims(token) ?? {}
   return typeof exp === 'number' && typeof iat === 'number' && exp > iat ? (exp - iat) * 1_000 : null
 }
 
-/** @throws TypeError for an invalid duration */
+/** Parses a duration into ms. @throws TypeError if it is invalid */
 function readTtl(ttl: string): number {
   const parts = /^(\d+[smhdw])+$/.test(ttl) ? (ttl.match(/\d+./g) ?? []) : []
   const ms = parts.reduce((sum, part) => sum + parseInt(part, 10) * (UNITS_MS[part.slice(-1)] ?? 0), 0)

@@ -8,16 +8,16 @@ interface Parts<T> {
   readonly find: () => Promise<T>
   readonly create: () => Promise<T>
   /** Describes how an existing resource differs from the request. */
-  readonly differencesOf: (existing: T) => readonly string[]
+  readonly findDifferences: (existing: T) => readonly string[]
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * Creates a resource unless it exists. Can be repeated, even after a lost response: it looks up the resource before and after
- * creating it.
+ * Creates a resource unless it exists. Can be repeated, even after a lost response, because it looks up the resource first, and
+ * again if the creation failed.
  * @returns `isNew`: whether it did not exist at first
  */
-export async function ensure<T>({ label, path, find, create, differencesOf, signal }: Parts<T>): Promise<{
+export async function ensure<T>({ label, path, find, create, findDifferences, signal }: Parts<T>): Promise<{
   readonly created: boolean
   readonly isNew: boolean
   readonly resource: T
@@ -30,7 +30,7 @@ export async function ensure<T>({ label, path, find, create, differencesOf, sign
       if (isNotFound(error)) return null
       throw error
     }
-    const differences = differencesOf(resource).join(', ')
+    const differences = findDifferences(resource).join(', ')
     if (differences === '') return resource
     const message = `${label} differs from the request: ${differences}`
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })

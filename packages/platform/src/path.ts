@@ -2,9 +2,9 @@
  * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.
  * @throws TypeError for a value that is not a string, is empty, or is `.` or `..`, which would lead to another route
  */
-export function fillPath(pattern: string, valueOf: (name: string) => unknown): string {
+export function fillPath(pattern: string, getValue: (name: string) => unknown): string {
   return pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = valueOf(name)
+    const value = getValue(name)
     if (typeof value !== 'string')
       throw new TypeError(`${name} must be a string, not a value of type ${typeof value}`)
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} cannot be "${value}"`)

@@ -18,7 +18,7 @@ export const noResult: Reader<void> = () => {}
 export const object =
   <T>(key: string, requiredField: string): Reader<T> =>
   ({ body, fail }) => {
-    const inner = fieldOf(body, key)
+    const inner = getField(body, key)
     const view = toView<object>(isObject(inner) ? inner : isObject(body) ? body : {})
     if (!Object.hasOwn(view, requiredField)) throw fail(`has no object "${key}" with "${requiredField}"`)
     return view as T
@@ -36,7 +36,7 @@ export const bodyObject =
 export const list =
   <T>(key: string, opaque: readonly string[] = []): Reader<T[]> =>
   ({ body, fail }) => {
-    const items: unknown = Array.isArray(body) ? body : fieldOf(body, key)
+    const items: unknown = Array.isArray(body) ? body : getField(body, key)
     if (!Array.isArray(items)) throw fail(`has no list "${key}"`)
     return items.map((item: unknown) => {
       if (!isObject(item)) throw fail(`has an item in "${key}" that is not an object`)
@@ -49,7 +49,7 @@ const value =
   <T>(type: 'string' | 'number' | 'object') =>
   <V extends T = T>(key: string): Reader<V> =>
   ({ body, fail }) => {
-    const field = fieldOf(body, key)
+    const field = getField(body, key)
     if (type === 'object' ? !isObject(field) : typeof field !== type) throw fail(`has no ${type} "${key}"`)
     return field as V
   }
@@ -59,5 +59,5 @@ export const number = value<number>('number')
 /** Reads an object whose keys are data. */
 export const map = value<Readonly<Record<string, unknown>>>('object')
 
-export const fieldOf = (body: unknown, key: string): unknown =>
+export const getField = (body: unknown, key: string): unknown =>
   isObject(body) && Object.hasOwn(body, key) ? body[key] : undefined

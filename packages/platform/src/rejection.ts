@@ -23,5 +23,5 @@ export function hintFor(status: number, text: string | null): string | null {
 const REQUEST_IDS = ['x-request-id', 'request-id', 'fly-request-id', 'x-amzn-requestid', 'cf-ray']
 
 /** Returns the id of a request from the headers of its response. */
-export const requestIdOf = (headers: Readonly<Record<string, string>>): string | null =>
+export const readRequestId = (headers: Readonly<Record<string, string>>): string | null =>
   REQUEST_IDS.map((name) => headers[name]).find(Boolean) ?? null

@@ -8,8 +8,8 @@ import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
 import { toBody } from './view.ts'
 
-// Each method of the client is one entry in a table: `GET /path/{name}`, how its response is read, and its arguments besides the
-// parameters of its path. The types of its arguments and of its result are derived from these.
+// Each method of the client is one entry in a table: the pattern `GET /path/{name}`, a function that reads the response, and the
+// arguments that are not in the path. The types of the method's arguments and result are derived from its entry.
 
 /** Names of path parameters as arguments. The organization is that of the client. */
 interface Labels {
@@ -94,10 +94,10 @@ export function buildRoutes(config: ResolvedConfig) {
     return method(config, pattern, { rules: { missingOk: 'boolean' } }, start)
   }
 
-  /** Creates a method for a paginated list. @param queryOf returns the query for a position and a page size */
+  /** Creates a method for a paginated list. @param toQuery returns the query for a position and a page size */
   const pages = <const P extends Pattern<'GET'>, T, O extends PagedOptions = PagedOptions>(
     pattern: P,
-    queryOf: (at: string | null, size: number) => Query,
+    toQuery: (at: string | null, size: number) => Query,
     read: (at: string | null) => Reader<Page<T>>,
     { rules, send }: Pick<MethodInput<[], O>, 'send'> & { readonly rules?: Rules } = {},
   ): ((...args: [...ParametersOf<P>, options?: O]) => Pages<T>) =>
@@ -107,7 +107,7 @@ export function buildRoutes(config: ResolvedConfig) {
       { rules: { ...rules, pageSize: POSITIVE_INTEGER }, send },
       (request, { pageSize = 100, ...options }: PagedOptions) =>
         new Pages((at) => {
-          const query = { ...request.query, ...queryOf(at, pageSize) }
+          const query = { ...request.query, ...toQuery(at, pageSize) }
           return call(config, { ...request, query }, options, read(at))
         }),
     )
@@ -123,7 +123,7 @@ function method<R>(
 ): (...args: unknown[]) => R {
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
-    const request = { method: verb, path: pathOf(path, config, args), isIdempotent }
+    const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
     const bodyPart = body && { body: body(args.shift()) }
     const options = (args.shift() ?? {}) as PlatformCallOptions
     checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
@@ -142,7 +142,7 @@ export function checkedBody<T extends object>(
 }
 
 /** Fills a path. @param args values of its parameters, which are removed @throws TypeError without an organization */
-export const pathOf = (pattern: string, { organization }: ResolvedConfig, args: unknown[]): string =>
+export const buildPath = (pattern: string, { organization }: ResolvedConfig, args: unknown[]): string =>
   fillPath(pattern, (name) => {
     if (name !== 'organization') return args.shift()
     if (organization !== undefined) return organization

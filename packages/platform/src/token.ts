@@ -1,4 +1,4 @@
-import { kindOf } from './check-options.ts'
+import { describeType } from './check-options.ts'
 
 /** Token of the platform API. Accepts any string except a known database token. */
 export type PlatformToken = string & { readonly tokenKind?: 'platform' }
@@ -24,10 +24,12 @@ export function readClaims(token: string): Readonly<Record<string, unknown>> | n
 /** Claims that only tokens of databases and groups have. */
 const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
 
-/** @throws TypeError for an invalid token of the platform API; its message contains no part of the token */
+/** Checks a token of the platform API. @throws TypeError if it is invalid, with a message that contains no part of the token */
 export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
   if (typeof token !== 'string')
-    throw new TypeError(`token must be a string, not ${kindOf(token)}: is its environment variable set?`)
+    throw new TypeError(
+      `token must be a string, not ${describeType(token)}: is its environment variable set?`,
+    )
   if (!/^[\x21-\x7e]+$/.test(token))
     throw new TypeError(token === '' ? 'token is empty' : 'token contains invalid characters')
   const claims = readClaims(token)
@@ -37,7 +39,7 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
     )
 }
 
-/** Replaces a token, and everything that looks like a JWT. */
+/** Replaces a token, and everything that looks like a JWT, with `[token]`. */
 export function redact(text: string, token: string): string {
   const escaped = JSON.stringify(token).slice(1, -1)
   const forms = token === '' ? [] : [token, escaped, escaped.replaceAll('/', '\\/')]

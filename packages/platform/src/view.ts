@@ -22,7 +22,7 @@ export function toView<T>(raw: JsonObject, opaque: readonly string[] = []): T {
   const entries: [string, unknown][] = []
   for (const [name, value] of Object.entries(raw)) {
     const key = camelCase(name)
-    // if both spellings exist, this one is only in `raw`
+    // if the object also has the camel-case key, this field is only in `raw`
     if (key !== name && names.has(key)) continue
     entries.push([key, opaque.includes(key) ? value : convert(value, opaque)])
   }
@@ -50,7 +50,7 @@ export function toBody(input: object): Record<string, unknown> {
 }
 
 /** Like `toBody`, but returns undefined if the result is empty. */
-export function bodyOrNone(input: object): Record<string, unknown> | undefined {
+export function toOptionalBody(input: object): Record<string, unknown> | undefined {
   const body = toBody(input)
   return Object.keys(body).length > 0 ? body : undefined
 }

@@ -5,7 +5,7 @@ import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
-import { roleIn } from './authorize.ts'
+import { findRole } from './authorize.ts'
 import type { Call } from './call.ts'
 import { Integer } from './json-types.ts'
 import { ApiToken } from './models.ts'
@@ -22,7 +22,7 @@ const MINT: RouteSchemas = {
   body: NewTokenBody,
   response: v.object({ name: v.string(), id: v.string(), token: v.string() }),
 }
-const MINT_2: RouteSchemas = {
+const MINT_V2: RouteSchemas = {
   body: NewTokenBody,
   response: v.object({ token: v.object({ name: v.string(), id: v.string(), value: v.string() }) }),
 }
@@ -48,7 +48,7 @@ export const apiTokenRoutes: readonly Route[] = [
     const { row, secret } = mint(call)
     return { name: row.name, id: row.id, token: secret }
   }),
-  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, MINT_2, (call) => {
+  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, MINT_V2, (call) => {
     const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
@@ -109,7 +109,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
     return { organization: null, group: null, scopes: null }
   }
   const organization = registry.findOrganization(slug)
-  const role = roleIn(registry, call.caller, organization)
+  const role = findRole(registry, call.caller, organization)
   if (organization === undefined || role === undefined) throw new Rejection(404, 'organization not found')
   if (groupName == null) {
     if (scopes != null) throw new Rejection(400, 'scopes need a group')
@@ -123,7 +123,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
   return { organization: organization.id, group: group.id, scopes: expandedScopes }
 }
 
-/** @throws Rejection 403 unless the caller owns the server, because metrics contain the databases of all organizations */
+/** Returns the scope of a token for metrics. @throws Rejection 403 unless the caller owns the server: metrics list all databases */
 function getMetricsScope({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   if (caller.user.id !== plane.operator.owner.id)
     throw new Rejection(403, 'metrics are available only to the owner of this server')
@@ -147,7 +147,7 @@ function invalidateAll(call: Call) {
   return { ValidFrom: Math.floor(Date.now() / 1_000) }
 }
 
-/** Returns all tokens scoped to the organization for admins; for others, only their own. */
+/** Returns the tokens scoped to the organization: all of them for admins, only their own for other callers. */
 function getVisibleTokens({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
   const seesAll = role !== null && isAtLeast(role, 'admin')
   return registry.apiTokens.rows.filter(

@@ -31,7 +31,7 @@ export function authorize(registry: Registry, { access, caller, pathOrganization
     return { caller, organization: null, role: null, group: null }
   }
   const organization = pathOrganization === null ? getDefaultOrganization(registry, caller) : pathOrganization
-  const role = roleIn(registry, caller, organization)
+  const role = findRole(registry, caller, organization)
   // does not reveal which organizations exist
   if (organization === undefined || role === undefined) throw new Rejection(404, 'organization not found')
   if (token.group !== null) {
@@ -44,7 +44,7 @@ export function authorize(registry: Registry, { access, caller, pathOrganization
 }
 
 /** Returns the caller's role in an organization; undefined if the user is not a member, or the token is for another organization. */
-export function roleIn(
+export function findRole(
   registry: Registry,
   { token, user }: Caller,
   organization: OrganizationRow | undefined,

@@ -36,8 +36,8 @@ const LIST_INVOICES: RouteSchemas = {
   query: ['type'],
   response: v.object({ invoices: v.array(Invoice) }),
 }
-const PORTAL: RouteSchemas = { response: v.object({ portal: v.object({ url: v.string() }) }) }
-const METHODS: RouteSchemas = { response: v.object({ exists: v.boolean() }) }
+const BILLING_PORTAL: RouteSchemas = { response: v.object({ portal: v.object({ url: v.string() }) }) }
+const PAYMENT_METHODS: RouteSchemas = { response: v.object({ exists: v.boolean() }) }
 
 /** Nothing is billed: the routes exist for programs that call them before provisioning. */
 export const billingRoutes: readonly Route[] = [
@@ -67,10 +67,12 @@ export const billingRoutes: readonly Route[] = [
     { response: v.object({ stripeCustomerId: v.string() }) },
     () => ({ stripeCustomerId: 'local' }),
   ),
-  undocumented('POST', '/v1/billing/portal', OWN_USER, PORTAL, showPortal),
-  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, METHODS, () => ({ exists: true })),
-  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, PORTAL, showPortal),
-  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, METHODS, () => ({ exists: true })),
+  undocumented('POST', '/v1/billing/portal', OWN_USER, BILLING_PORTAL, showPortal),
+  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, PAYMENT_METHODS, () => ({ exists: true })),
+  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, BILLING_PORTAL, showPortal),
+  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, PAYMENT_METHODS, () => ({
+    exists: true,
+  })),
   undocumented(
     'GET',
     `${ORGANIZATION}/billing/customer`,

@@ -32,7 +32,7 @@ export class ByteBudget {
 
 /** A share of a budget. */
 export interface ByteShare {
-  /** @throws Rejection 413 if the budget is exhausted; in that case nothing is taken */
+  /** Takes bytes from the budget. @throws Rejection 413 if it is exhausted; in that case nothing is taken */
   readonly take: (bytes: number) => void
   /** Returns all bytes to the budget. */
   readonly release: () => void

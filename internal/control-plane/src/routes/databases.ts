@@ -192,7 +192,7 @@ function groupForNewDatabase(call: Call, { group: name, group_id: id, seed }: Ne
   return group
 }
 
-/** @throws Rejection for a name that is not available */
+/** Checks that a name is valid and available. @throws Rejection */
 function checkNameAvailable(call: Call, name: string): void {
   const { organization, plane, platform } = call
   checkDatabaseName(name, organization.slug)
@@ -290,7 +290,7 @@ async function uploadDump(call: Call) {
   }
 }
 
-/** Does nothing: only groups are archived, not individual databases. */
+/** Does nothing, because only groups are archived, not individual databases. */
 function wakeDatabase(call: Call): void {
   const { name, group } = call.database()
   if (call.plane.registry.groups.get(group)?.isArchived === true)

@@ -7,14 +7,14 @@ import { ByteBudget, type ByteShare } from './byte-budget.ts'
 /** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
-/** Limits of stored dumps of an organization; beyond them the oldest are removed. */
+/** Limits of the stored dumps of one organization; when they are exceeded, the oldest dumps are removed. */
 const MAX_DUMPS = 16
 const MAX_STORED_BYTES = 2 * MAX_DUMP_BYTES
-/** Limit of all dumps that are being received or stored; beyond it the newest is rejected. */
+/** Limit of all dumps that are being received or stored; a dump that would exceed it is rejected. */
 const MAX_TOTAL_BYTES = 4 * MAX_DUMP_BYTES
 /** How long an unused dump is stored. */
 const MAX_AGE_MS = 3_600_000
-const PATH = '/v1/dumps/'
+const DUMP_PATH = '/v1/dumps/'
 
 interface StoredDump {
   readonly organization: string
@@ -68,7 +68,7 @@ export class DumpStore {
       bytes += dump.size
       if (count > MAX_DUMPS || bytes > MAX_STORED_BYTES) await this.#drop(dumpId)
     }
-    return `${PATH}${id}`
+    return `${DUMP_PATH}${id}`
   }
 
   /**
@@ -76,8 +76,8 @@ export class DumpStore {
    * @throws Rejection
    */
   async take(organization: string, url: string, baseUrl: string): Promise<string> {
-    if (!url.startsWith(`${baseUrl}${PATH}`)) return await this.#fetch(url)
-    const id = url.slice(baseUrl.length + PATH.length)
+    if (!url.startsWith(`${baseUrl}${DUMP_PATH}`)) return await this.#fetch(url)
+    const id = url.slice(baseUrl.length + DUMP_PATH.length)
     if (this.#dumps.get(id)?.organization !== organization) throw new Rejection(400, 'dump not found')
     return this.#forget(id)?.file ?? ''
   }

@@ -47,7 +47,7 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** @throws Rejection if the back end does not support replicas */
+/** Checks that the back end supports replicas. @throws Rejection */
 export function checkSupportsReplicas({ plane }: Call): void {
   if (plane.backend.setReplicas === undefined)
     throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)

@@ -6,7 +6,7 @@ import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { Organization } from './models.ts'
-import { documented, ORGANIZATION, ORGANIZATION_2, type Route, undocumented } from './route.ts'
+import { documented, ORGANIZATION, ORGANIZATION_V2, type Route, undocumented } from './route.ts'
 import { formatTime, organizationView, readRole } from './views.ts'
 
 const ADMIN = organizationWide('admin')
@@ -35,7 +35,7 @@ const OldInvite = v.object({
 export const inviteRoutes: readonly Route[] = [
   documented(
     'GET',
-    `${ORGANIZATION_2}/invites`,
+    `${ORGANIZATION_V2}/invites`,
     ADMIN,
     { response: v.object({ invites: v.array(Invite) }) },
     (call) => ({
@@ -49,7 +49,7 @@ export const inviteRoutes: readonly Route[] = [
   ),
   documented(
     'POST',
-    `${ORGANIZATION_2}/invites`,
+    `${ORGANIZATION_V2}/invites`,
     ADMIN,
     { body: InviteBody, response: v.object({ invited: Invited }) },
     (call) => {
@@ -57,7 +57,7 @@ export const inviteRoutes: readonly Route[] = [
       return { invited: { email, role, organization: call.organization.slug } }
     },
   ),
-  documented('DELETE', `${ORGANIZATION_2}/invites/:email`, ADMIN, { response: null }, removeInvite),
+  documented('DELETE', `${ORGANIZATION_V2}/invites/:email`, ADMIN, { response: null }, removeInvite),
   undocumented(
     'GET',
     `${ORGANIZATION}/invites`,

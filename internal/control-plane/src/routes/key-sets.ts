@@ -7,10 +7,10 @@ import { notSupported, Rejection } from '../rejection.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { ORGANIZATION_V2, type Route, type RouteSchemas, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
-const MAX_SETS = 10
+const MAX_KEY_SETS = 10
 
 const TemplateBody = v.object({
   database: v.nullish(v.string()),
@@ -34,31 +34,31 @@ const Template = v.object({
 
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
-    jwks: getSets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
+  undocumented('GET', `${ORGANIZATION_V2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
+    jwks: getKeySets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
   undocumented(
     'PUT',
-    `${ORGANIZATION_2}/jwks/:jwksName`,
+    `${ORGANIZATION_V2}/jwks/:jwksName`,
     MEMBER,
     { body: KeySetBody, response: null },
-    saveSet,
+    saveKeySet,
   ),
-  undocumented('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, { response: null }, removeSet),
+  undocumented('DELETE', `${ORGANIZATION_V2}/jwks/:jwksName`, MEMBER, { response: null }, removeKeySet),
   undocumented(
     'POST',
-    `${ORGANIZATION_2}/jwks-template`,
+    `${ORGANIZATION_V2}/jwks-template`,
     MEMBER,
     { body: TemplateBody, response: v.object({ template: Template }) },
     makeTemplate,
   ),
 ]
 
-function getSets({ organization, plane }: Call): readonly KeySetRow[] {
+function getKeySets({ organization, plane }: Call): readonly KeySetRow[] {
   return plane.registry.keySets.rows.filter((row) => row.organization === organization.id)
 }
 
-async function saveSet(call: Call): Promise<void> {
+async function saveKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
   checkTokenName(name)
   const { jwks_url: url } = call.body(KeySetBody)
@@ -66,21 +66,21 @@ async function saveSet(call: Call): Promise<void> {
   const { organization, plane } = call
   const id = compositeKey(organization.id, name)
   const existing = plane.registry.keySets.get(id)
-  if (existing === undefined && getSets(call).length >= MAX_SETS)
-    throw new Rejection(400, `an organization can have at most ${MAX_SETS} key sets`)
+  if (existing === undefined && getKeySets(call).length >= MAX_KEY_SETS)
+    throw new Rejection(400, `an organization can have at most ${MAX_KEY_SETS} key sets`)
   call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
   if (existing !== undefined && existing.url !== url) await endStreams(call, existing)
 }
 
-async function removeSet(call: Call): Promise<void> {
+async function removeKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
-  const row = getSets(call).find((set) => set.name === name)
+  const row = getKeySets(call).find((set) => set.name === name)
   if (row === undefined) throw new Rejection(404, `could not find key set ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
   await endStreams(call, row)
 }
 
-/** Closes all streams of the organization's databases, because it is unknown which of them were opened with tokens of a removed set. */
+/** Closes all streams of the organization's databases, because it is unknown which were opened with tokens of the removed key set. */
 async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may still trust the set

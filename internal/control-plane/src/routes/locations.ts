@@ -3,7 +3,7 @@ import { Rejection } from '../rejection.ts'
 import { getProvider, isLocation, LOCATIONS } from '../rules/locations.ts'
 import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION_V2, type Route, type RouteSchemas, undocumented } from './route.ts'
 
 /** Descriptions by location code. */
 const Descriptions = v.record(v.string(), v.string())
@@ -27,7 +27,7 @@ export const locationRoutes: readonly Route[] = [
     { response: v.object({ location: Location }) },
     describeLocation,
   ),
-  undocumented('GET', `${ORGANIZATION_2}/locations`, scoped('read'), BY_PROVIDER, locationsByProvider),
+  undocumented('GET', `${ORGANIZATION_V2}/locations`, scoped('read'), BY_PROVIDER, locationsByProvider),
 ]
 
 function describeLocation(call: Call) {

@@ -29,7 +29,7 @@ export interface Route {
 }
 
 export const ORGANIZATION = '/v1/organizations/:organizationSlug'
-export const ORGANIZATION_2 = '/v2/organizations/:organizationSlug'
+export const ORGANIZATION_V2 = '/v2/organizations/:organizationSlug'
 export const DATABASE = `${ORGANIZATION}/databases/:databaseName`
 export const GROUP = `${ORGANIZATION}/groups/:groupName`
 

@@ -12,7 +12,7 @@ export class InspectorClient {
   readonly #controller = new AbortController()
   #model = new WireModel()
   #since = 0
-  /** Why it is not connected; null while it is. */
+  /** Why the client is not connected; null while it is connected. */
   #problem: string | null = 'not connected yet'
 
   /** Returns null for a database on another machine, whose inspector only that machine may read. */
@@ -28,8 +28,8 @@ export class InspectorClient {
   }
 
   /**
-   * Returns the requests seen so far, and since when they have been reported (in ms since the epoch).
-   * @throws Error if it is not connected
+   * Returns the requests reported so far, and when reporting began (in ms since the epoch).
+   * @throws Error if the client is not connected
    */
   read(): { readonly model: WireModel; readonly since: number } {
     if (this.#problem !== null) throw new Error(`The request inspector cannot be read: ${this.#problem}`)
@@ -44,7 +44,7 @@ export class InspectorClient {
   async #run(): Promise<void> {
     const { signal } = this.#controller
     while (!signal.aborted) {
-      this.#problem = await this.#follow(signal).catch((error: Error) => messageOf(error))
+      this.#problem = await this.#follow(signal).catch((error: Error) => getMessage(error))
       await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
     }
   }
@@ -77,5 +77,5 @@ export class InspectorClient {
   }
 }
 
-/** The message of `fetch` is only "fetch failed"; its cause has the reason. */
-const messageOf = ({ message, cause }: Error): string => (cause instanceof Error ? cause.message : message)
+/** Returns the reason for a failure of `fetch`, whose own message is only "fetch failed". */
+const getMessage = ({ message, cause }: Error): string => (cause instanceof Error ? cause.message : message)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { CommandInput } from '../command-context.ts'
-import { openDatabase, readTarget, urlOf } from '../database-address.ts'
+import { openDatabase, readTarget, toDatabaseUrl } from '../database-address.ts'
 import { loadPeer } from '../load-peer.ts'
 import type { MCP_OPTIONS } from '../option-table.ts'
 import { PACKAGE_VERSION } from '../package-version.ts'
@@ -22,7 +22,7 @@ export async function runMcp({ values, operands, context }: CommandInput<typeof 
   )
   const z = await loadPeer(() => import('zod'), 'zod', MISSING_ZOD)
   const db = openDatabase(target, values, context, { intMode: 'bigint' })
-  const inspector = InspectorClient.forUrl(urlOf(target))
+  const inspector = InspectorClient.forUrl(toDatabaseUrl(target))
   const server = new McpServer({ name: 'baton', version: PACKAGE_VERSION })
   try {
     registerTools(server, { z, db, inspector, mayWrite: values.write ?? false })

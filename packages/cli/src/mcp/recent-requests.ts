@@ -24,7 +24,7 @@ export function recentRequests(
     ...describeSpan(span),
     waiting: model.waiters(span.database).map(({ n }) => n),
   }))
-  return { seenSince: timeOf(since), requests: matching.slice(-limit), writeLocks: locks }
+  return { seenSince: formatTime(since), requests: matching.slice(-limit), writeLocks: locks }
 }
 
 function describeRequest(request: WireRequest, model: WireModel): object {
@@ -32,9 +32,11 @@ function describeRequest(request: WireRequest, model: WireModel): object {
   const problem = findProblem(request)
   return {
     request: n,
-    at: timeOf(at),
+    at: formatTime(at),
     database,
-    ...(statements.length === 0 ? { path: `${method} ${path}` } : { statements: textsOf(statements, more) }),
+    ...(statements.length === 0
+      ? { path: `${method} ${path}` }
+      : { statements: formatStatements(statements, more) }),
     tookMs: end === null ? null : round(end - at),
     ...(problem !== null ? { error: problem } : { rows }),
     ...(stream !== null && { stream }),
@@ -48,7 +50,7 @@ function describeRequest(request: WireRequest, model: WireModel): object {
   }
 }
 
-const textsOf = (statements: WireRequest['statements'], more: number): string[] => [
+const formatStatements = (statements: WireRequest['statements'], more: number): string[] => [
   ...statements.map(({ sql }) => (sql.length > MAX_SQL ? `${sql.slice(0, MAX_SQL)}…` : sql)),
   ...(more > 0 ? [`${more} more`] : []),
 ]
@@ -65,11 +67,11 @@ const describeSpan = ({ id, database, stream, begin, end, lockSince, trips, stat
   database,
   stream,
   state,
-  began: timeOf(begin),
+  began: formatTime(begin),
   requests: trips,
   ...(end !== null && { tookMs: round(end - begin) }),
   ...(lockSince !== null && { heldWriteLockMs: end === null ? null : round(end - lockSince) }),
 })
 
-const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 23)
+const formatTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
 const round = (ms: number): number => Math.round(ms * 10) / 10

@@ -27,20 +27,20 @@ const SCHEMA = `select m.name as "table", m.type,
     and (?1 is null or m.name = ?1 collate nocase)
   order by m.name`
 
-const READS = { readOnlyHint: true, openWorldHint: false } as const
+const READ_ONLY_ANNOTATIONS = { readOnlyHint: true, openWorldHint: false } as const
 const DEFAULT_ROWS = 100
 const MAX_ROWS = 1_000
 const DEFAULT_REQUESTS = 20
 const MAX_REQUESTS = 200
 
-/** Registers the tools. The one that writes is registered only if the user allowed it. */
+/** Registers the tools; the one that writes, only if the user allowed it. */
 export function registerTools(server: McpServer, context: ToolContext): void {
-  registerReads(server, context)
-  registerRequests(server, context)
-  if (context.mayWrite) registerWrites(server, context)
+  registerReadTools(server, context)
+  registerRequestTool(server, context)
+  if (context.mayWrite) registerWriteTool(server, context)
 }
 
-function registerReads(server: McpServer, { z, db }: ToolContext): void {
+function registerReadTools(server: McpServer, { z, db }: ToolContext): void {
   const sql = z.string().describe('One SQLite statement')
   const args = z
     .array(
@@ -58,7 +58,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
     {
       description: 'Lists tables with their columns, views, and the statements that created them.',
       inputSchema: { table: z.string().optional().describe('Only this table or view') },
-      annotations: READS,
+      annotations: READ_ONLY_ANNOTATIONS,
     },
     async ({ table = null }, { signal }) =>
       toTextResult(await runQuery(db, SCHEMA, [table], { maxRows: MAX_ROWS, signal })),
@@ -69,7 +69,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
       description:
         'Runs a read-only statement and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are cut: use substr() for the rest.',
       inputSchema: { sql, args, maxRows },
-      annotations: READS,
+      annotations: READ_ONLY_ANNOTATIONS,
     },
     async (input, { signal }) =>
       toTextResult(await runQuery(db, input.sql, input.args, { maxRows: input.maxRows, signal })),
@@ -80,7 +80,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
       description:
         'Explains how SQLite would run a statement, without running it: which tables it scans, and which indexes it uses.',
       inputSchema: { sql, args },
-      annotations: READS,
+      annotations: READ_ONLY_ANNOTATIONS,
     },
     async (input, { signal }) => {
       const explain = `explain query plan ${input.sql}`
@@ -89,7 +89,7 @@ function registerReads(server: McpServer, { z, db }: ToolContext): void {
   )
 }
 
-function registerRequests(server: McpServer, { z, inspector }: ToolContext): void {
+function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): void {
   if (inspector === null) return
   const limit = z
     .int()
@@ -107,13 +107,13 @@ function registerRequests(server: McpServer, { z, inspector }: ToolContext): voi
       description:
         'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it in the meantime; and which transactions hold write locks now. Includes only requests made since this tool connected.',
       inputSchema: { limit, contains },
-      annotations: READS,
+      annotations: READ_ONLY_ANNOTATIONS,
     },
     (filter) => toTextResult(recentRequests(inspector.read(), filter)),
   )
 }
 
-function registerWrites(server: McpServer, { z, db }: ToolContext): void {
+function registerWriteTool(server: McpServer, { z, db }: ToolContext): void {
   server.registerTool(
     'execute',
     {
@@ -129,7 +129,7 @@ function registerWrites(server: McpServer, { z, db }: ToolContext): void {
   )
 }
 
-/** Whether a number is exactly what was written in JSON, as far as that can be determined. */
+/** Whether a number equals the text from which it was parsed, as far as that can be determined. */
 const isExact = (value: number): boolean =>
   !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) > 2 ** 63
 

@@ -1,7 +1,7 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 import { readStatements } from './statement-reader.ts'
@@ -14,8 +14,8 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
 }
 
 /**
- * The SQL that recreates a database, streamed from one snapshot as it is consumed. Can be read only once. Leaving the loop ends
- * the dump on the server.
+ * The SQL that recreates a database, streamed from one snapshot as it is consumed. A dump can be read only once. Leaving the loop
+ * ends it on the server.
  */
 export interface Dump extends AsyncIterable<string> {
   /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */
@@ -38,14 +38,14 @@ export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
   const optionsCopy = { ...options }
   let wasRead = false
-  const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
+  const readParts = (): AsyncGenerator<Uint8Array, void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
     return readDump(db, optionsCopy)
   }
   return {
-    [Symbol.asyncIterator]: () => toStatements(parts()),
-    bytes: () => toStream(parts()),
+    [Symbol.asyncIterator]: () => toStatements(readParts()),
+    bytes: () => toStream(readParts()),
   }
 }
 
@@ -64,7 +64,7 @@ const EDGE_LENGTH = 32
 
 /** Yields the parts of a dump. @throws ProtocolError if it is incomplete */
 async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
-  const http = httpOf(db)
+  const http = getHttp(db)
   const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
   const path = `/dump${preserveRowIds ? '?preserve_row_ids=true' : ''}`
   http.lifetime.begin()
@@ -91,10 +91,10 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
   }
 }
 
-const START = 'PRAGMA foreign_keys=OFF;'
+const DUMP_START = 'PRAGMA foreign_keys=OFF;'
 
 const isStartOfDump = (text: string): boolean =>
-  START.startsWith(text.slice(0, START.length)) || text.startsWith(START)
+  DUMP_START.startsWith(text.slice(0, DUMP_START.length)) || text.startsWith(DUMP_START)
 
 function toStream(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(

@@ -12,7 +12,7 @@ export interface RestoreBatch {
   readonly statements: readonly { readonly sql: string; readonly at: number }[]
   /** Number of the first statement of the source after this batch. */
   readonly end: number
-  /** Length of their text in characters. */
+  /** Total length of the statements' text, in characters. */
   readonly length: number
   readonly isLast: boolean
 }
@@ -54,7 +54,7 @@ class DumpTranslator {
   readonly #virtualTables: string[] = []
 
   /**
-   * @returns no statements if the batch itself replaces this one
+   * @returns an empty array for a statement that the batch makes unnecessary
    * @throws ProtocolError for a statement that a complete dump never contains
    */
   translate(sql: string): string[] {
@@ -67,8 +67,8 @@ class DumpTranslator {
     if (kind === 'savepoint' || kind === 'release') throw new ProtocolError('a dump has no savepoints')
     // statistics are not restored: servers reject ANALYZE
     if (PRAGMA.test(sql) || STATISTICS.test(sql)) return []
-    // present if any table of the source ever used AUTOINCREMENT, even if it was dropped
-    if (CLEAR_SEQUENCE.test(sql)) return [...MAKE_SEQUENCE, sql]
+    // a dump has this statement if any table ever used AUTOINCREMENT, even one that was dropped
+    if (CLEAR_SEQUENCE.test(sql)) return [...CREATE_SEQUENCE, sql]
     // a dump inserts a virtual table into the schema, which clients may not do, and then creates its shadow tables
     const [, name, definition] = VIRTUAL_TABLE.exec(sql) ?? []
     if (name !== undefined && definition !== undefined) {
@@ -77,7 +77,7 @@ class DumpTranslator {
     }
     const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((virtualTable) => unquote(table).startsWith(`${virtualTable}_`))
-    // the virtual table has already created it, including rows that the dump contains as well
+    // creating the virtual table has already created this shadow table, with rows that the dump contains too
     return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
   }
 }
@@ -85,7 +85,7 @@ class DumpTranslator {
 const STATISTICS = /^(?:analyze\b|(?:insert into|delete from) ["']?sqlite_stat\d)/i
 const CLEAR_SEQUENCE = /^delete from ["']?sqlite_sequence["']?$/i
 /** SQLite creates `sqlite_sequence` with the first AUTOINCREMENT table. */
-const MAKE_SEQUENCE = [
+const CREATE_SEQUENCE = [
   'create table baton_restore_sequence (n integer primary key autoincrement)',
   'drop table baton_restore_sequence',
 ]
@@ -107,11 +107,11 @@ const INSERT = /* @__PURE__ */ (() =>
   ))()
 const VALUE = /* @__PURE__ */ (() => new RegExp(`${TEXT}|\\binf\\b`, 'gi'))()
 /** Matches literals in libsql-server's dumps that SQLite cannot parse: infinite numbers, and text with U+0000. */
-const UNREADABLE = /\binf\b|\0/i
+const UNREADABLE_LITERAL = /\binf\b|\0/i
 
-/** Replaces those literals in an INSERT of a dump. */
+/** Replaces literals that SQLite cannot parse in an INSERT of a dump. */
 function withReadableValues(sql: string): string {
-  const [head] = (UNREADABLE.test(sql) && INSERT.exec(sql)) || []
+  const [head] = (UNREADABLE_LITERAL.test(sql) && INSERT.exec(sql)) || []
   if (head === undefined) return sql
   const values = sql.slice(head.length).replace(VALUE, (value) => {
     if (!value.startsWith("'")) return '9e999'

@@ -2,7 +2,7 @@ import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { run } from '../client/run.ts'
 import type { ObjectRow } from '../codec/result.ts'
@@ -18,7 +18,7 @@ import type { ScriptSource } from './statement-reader.ts'
 export interface RestoreProgress {
   /** Number of applied statements of the source. */
   readonly statements: number
-  /** Length of their text in characters. */
+  /** Total length of their text, in characters. */
   readonly characters: number
 }
 
@@ -30,10 +30,10 @@ export interface RestoreOptions extends CallOptions {
 }
 
 /**
- * Table with the progress of a restore. It is in the database itself, so that a batch and its count are committed together, and is
- * dropped at the end. A single transaction for a large dump would exceed the limit of 5 s, and its stream would expire.
+ * Table that records the progress of a restore, in the database itself, so that a batch and its count are committed together.
+ * Dropped at the end. A single transaction for a large dump would exceed the limit of 5 s, and its stream would expire.
  */
-const PROGRESS = 'baton_restore_progress'
+const PROGRESS_TABLE = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
   where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
   and name not like '\\_\\_turso\\_internal\\_%' escape '\\')`
@@ -54,7 +54,7 @@ export async function restore(
   checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', resume: 'boolean' })
   const { onProgress, resume = false, signal, timeoutMs } = options
   signal?.throwIfAborted()
-  const { lifetime } = httpOf(db)
+  const { lifetime } = getHttp(db)
   lifetime.begin()
   const state = new Restore(db, { signal, timeoutMs })
   try {
@@ -84,7 +84,7 @@ class Restore {
 
   constructor(db: Client, options: CallOptions) {
     this.#db = db
-    this.#lifetime = httpOf(db).lifetime
+    this.#lifetime = getHttp(db).lifetime
     this.#options = options
   }
 
@@ -99,7 +99,7 @@ class Restore {
     this.#statements = checkpoint ?? 0
   }
 
-  /** Applies a batch, or the rest of it. @returns whether there was anything to apply */
+  /** Applies the statements of a batch that have not been applied yet. @returns whether there were any */
   async apply(batch: RestoreBatch): Promise<boolean> {
     const isAlreadyApplied = batch.end <= this.#statements
     if (!isAlreadyApplied) await this.#applyOnce(batch)
@@ -108,11 +108,11 @@ class Restore {
     return !isAlreadyApplied
   }
 
-  /** Drops the progress table. Uses a separate request, so that a restore whose last response was lost can be recognized. */
+  /** Drops the progress table, in a separate request, so that a restore whose last response was lost can be recognized. */
   async finish(): Promise<void> {
     for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
-        await this.#execute(`drop table if exists ${PROGRESS}`)
+        await this.#execute(`drop table if exists ${PROGRESS_TABLE}`)
         this.#hasCheckpoint = false
       } catch (error) {
         const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
@@ -130,7 +130,7 @@ class Restore {
     for (let attempt = 0; ; attempt++) {
       try {
         const options = { ...this.#options, foreignKeys: 'off' } as const
-        await run(httpOf(this.#db), encodeBatch(statements), 'atomic', options, null, true)
+        await run(getHttp(this.#db), encodeBatch(statements), 'atomic', options, null, true)
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
@@ -140,9 +140,9 @@ class Restore {
           if (failure instanceof DatabaseError) return undefined
           throw failure
         })
-        // no response was lost before, so the existing tables are not from this restore
+        // no response has been lost, so the existing tables are not from this restore
         if (isRejected && attempt === 0 && !this.#hasCheckpoint) throw notEmptyError(checkpoint)
-        // a response was lost, now or before the rejected request: the database shows whether the batch was applied
+        // the response to this or an earlier attempt was lost: the database shows whether the batch was applied
         if (checkpoint === end) break
         if (isRejected && checkpoint !== undefined) throw notEmptyError(checkpoint)
         if (attempt >= MAX_RETRIES || (isLast && !this.#hasCheckpoint))
@@ -154,7 +154,7 @@ class Restore {
   }
 
   async #execute(sql: string): Promise<Results[number]> {
-    const http = httpOf(this.#db)
+    const http = getHttp(this.#db)
     const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, null, true)
     return result as Results[number]
   }
@@ -166,20 +166,23 @@ class Restore {
   /** Returns the statements before and after a batch that make it apply exactly once. */
   #guardsFor({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
     const hasUnexpectedState = this.#hasCheckpoint
-      ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
+      ? `(select statements from ${PROGRESS_TABLE}) <> ${this.#statements}`
       : HAS_TABLES
     const before = [`select ${failWhen(hasUnexpectedState, 'as expected')}`]
-    if (this.#hasCheckpoint) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
+    if (this.#hasCheckpoint) return { before, after: [`update ${PROGRESS_TABLE} set statements = ${end}`] }
     const createCheckpoint = isLast
       ? []
-      : [`create table ${PROGRESS} (statements integer not null)`, `insert into ${PROGRESS} values (${end})`]
+      : [
+          `create table ${PROGRESS_TABLE} (statements integer not null)`,
+          `insert into ${PROGRESS_TABLE} values (${end})`,
+        ]
     return { before, after: createCheckpoint }
   }
 
   /** Reads the number of applied statements from the database; null without a progress table. */
   async #readCheckpoint(): Promise<number | null> {
     try {
-      const [row] = (await this.#execute(`select statements from ${PROGRESS}`)).rows
+      const [row] = (await this.#execute(`select statements from ${PROGRESS_TABLE}`)).rows
       // regardless of the client's `intMode`
       return row ? Number((row as ObjectRow)['statements']) : null
     } catch (error) {
@@ -193,7 +196,7 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   if (checkpoint == null)
     return new TypeError('the database already has tables: restore() needs an empty one')
   return new TypeError(
-    `a restore stopped here after ${checkpoint} statements: continue with { resume: true }, or begin with an empty database`,
+    `an earlier restore stopped after ${checkpoint} statements: continue with { resume: true }, or begin with an empty database`,
   )
 }
 

@@ -12,7 +12,7 @@ export type ScriptSource =
 const CHUNK_LENGTH = 65_536
 
 /**
- * Yields the statements of a script that arrives in chunks, by SQLite's rules. Buffers at most one chunk and one statement.
+ * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement.
  * Lines and columns are counted within the buffer.
  * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
  */

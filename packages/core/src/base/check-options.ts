@@ -20,10 +20,10 @@ export const BATCH_OPTIONS = { ...STATEMENT_OPTIONS, mode: TRANSACTION_OPTIONS.m
 /** Checks options. @throws TypeError naming the invalid value and the allowed ones */
 export function checkOptions(options: object, rules: OptionRules): void {
   if (typeof options !== 'object' || options === null)
-    throw new TypeError(`expected options { ${namesOf(rules)} }, not ${kindOf(options)}`)
+    throw new TypeError(`expected options { ${listNames(rules)} }, not ${describeType(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const rule = Object.hasOwn(rules, name) && rules[name]
-    if (!rule) throw new TypeError(`unknown option ${name}; the options are ${namesOf(rules)}`)
+    if (!rule) throw new TypeError(`unknown option ${name}; the options are ${listNames(rules)}`)
     if (value !== undefined) checkOption(name, value, rule)
   }
 }
@@ -34,15 +34,15 @@ export function checkOption(name: string, value: unknown, rule: string): void {
   const isNumber = typeof value === 'number' && rule.startsWith('a')
   const isWord = typeof value === 'string' && rule.startsWith("'")
   throw new TypeError(
-    `${name} must be ${rule}, not ${isNumber ? value : isWord ? `'${value}'` : kindOf(value)}`,
+    `${name} must be ${rule}, not ${isNumber ? value : isWord ? `'${value}'` : describeType(value)}`,
   )
 }
 
 /** Describes a value by its type only: it may be a token, or a misplaced argument. */
-export const kindOf = (value: unknown): string =>
+export const describeType = (value: unknown): string =>
   value == null ? String(value) : `a value of type ${typeof value}`
 
-const namesOf = (rules: OptionRules): string => Object.keys(rules).join(', ')
+const listNames = (rules: OptionRules): string => Object.keys(rules).join(', ')
 
 function meets(value: unknown, rule: string): boolean {
   const isNumber = typeof value === 'number'

@@ -2,7 +2,7 @@
 export interface Clock {
   /** Returns milliseconds since the epoch. Never decreases. */
   now(): number
-  /** Calls back after a time in ms; never after Infinity. @returns a function that cancels it */
+  /** Calls `callback` after `ms` milliseconds; never if that is Infinity. @returns a function that cancels the call */
   after(ms: number, callback: () => void): () => void
 }
 

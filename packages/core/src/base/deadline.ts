@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts'
 
-/** The time limit of one call, for all of its waits and requests together. */
+/** The time limit of one call, shared by all of its waits and requests. */
 export class Deadline {
   readonly timeoutMs: number
   readonly #clock: Clock
-  /** When it passes, in ms since the epoch. */
+  /** When the deadline passes, in ms since the epoch. */
   endsAt: number
 
   constructor(clock: Clock, timeoutMs: number) {
@@ -13,12 +13,12 @@ export class Deadline {
     this.endsAt = clock.now() + timeoutMs
   }
 
-  /** Remaining time in ms; 0 or less after it has passed. */
+  /** Remaining time in ms; 0 or less after the deadline. */
   get leftMs(): number {
     return this.endsAt - this.#clock.now()
   }
 
-  /** Restarts it, for a call whose previous wait does not count. */
+  /** Restarts the time limit, for a call whose wait so far does not count. */
   restart(): void {
     this.endsAt = this.#clock.now() + this.timeoutMs
   }

@@ -27,8 +27,8 @@ export class Deferred<T = void> {
         signal?.removeEventListener('abort', abort)
         onEnd?.()
       }
-      // Named first: V8 treats a function literal assigned to a property as long-lived, so that only a full garbage collection
-      // frees it and everything that it holds.
+      // Assigned to variables first: V8 treats a function literal assigned to a property as long-lived, so that only a full
+      // garbage collection frees the function and everything that it references.
       const resolveOnce = (value: T): void => {
         if (!this.isSettled) this.isResolved = true
         end()

@@ -85,7 +85,8 @@ export class SqlError extends BaseError {
     const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
       extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
-    this.outcome = outcome ?? (isUndone(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
+    this.outcome =
+      outcome ?? (provesNoEffect(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
     this.#sql = sql
     this.#results = results
@@ -106,15 +107,16 @@ export class SqlError extends BaseError {
  * Whether an error proves that the statement had no effect. RESPONSE_TOO_LARGE does not: it is detected after the statement
  * ran. Neither does a PROXY_ERROR, for which the replica may have lost the response, nor an unknown code.
  */
-const isUndone = (code: string): boolean => /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code)
+const provesNoEffect = (code: string): boolean =>
+  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code)
 
 /**
  * Whether a statement that violated a constraint may have kept earlier rows. SQLite keeps them for `OR FAIL` and for
  * `RAISE(FAIL)`, which has a user-defined message. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
-  const mayStop = constraint?.kind === 'other' && !message.includes('cannot store ')
-  return constraint !== null && sql !== null && (OR_FAIL.test(sql) || mayStop)
+  const mayBeRaiseFail = constraint?.kind === 'other' && !message.includes('cannot store ')
+  return constraint !== null && sql !== null && (OR_FAIL.test(sql) || mayBeRaiseFail)
 }
 
 /** Matches `OR FAIL`, or OR followed by a comment, after which FAIL may follow. */
@@ -124,8 +126,8 @@ function readConstraint(message: string): ConstraintViolation {
   const [, kind, names = ''] =
     /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
   // unquoted `table.column, table.column`; or an index, or the text of a CHECK
-  const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
-  const [, table = null, columns] = (isColumns && /^(.*?)\.(.*)/.exec(names)) || []
+  const namesColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
+  const [, table = null, columns] = (namesColumns && /^(.*?)\.(.*)/.exec(names)) || []
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
     table,
@@ -137,7 +139,7 @@ function readConstraint(message: string): ConstraintViolation {
 /** A stream or its transaction was lost, and none of the transaction was kept. Begin a new one. */
 export class StreamError extends BaseError {
   override readonly name = 'StreamError'
-  /** Always `not_applied`, except for a script that had changed something before. */
+  /** Always `not_applied`, except for a script that had already changed something. */
   readonly outcome: Outcome = 'not_applied'
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the beginning of the transaction to its loss, in ms; null without a transaction. */
@@ -184,7 +186,7 @@ export class TransportError extends BaseError {
   }
 }
 
-const HINTS: Readonly<Record<number, string>> = {
+const STATUS_HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
   404: 'check the URL: no such database or path',
   429: 'too many open streams; retry later',
@@ -215,7 +217,7 @@ export class HttpError extends BaseError {
     } catch {
       // not JSON: the text itself is the reason
     }
-    const hint = HINTS[status]
+    const hint = STATUS_HINTS[status]
     super(`${url} returned HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been
@@ -230,9 +232,9 @@ export class HttpError extends BaseError {
 export class RestoreError extends BaseError {
   override readonly name = 'RestoreError'
   readonly code = 'RESTORE_STOPPED'
-  /** Whether the batch after `applied` may have been applied too; a resumed restore checks first. */
+  /** Whether the batch after the `applied` statements may have been applied too; a resumed restore checks this first. */
   readonly outcome: Outcome
-  /** Number of statements from the start of the source that were certainly applied. */
+  /** Number of statements, from the start of the source, that are known to have been applied. */
   readonly applied: number
 
   constructor(applied: number, cause: Error, outcome: Outcome = 'not_applied') {
@@ -247,7 +249,7 @@ export function withOutcome(error: unknown, outcome: Outcome): unknown {
   return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
 }
 
-/** Marks the error of a read as not applied, whether it was executed or not. */
+/** Marks the error of a read as not applied, whether or not the read was executed. */
 export function asNotApplied(error: unknown): unknown {
   const hasNoResponse = error instanceof TransportError || error instanceof HttpError
   return hasNoResponse ? withOutcome(error, 'not_applied') : error

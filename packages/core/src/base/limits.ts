@@ -1,14 +1,14 @@
-/** Time a transaction may hold the write lock before a waiting writer takes it, in ms (specification, section 8). */
+/** How long a transaction may hold the write lock before a waiting writer takes it over, in ms (specification, section 8). */
 export const TRANSACTION_WINDOW_MS = 5_000
 
 /** Time after which the server closes a stream without requests, in ms (specification, section 8). */
 export const STREAM_IDLE_MS = 10_000
 
-/** Default time limit of a call, in ms. Behind a queue of writers, libsql-server takes up to 27 s. */
+/** Default time limit of a call, in ms. In a queue of writers, a call to libsql-server takes up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
 /** Maximum number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
-export const CONCURRENCY = 64
+export const DEFAULT_CONCURRENCY = 64
 
 /** Maximum number of calls that may be queued. */
 export const QUEUE_LIMIT = 10_000
@@ -16,8 +16,8 @@ export const QUEUE_LIMIT = 10_000
 /** How long a replica may take to catch up with what the client has seen, in ms; usually it is at most 25 ms behind. */
 export const REPLICA_WAIT_MS = 2_000
 
-/** Fraction of a transaction's time after which it is reported as expiring. */
-export const EXPIRING_AT = 0.8
+/** Fraction of a transaction's time limit after which the transaction is reported as expiring. */
+export const EXPIRING_FRACTION = 0.8
 
 /** Maximum length of the server's text that an error keeps, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
@@ -31,7 +31,7 @@ export const RETRY_BUDGET = 10
 /** Delay before the first retry, in ms. */
 export const RETRY_DELAY_MS = 50
 
-/** Number of characters of a script that are sent in one request. */
+/** Number of characters after which a script continues in another request. */
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
 
 /** How long closing a client waits for requests that may hold the write lock and for its streams to close, in ms. */
@@ -44,10 +44,10 @@ export const CLOSE_TIMEOUT_MS = 2_000
 export const ABORTED_REQUEST_MS = 1_000
 
 /**
- * Number of write transactions that one client sends to the server at a time: the running one and the next, to avoid a pause
- * between them.
+ * Maximum number of write transactions that one client sends to the server at a time: the running one and the next, to avoid a
+ * pause between them.
  */
-export const WRITE_TRANSACTIONS = 2
+export const MAX_WRITE_TRANSACTIONS = 2
 
 /** How long a transaction waits for a write permit of its client, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
@@ -56,7 +56,7 @@ export const WRITE_LOCK_TIMEOUT_MS = 60_000
 export const KEEP_ALIVE_MS = 4_000
 
 /** Maximum number of statements in one coalesced request; the server runs them one after the other. */
-export const COALESCED_STATEMENTS = 16
+export const MAX_COALESCED_STATEMENTS = 16
 
 /** Maximum number of characters of JSON in one coalesced request; a longer statement is sent alone. */
-export const COALESCED_CHARACTERS = 262_144
+export const MAX_COALESCED_CHARACTERS = 262_144

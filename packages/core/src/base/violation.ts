@@ -1,8 +1,8 @@
 import { type ConstraintViolation, DatabaseError, SqlError } from './errors.ts'
 
-/** Finds the client's own error inside an ORM's error, which may wrap it as `cause`; null if there is none. */
+/** Returns the client's error, even if an ORM's error wraps it as its `cause`; null if there is none. */
 export function findDatabaseError(error: unknown): DatabaseError | null {
-  // the limit is for circular chains; others are short
+  // the limit guards against circular chains
   for (let depth = 0, cause = error; depth < 10 && cause instanceof Error; depth++, cause = cause.cause)
     if (cause instanceof DatabaseError) return cause
   return null

@@ -1,15 +1,15 @@
 import { DatabaseError, SqlError } from './errors.ts'
 
-/** Enough frames to reach the caller through core, an adapter and a query builder. */
-const FRAMES = 40
+/** Enough stack frames to reach the caller through core, an adapter and a query builder. */
+const MAX_FRAMES = 40
 
-/** How much SQL a printed error shows, in characters. */
-const SQL_LENGTH = 300
+/** Maximum length of the SQL that a printed error shows, in characters. */
+const MAX_SQL_LENGTH = 300
 
 /**
- * Adds the SQL and the caller's frames to the stack of an error. Where a response is read, the caller is not on the stack; in
- * the `catch` block of an async function its awaiting callers are. Successful calls cost nothing.
- * @param statements of the call, without their arguments, for errors that do not name the failed one
+ * Adds the SQL and the caller's frames to the stack of an error. The caller is not on the stack of the code that reads the
+ * response, but it is on that of the `catch` block of an async function that it awaits. Costs nothing for successful calls.
+ * @param statements those of the call, without their arguments, for errors that do not name the failed statement
  */
 export function withCallerStack(
   error: unknown,
@@ -19,7 +19,7 @@ export function withCallerStack(
   const isOurs = error instanceof DatabaseError
   if (!isOurs && !(error instanceof TypeError || error instanceof RangeError)) return error
   const limit = Error.stackTraceLimit
-  Error.stackTraceLimit = FRAMES
+  Error.stackTraceLimit = MAX_FRAMES
   // without its first line and this function; a custom `prepareStackTrace` may return anything
   const frames = String(new Error().stack).split('\n').slice(2).join('\n')
   Error.stackTraceLimit = limit
@@ -27,7 +27,7 @@ export function withCallerStack(
     const failedSql = error instanceof SqlError ? error.sql : null
     const sql = (failedSql ?? statements.map((statement) => statement.sql).join('; ')).replace(/\s+/g, ' ')
     // one error may reject several calls
-    error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql}\n`}${frames}`
+    error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > MAX_SQL_LENGTH ? `${sql.slice(0, MAX_SQL_LENGTH)}…` : sql}\n`}${frames}`
   } else if (!error.stack?.includes(frames)) error.stack += `\n${frames}`
   return error
 }

@@ -25,7 +25,7 @@ export interface TransactionOptions {
 }
 
 /** Returns the sender of a client's requests. */
-export let httpOf: (db: Client) => Http
+export let getHttp: (db: Client) => Http
 
 /**
  * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
@@ -50,7 +50,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 
   static {
-    httpOf = (db) => db.#http
+    getHttp = (db) => db.#http
   }
 
   /** How 64-bit integers are returned, as configured. */

@@ -6,7 +6,7 @@ import type { CallOptions } from '../options.ts'
 import { type ScriptPart, type ScriptStatement, splitIntoParts, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
-import { type Client, httpOf } from './client.ts'
+import { type Client, getHttp } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
 import { Stream } from './stream.ts'
 
@@ -26,12 +26,14 @@ export async function executeMultiple(
   checkOptions(callOptions, CALL_OPTIONS)
   const options = { ...callOptions }
   const parts = splitIntoParts(splitStatements(script))
-  const http = httpOf(db)
+  const http = getHttp(db)
   http.lifetime.begin()
   const stream = new Stream(new ServerStream(http, true))
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
-    hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read' && !FOREIGN_KEYS.test(sql))
+    hasChanges ||= statements.some(
+      ({ sql }) => statementKind(sql) !== 'read' && !FOREIGN_KEYS_PRAGMA.test(sql),
+    )
   }
   try {
     for (const [index, part] of parts.entries()) {
@@ -51,7 +53,7 @@ export async function executeMultiple(
 }
 
 /** Matches the PRAGMA at the beginning of a dump, which changes only the connection. */
-const FOREIGN_KEYS = /^pragma\s+foreign_keys\b/i
+const FOREIGN_KEYS_PRAGMA = /^pragma\s+foreign_keys\b/i
 
 /** Runs statements that are committed individually. */
 async function runEach(

@@ -2,8 +2,8 @@ import { SqlError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
-/** Returns a statement that fails before any other of its batch runs; the server parses all statements before it runs one. */
-const failingStatement = (): string => `select ${failWhen('true', 'parse only')}`
+/** Returns a statement that stops its batch before another statement runs, but after the server has parsed all of them. */
+const createFailingStatement = (): string => `select ${failWhen('true', 'parse only')}`
 
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
@@ -11,8 +11,8 @@ interface BatchExecutor {
 }
 
 /**
- * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Bisects the
- * batch, with one request per step, and executes none of it.
+ * For adapters: finds the statement that made the server reject a whole batch, because it does not parse. Bisects the batch, with
+ * one request per step, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error if it is of another kind, or no such statement is found
  */
@@ -21,30 +21,30 @@ export async function findFailingStatement(
   statements: readonly { readonly sql: string }[],
   executor: BatchExecutor,
 ): Promise<unknown> {
-  if (!isRejection(error) || error.statementIndex !== null) return error
-  const isRejected = async (from: number, to: number): Promise<boolean> => {
-    const batch = [failingStatement(), ...statements.slice(from, to).map(({ sql }) => sql)]
+  if (!isParseError(error) || error.statementIndex !== null) return error
+  const failsToParse = async (from: number, to: number): Promise<boolean> => {
+    const batch = [createFailingStatement(), ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
       await executor.batch(batch, { mode: 'deferred' })
       return false
     } catch (reason) {
-      return isRejection(reason)
+      return isParseError(reason)
     }
   }
   let low = 0
   let high = statements.length
   while (high - low > 1) {
     const middle = (low + high) >> 1
-    if (await isRejected(low, middle)) high = middle
+    if (await failsToParse(low, middle)) high = middle
     else low = middle
   }
-  return (await isRejected(low, high))
+  return (await failsToParse(low, high))
     ? withCallerStack(withPosition(error, statements[low]?.sql, low))
     : error
 }
 
 // the parser's codes; SQLite's own begin with SQLITE_
-const isRejection = (error: unknown): error is SqlError =>
+const isParseError = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code.startsWith('SQL_')
 
 function withPosition(error: SqlError, sql: string | undefined, at: number): SqlError {

@@ -14,16 +14,16 @@ import type { StatementOptions } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
 import type { HandleCall } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
-import { type Client, httpOf } from './client.ts'
-import { Stream, stateOf } from './stream.ts'
-import { actOn, Transaction } from './transaction.ts'
+import { type Client, getHttp } from './client.ts'
+import { getServerStream, Stream } from './stream.ts'
+import { Transaction, withTransactionStream } from './transaction.ts'
 
 /**
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
- * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests: the rows and the
- * end of the stream; inside a transaction one, or two for its first call. The request is sent by the first `next()`; statement,
- * arguments and options are read when `readRows` is called. `timeoutMs` limits each wait for the server. A server without
- * `/v3/cursor` sends the whole result at once.
+ * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests, of which the second
+ * closes the stream; inside a transaction one, or two if it is the transaction's first call. The first `next()` sends the request,
+ * but statement, arguments and options are read when `readRows` is called. `timeoutMs` limits each wait for the server. A server
+ * without `/v3/cursor` sends the whole result at once.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …
@@ -59,10 +59,11 @@ async function* read(
   encoded: EncodedStatement,
   options: StatementOptions,
 ): AsyncGenerator<unknown, void, undefined> {
-  const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
-  if (!isInside) rejectSavepoint(encoded)
+  const isInTransaction =
+    db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
+  if (!isInTransaction) rejectSavepoint(encoded)
   options.signal?.throwIfAborted()
-  const ownStream = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(httpOf(db))
+  const ownStream = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(getHttp(db))
   const lifetime = ownStream?.http.lifetime
   lifetime?.begin()
   let reader: RowReader | undefined
@@ -70,9 +71,9 @@ async function* read(
   try {
     const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> =>
       RowReader.open(stream, db, encoded, { ...handle, options })
-    if (db instanceof Transaction) reader = await actOn(db, options, open)
+    if (db instanceof Transaction) reader = await withTransactionStream(db, options, open)
     else {
-      const stream = ownStream ?? stateOf(db as Stream)
+      const stream = ownStream ?? getServerStream(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
     }
     const { events } = reader.http

@@ -25,7 +25,7 @@ export function run(
   if (scope === 'atomic') {
     const stream = new ServerStream(http, hasBegun)
     const results = runStatements(stream, statements, scope, options)
-    // in the same tick, so that the stream ends with the request
+    // in the same tick, so that the request also closes the stream
     void stream.close()
     return results
   }

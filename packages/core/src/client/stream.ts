@@ -8,17 +8,17 @@ import { checkControl, isControl } from '../sql/statement-kind.ts'
 import { rollback } from '../stream/rollback.ts'
 import { runStatements } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
-import { type Client, httpOf } from './client.ts'
+import { type Client, getHttp } from './client.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
 /** Opens a stream, for adapters. Sends nothing; close it when you are done. */
-export const openStream = (db: Client): Stream => new Stream(new ServerStream(httpOf(db)))
+export const openStream = (db: Client): Stream => new Stream(new ServerStream(getHttp(db)))
 
 // not a static block of the class, which bundles without streams could not omit
 const states = new WeakMap<Stream, ServerStream>()
 
 /** Returns the internal state of a stream. */
-export const stateOf = (stream: Stream): ServerStream => states.get(stream) as ServerStream
+export const getServerStream = (stream: Stream): ServerStream => states.get(stream) as ServerStream
 
 /**
  * A connection that the server keeps between requests. Statements issued while a request is in flight are sent together in

@@ -1,12 +1,12 @@
-import { CALL_OPTIONS, checkOptions, kindOf } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions, describeType } from '../base/check-options.ts'
 import { StreamError, TransportError } from '../base/errors.ts'
 import type { CallOptions } from '../options.ts'
 import { type HandleCall, runStatements } from '../stream/run-statements.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
-/** Acts on the stream of a transaction as soon as no savepoint is running; for cursors. */
-export let actOn: <T>(
+/** Passes the stream of a transaction to `act` as soon as no savepoint is running; for cursors. */
+export let withTransactionStream: <T>(
   tx: Transaction,
   options: CallOptions,
   act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
@@ -15,12 +15,12 @@ export let actOn: <T>(
 /** Checks that the first argument is a callback. @throws TypeError for anything else, such as a mode */
 export function checkCallback(callback: unknown): void {
   if (typeof callback !== 'function')
-    throw new TypeError(`expected a callback before the options, not ${kindOf(callback)}`)
+    throw new TypeError(`expected a callback before the options, not ${describeType(callback)}`)
 }
 
 /**
  * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
- * time; those issued together share a request. The server lets it hold the write lock for 5 s while other writers wait.
+ * time; those issued together share a request. The server lets the transaction hold the write lock for 5 s while others wait.
  */
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream
@@ -31,7 +31,7 @@ export class Transaction extends SqlExecutor {
   #lastQueued: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
   #resolveEnded = (): void => {}
-  /** Settles when this savepoint no longer delays the handle around it. */
+  /** Settles when this savepoint no longer delays the enclosing handle. */
   #ended: Promise<void> | undefined
 
   /** @internal */
@@ -59,21 +59,21 @@ export class Transaction extends SqlExecutor {
   }
 
   /** Returns why queued calls must no longer run; null if they may. */
-  readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
+  readonly #cancelReason = (): Error | null => (this.#isRolledBack ? this.#endError() : null)
 
   /**
-   * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Runs in the same tick
-   * if there is none.
+   * Calls `act` after the savepoints inside this handle have ended, so that its statements do not become part of them; in the same
+   * tick if there are none.
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
     const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
-    if (this.#child || this.#lastQueued) return this.#actWhenFree(handle, signal, act)
+    if (this.#child || this.#lastQueued) return this.#queueUntilFree(handle, signal, act)
     this.#checkOpen()
     return act(handle)
   }
 
-  /** Waits for the calls queued earlier and for the running savepoint. */
-  async #actWhenFree<T>(
+  /** Calls `act` after the calls queued earlier and the running savepoint. */
+  async #queueUntilFree<T>(
     handle: HandleCall,
     signal: AbortSignal | undefined,
     act: (handle: HandleCall) => Promise<T>,
@@ -96,7 +96,7 @@ export class Transaction extends SqlExecutor {
       this.#checkOpen()
       result = act(handle)
     } catch (error) {
-      // the calls after this one still wait for those before it
+      // later calls must still wait for the earlier ones
       void Promise.resolve(previous).then(releaseNext)
       throw error
     }
@@ -116,7 +116,7 @@ export class Transaction extends SqlExecutor {
     const onTimeout = (): Error =>
       new TransportError(
         'TIMEOUT',
-        `a savepoint (inside its callback use its own argument) did not end within ${deadline.timeoutMs} ms`,
+        `a savepoint did not end within ${deadline.timeoutMs} ms (inside its callback, use the callback's argument)`,
         'not_applied',
       )
     await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), {
@@ -129,7 +129,7 @@ export class Transaction extends SqlExecutor {
 
   /**
    * Runs a callback in a savepoint: when it throws, its changes are undone and the transaction continues. Takes no extra
-   * requests. Inside the callback use its own argument; this handle waits until the callback has finished. If this handle ends
+   * requests. Inside the callback, use its argument: this handle waits until the callback has finished. If this handle ends
    * first, as when the call is not awaited, the savepoint is undone.
    * @param options `timeoutMs` and `signal` for the wait for a concurrent savepoint
    */
@@ -154,9 +154,9 @@ export class Transaction extends SqlExecutor {
       if (parent.#child !== this) throw this.#endError()
       return result
     } finally {
-      // the request in flight belongs to it
+      // the request in flight belongs to the savepoint
       if (this.#end === 'rolled back') await stream.lastRequest
-      // unless its parent has ended it
+      // unless the parent has already ended this savepoint
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)
         stream.transaction.release(name)
@@ -203,7 +203,7 @@ export class Transaction extends SqlExecutor {
     return this.#stream.queue.stopCursors(reason, this)
   }
 
-  /** Rolls the transaction or savepoint back and ends it; its callback may still return a value. */
+  /** Rolls back and ends the transaction or savepoint; its callback may still return a value. */
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
@@ -212,12 +212,12 @@ export class Transaction extends SqlExecutor {
   }
 
   static {
-    actOn = (tx, options, act) => tx.#whenFree(options, (handle) => act(tx.#stream, handle))
+    withTransactionStream = (tx, options, act) => tx.#whenFree(options, (handle) => act(tx.#stream, handle))
   }
 
-  /** Whether it was rolled back, by itself or by an enclosing handle. */
-  get #isUndone(): boolean {
-    return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isUndone)
+  /** Whether this handle or an enclosing one was rolled back. */
+  get #isRolledBack(): boolean {
+    return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isRolledBack)
   }
 
   #endError(): StreamError {
@@ -226,7 +226,7 @@ export class Transaction extends SqlExecutor {
   }
 
   #checkOpen(): void {
-    if (this.#end !== null || this.#isUndone) throw this.#endError()
+    if (this.#end !== null || this.#isRolledBack) throw this.#endError()
   }
 
   /** Runs a callback as the transaction of a stream. @internal */
@@ -241,7 +241,7 @@ export class Transaction extends SqlExecutor {
       throw error
     }
     if (tx.#end === 'committed') {
-      // in this order and in one tick: COMMIT and the stream's end share a request
+      // in this order and in one tick, so that COMMIT and closing the stream share a request
       const commit = stream.transaction.commit()
       const closing = stream.close()
       try {

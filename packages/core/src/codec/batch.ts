@@ -7,8 +7,8 @@ export const withIndex = (json: string | undefined, index: string | null): strin
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 
 /**
- * Adds a step to those of a batch and returns its number. @param condition wire JSON of the condition under which it runs; absent
- * = always
+ * Adds a step to a batch and returns its number. @param condition wire JSON of the condition under which the step runs; absent =
+ * always
  */
 export const addStep = (steps: string[], statementJson: string, condition?: string): number =>
   steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
@@ -22,8 +22,8 @@ export const ifAll = (conditions: readonly string[]): string =>
   `{"type":"and","conds":[${conditions.join()}]}`
 
 /**
- * Keeps the statements of a transaction inside it. The server may have ended the transaction (write lock taken over, disk full,
- * OR ROLLBACK, …); later statements would then run and be committed on their own.
+ * Prevents the statements of a transaction from running outside of it. If the server has ended the transaction (write lock taken
+ * over, disk full, OR ROLLBACK, …), later statements would run and be committed on their own.
  */
 export interface Guard {
   /** Returns the condition under which the next statement may run. */
@@ -36,10 +36,10 @@ export interface Guard {
    */
   proveLoss(steps: string[], callSteps: readonly number[]): number
   /** Records that step `begin` begins the transaction. */
-  begun?(begin: number): void
+  recordBegin?(begin: number): void
 }
 
-/** For `/v3`, which has a condition for this. */
+/** For `/v3`, where a condition can test whether a transaction is open. */
 export const V3_GUARD: Guard = {
   next: () => IN_TRANSACTION,
   proveLoss: (steps, callSteps) =>

@@ -23,7 +23,7 @@ export function decodePipeline(text: string): WirePipelineResponse {
 }
 
 /** Returns the replication index that an operation wrote or saw, if the server sends it. */
-export function replicationIndexOf(
+export function readReplicationIndex(
   { results }: WirePipelineResponse,
   at = 0,
 ): string | number | null | undefined {

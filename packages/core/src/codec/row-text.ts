@@ -8,12 +8,12 @@ import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts
 /** Results with fewer characters are parsed as JSON. */
 const MIN_LENGTH = 1_000
 
-const ROWS = '"rows":[['
-const COLUMNS = '"cols":'
-const END = ']],"affected_row_count":'
+const ROWS_START = '"rows":[['
+const COLUMNS_KEY = '"cols":'
+const ROWS_END = ']],"affected_row_count":'
 
 /** Position of the first letter of a cell's type. */
-const KIND = '{"type":"'.length
+const KIND_OFFSET = '{"type":"'.length
 const INTEGER = 105
 const TEXT = 116
 const FLOAT = 102
@@ -21,7 +21,7 @@ const BLOB = 98
 const NULL = 110
 
 /** Returns the number of characters before the value of a cell; for NULL, before the last brace. */
-function lengthOf(kind: number): number {
+function valueOffset(kind: number): number {
   switch (kind) {
     case INTEGER:
       return '{"type":"integer","value":"'.length
@@ -41,13 +41,13 @@ function lengthOf(kind: number): number {
 const QUOTE = 34
 const COLON = 58
 const COMMA = 44
-const OPEN = 91
+const OPEN_BRACKET = 91
 const BACKSLASH = 92
-const CLOSE = 93
-const END_OF_CELL = 125
+const CLOSE_BRACKET = 93
+const CLOSE_BRACE = 125
 
 /** In V8, a substring of at least this length keeps the whole text in memory. */
-const SHARED_FROM = 13
+const MIN_SHARED_LENGTH = 13
 
 /** The rows of one result as text: `[[cell, …], …]`. */
 export class RowText {
@@ -80,13 +80,13 @@ export class RowText {
     const rows: Row[] = []
     let at = this.#start
     // after `[` and each `,`
-    while (text.charCodeAt(at + 1) === OPEN) {
+    while (text.charCodeAt(at + 1) === OPEN_BRACKET) {
       at += 1
       const row = newRow() as Record<string | number, Value>
       for (let column = 0; column < keys.length; column++) {
         at += 1
-        const kind = text.charCodeAt(at + KIND)
-        const from = at + lengthOf(kind)
+        const kind = text.charCodeAt(at + KIND_OFFSET)
+        const from = at + valueOffset(kind)
         let value: Value
         if (kind === NULL) {
           value = null
@@ -106,20 +106,20 @@ export class RowText {
             if (value.includes('\\')) {
               to = endOfText(text, from)
               value = JSON.parse(text.slice(from - 1, to + 1)) as string
-            } else if (value.length >= SHARED_FROM) value = ` ${value}`.slice(1)
+            } else if (value.length >= MIN_SHARED_LENGTH) value = ` ${value}`.slice(1)
           }
           at = to + 1
         }
-        if (text.charCodeAt(at) !== END_OF_CELL) return null
+        if (text.charCodeAt(at) !== CLOSE_BRACE) return null
         at += 1
-        if (text.charCodeAt(at) !== (column === keys.length - 1 ? CLOSE : COMMA)) return null
+        if (text.charCodeAt(at) !== (column === keys.length - 1 ? CLOSE_BRACKET : COMMA)) return null
         row[keys[column] as string] = value
       }
       rows.push(row as Row)
       at += 1
       if (text.charCodeAt(at) !== COMMA) break
     }
-    return at === this.#end - 1 && text.charCodeAt(at) === CLOSE ? rows : null
+    return at === this.#end - 1 && text.charCodeAt(at) === CLOSE_BRACKET ? rows : null
   }
 }
 
@@ -137,12 +137,12 @@ export function parseResponse(text: string): WirePipelineResponse | null {
   const longRows: RowText[] = []
   let json = ''
   let from = 0
-  for (let start = text.indexOf(ROWS); start !== -1; start = text.indexOf(ROWS, start + 1)) {
-    const rows = start + ROWS.length - 2
-    const end = text.indexOf(END, rows)
+  for (let start = text.indexOf(ROWS_START); start !== -1; start = text.indexOf(ROWS_START, start + 1)) {
+    const rows = start + ROWS_START.length - 2
+    const end = text.indexOf(ROWS_END, rows)
     if (end === -1) break
     // this end may belong to another result, if a server orders the parts differently
-    const nextColumns = text.indexOf(COLUMNS, rows)
+    const nextColumns = text.indexOf(COLUMNS_KEY, rows)
     if (end - rows < MIN_LENGTH || (nextColumns !== -1 && nextColumns < end)) continue
     json += `${text.slice(from, rows)}${longRows.length}`
     from = end + 2

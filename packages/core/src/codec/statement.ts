@@ -1,4 +1,4 @@
-import { kindOf } from '../base/check-options.ts'
+import { describeType } from '../base/check-options.ts'
 import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
@@ -51,7 +51,7 @@ function encodeArgs(args: InArgs): string {
 /** Checks and encodes the statements of a batch, which is its own transaction or part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
-    throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
+    throw new TypeError(`expected an array of statements, not ${describeType(statements)}`)
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
     rejectControl(encoded)

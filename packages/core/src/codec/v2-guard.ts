@@ -21,7 +21,7 @@ export class V2Guard implements Guard {
     return (callSteps[0] as number) - 2
   }
 
-  begun(begin: number): void {
+  recordBegin(begin: number): void {
     this.#inTransaction.push(ifOk(begin))
   }
 }

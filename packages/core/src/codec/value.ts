@@ -1,5 +1,5 @@
 import { decodeBase64, encodeBase64 } from '#base64'
-import { kindOf } from '../base/check-options.ts'
+import { describeType } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireValue } from '../base/wire.ts'
 
@@ -64,7 +64,7 @@ function encodeReal(value: number, name: string): string {
 function describe(value: unknown): string {
   if (value === undefined) return 'undefined cannot be stored; use null'
   if (value instanceof Date) return 'a Date cannot be stored; use toISOString() or getTime()'
-  return `${kindOf(value)} cannot be stored; use JSON.stringify() or a field of it`
+  return `${describeType(value)} cannot be stored; use JSON.stringify() or a field of it`
 }
 
 function encodeBlob(value: ArrayBuffer | ArrayBufferView, name: string): string {

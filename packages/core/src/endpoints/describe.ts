@@ -2,7 +2,7 @@ import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError, SqlError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import { unwrap } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
@@ -45,7 +45,7 @@ export async function describe(
   // the server would silently ignore all but the first
   const { length } = splitStatements(sql)
   if (length !== 1) throw new TypeError(`describe takes one statement, not ${length}`)
-  const http = httpOf(db)
+  const http = getHttp(db)
   http.lifetime.begin()
   try {
     const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])

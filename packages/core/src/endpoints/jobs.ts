@@ -1,6 +1,6 @@
 import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
 import { ProtocolError, SqlError } from '../base/errors.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
@@ -62,19 +62,22 @@ const TASK_STATUS: Readonly<Record<string, TaskStatus>> = {
   RunFailure: 'Failure',
 }
 
-/** Migrations of a multi-database schema, read from the schema database. Any other database throws HttpError 400. */
+/** Migrations of a multi-database schema, read from the schema database. Throws HttpError 400 for any other database. */
 export const jobs = {
   /** Returns all jobs, newest first. */
   async list(db: Client, options?: CallOptions): Promise<JobList> {
-    return read(await get(httpOf(db), '/v1/jobs', options), ({ schema_version: version, migrations }) => ({
+    return read(await get(getHttp(db), '/v1/jobs', options), ({ schema_version: version, migrations }) => ({
       schemaVersion: version as number,
-      jobs: (migrations as readonly WireJob[]).map((job) => ({ id: idOf(job), status: job.status ?? null })),
+      jobs: (migrations as readonly WireJob[]).map((job) => ({
+        id: readJobId(job),
+        status: job.status ?? null,
+      })),
     }))
   },
 
   /** Returns a job with its progress. @throws HttpError 404 if it does not exist */
   async get(db: Client, id: number, options?: CallOptions): Promise<Job> {
-    return await getJob(httpOf(db), id, options)
+    return await getJob(getHttp(db), id, options)
   },
 
   /**
@@ -84,7 +87,7 @@ export const jobs = {
   async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {
     checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', pollMs: TIME })
     const { signal, timeoutMs = Infinity, pollMs = 500, onProgress } = options
-    const http = httpOf(db)
+    const http = getHttp(db)
     const deadline = http.deadline(timeoutMs)
     const createTimeoutError = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
     http.lifetime.begin()
@@ -109,7 +112,7 @@ async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = 
   if (!Number.isSafeInteger(id) || id < 0)
     throw new TypeError(`the id of a job must be a whole number, not ${id}`)
   return read(await get(http, `/v1/jobs/${id}`, options, hasBegun), (job) => ({
-    id: idOf(job as unknown as WireJob),
+    id: readJobId(job as unknown as WireJob),
     status: readStatus(job['status']),
     error: (job['error'] as string | null | undefined) ?? null,
     progress: ((job['progress'] ?? []) as readonly WireTask[]).map(({ namespace, status, error }) => ({
@@ -139,7 +142,7 @@ function read<T>(text: string, decode: (body: Readonly<Record<string, unknown>>)
   }
 }
 
-function idOf({ job_id: id }: WireJob): number {
+function readJobId({ job_id: id }: WireJob): number {
   if (typeof id !== 'number') throw new ProtocolError('a job has no numeric id')
   return id
 }

@@ -1,7 +1,7 @@
 import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
 import { type BodyRequest, ResponseBody } from '../http/response-body.ts'
 import { backoffMs } from '../http/retry.ts'
@@ -35,7 +35,7 @@ export interface ListenOptions {
   readonly actions?: readonly ChangeAction[] | undefined
   /** Ends the listener; the loop throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Time without data after which it reconnects, in ms; the server sends a keep-alive every 15 s. @default 40000 */
+  /** Time without data after which the listener reconnects, in ms; the server sends a keep-alive every 15 s. @default 40000 */
   readonly timeoutMs?: number | undefined
 }
 
@@ -43,19 +43,19 @@ const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutM
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const IDLE_TIMEOUT_MS = 40_000
 
-/** Delay before it reconnects, in ms; reset after a connection that lasted longer than `STABLE_AFTER_MS`. */
-const FIRST_WAIT_MS = 100
-const LONGEST_WAIT_MS = 10_000
+/** First and longest delay before a reconnect, in ms; reset after a connection that lasted longer than `STABLE_AFTER_MS`. */
+const FIRST_DELAY_MS = 100
+const LONGEST_DELAY_MS = 10_000
 const STABLE_AFTER_MS = 5_000
 
 /**
- * Listens for commits that change a table: how many rows changed, but not which. Reconnects without limit after a connection was
- * lost or paused for too long, and then emits `lost`, because the server keeps no history.
+ * Listens for commits that change a table, and reports how many rows changed, but not which. Reconnects without limit after a
+ * connection was lost or paused for too long, and then emits `lost`, because the server keeps no history.
  *
  * ```ts
  * for await (const event of listen(db, { table: 'note' })) …
  * ```
- * The server counts what SQLite's update hook reports: neither changes to WITHOUT ROWID tables nor a DELETE without
+ * The server counts what SQLite's update hook reports, which includes neither changes to WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first or a later connection; TransportError if the first connection fails;
  * ProtocolError if the response is not an event stream; the signal's reason
@@ -68,7 +68,7 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
-  return readEvents(httpOf(db), {
+  return readEvents(getHttp(db), {
     path: `/beta/listen?${query.toString()}`,
     signal,
     idleTimeoutMs: timeoutMs,
@@ -94,9 +94,9 @@ export async function* readEvents(
           isFirst = false
         }
       } catch (error) {
-        if (isFirst || !isTransient(error) || signal?.aborted) throw error
+        if (isFirst || !shouldReconnect(error) || signal?.aborted) throw error
         if (http.clock.now() - startedAt > STABLE_AFTER_MS) attempt = 0
-        const delayMs = backoffMs(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS)
+        const delayMs = backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })
         await http.lifetime.sleep(delayMs, signal)
@@ -107,7 +107,7 @@ export async function* readEvents(
   }
 }
 
-/** Yields the events of one connection. @throws TransportError when it ends, for whatever reason */
+/** Yields the events of one connection. @throws TransportError when the connection ends, for whatever reason */
 async function* connectionEvents(
   http: Http,
   request: BodyRequest,
@@ -142,7 +142,7 @@ function read({ event, data }: ServerSentEvent): ChangeEvent | null {
 }
 
 /** Whether to reconnect after an error. */
-function isTransient(error: unknown): boolean {
+function shouldReconnect(error: unknown): boolean {
   if (error instanceof TransportError) return error.code === 'NETWORK' || error.code === 'TIMEOUT'
   return error instanceof HttpError && (error.status >= 500 || error.status === 429 || error.status === 408)
 }

@@ -1,12 +1,12 @@
 import { HttpError } from '../base/errors.ts'
-import { type Client, httpOf } from '../client/client.ts'
+import { type Client, getHttp } from '../client/client.ts'
 import type { CallOptions } from '../options.ts'
 import { get } from './get.ts'
 
 /** Whether the server reports that it is healthy. @throws TransportError if it does not respond */
 export async function isHealthy(db: Client, options?: CallOptions): Promise<boolean> {
   try {
-    await get(httpOf(db), '/health', options)
+    await get(getHttp(db), '/health', options)
     return true
   } catch (error) {
     if (error instanceof HttpError) return false
@@ -16,5 +16,5 @@ export async function isHealthy(db: Client, options?: CallOptions): Promise<bool
 
 /** Returns the name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
 export async function serverVersion(db: Client, options?: CallOptions): Promise<string> {
-  return (await get(httpOf(db), '/version', options)).trim()
+  return (await get(getHttp(db), '/version', options)).trim()
 }

@@ -1,12 +1,12 @@
 import { createTransport } from '#transport'
-import { checkOption, kindOf, TIME } from '../base/check-options.ts'
+import { checkOption, describeType, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
-import { ABORTED_REQUEST_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../base/limits.ts'
 import type { Guard } from '../codec/batch.ts'
 import { PROBE } from '../codec/control.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
 import { timeoutError } from '../transport/failure.ts'
@@ -34,7 +34,7 @@ export class Http {
   readonly replica: ReplicaIndex
   /** Whether the server was found to support `/v3/pipeline`. */
   hasV3 = false
-  /** Set for a server that does not support it. */
+  /** Set if the server does not support `/v3/pipeline`. */
   V2Guard: (new () => Guard) | undefined
   /** Whether the server supports only `execute` and `close`; undefined before the first batch. */
   isExecuteOnly: boolean | undefined
@@ -66,7 +66,7 @@ export class Http {
     this.reads = createLimiter(concurrency)
     this.writes = createLimiter(concurrency)
     this.coalescedWrites = createLimiter(1)
-    this.writeLock = new WriteLock(clock, createLimiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
+    this.writeLock = new WriteLock(clock, createLimiter(MAX_WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -105,7 +105,8 @@ export class Http {
       address,
       send: this.#sendObserved,
       read: ({ status, text, retryAfter }) => {
-        if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
+        if (status < 200 || status > 299)
+          throw new HttpError(status, joinUrl(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
           ? import('./unusual-errors.ts').then(({ readUnusual }) => readUnusual(this, text, read))
           : read(text)
@@ -173,7 +174,7 @@ export class Http {
       return { isOk: true, value }
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent() }
-      // a read that was waiting for an index has not begun
+      // a read that was still waiting for an index has not run
       if (exchange && !isSettled && policy.keepRunning && isSent() && error !== INDEX_RESET) {
         const { response } = exchange
         this.#finishInBackground(exchange, callPermit)
@@ -187,7 +188,7 @@ export class Http {
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
 
-  /** Retries a request, if it may be repeated. */
+  /** Sends a request again, if it may be repeated. Otherwise returns its failure. */
   async #sendAgain<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
@@ -218,7 +219,7 @@ export class Http {
   async #fetchIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
-    return replicationIndexOf(
+    return readReplicationIndex(
       unwrap(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
     )
   }
@@ -285,7 +286,7 @@ export function unwrap<R>(result: SendResult<R>): R {
 }
 
 /** Returns the URL of a path, for errors. */
-export const urlOf = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
+export const joinUrl = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
 
 /** Returns the length of a body in bytes. */
 export const byteLength = (text: string | null | undefined): number =>
@@ -293,7 +294,8 @@ export const byteLength = (text: string | null | undefined): number =>
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
-  if (typeof token !== 'string') throw new TypeError(`authToken() must return a string, not ${kindOf(token)}`)
+  if (typeof token !== 'string')
+    throw new TypeError(`authToken() must return a string, not ${describeType(token)}`)
   if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken contains invalid characters')
   return token ? { authorization: `Bearer ${token}` } : {}
 }

@@ -1,8 +1,8 @@
 import type { Deferred } from '../base/deferred.ts'
-import { queueFull } from '../transport/failure.ts'
+import { queueFullError } from '../transport/failure.ts'
 import type { Lifetime, WaitOptions } from './lifetime.ts'
 
-/** Limits the number of concurrent calls; the others are queued in order. */
+/** Limits the number of concurrent calls; further calls are queued in order. */
 export class Limiter {
   readonly #lifetime: Lifetime
   readonly #queueLimit: number
@@ -31,7 +31,7 @@ export class Limiter {
     let waiter: Deferred | null = null
     if (this.used < this.#limit) this.used += 1
     else {
-      if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
+      if (this.queued >= this.#queueLimit) throw queueFullError(this.#queueLimit)
       waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter as Deferred) })
       this.#waiting.add(waiter)
     }

@@ -3,8 +3,8 @@ export interface RequestPolicy {
   /** Whether it may be sent again after it may have been executed. */
   readonly isIdempotent?: true
   /**
-   * Whether it is left running when its call is aborted, so that its stream can be closed: otherwise the stream would hold the
-   * write lock for the rest of its 5 s, or the rows that it changed without the lock.
+   * Whether it is left running when its call is aborted, so that its stream can be closed. Otherwise, the stream would keep the
+   * write lock for the rest of its 5 s, or block the rows that a concurrent transaction has changed.
    */
   readonly keepRunning?: true
   /** Whether it continues while the client is being closed. */

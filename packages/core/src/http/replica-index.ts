@@ -14,7 +14,7 @@ export class ReplicaIndex {
   readonly #isUsed: boolean
   readonly #fetchIndex: () => Promise<WireIndex>
   #index: bigint | null
-  /** The last probe of whether the server is behind an index, and until when its result is used. */
+  /** The last check of whether the server is behind an index, and until when its result is used. */
   #probe: { readonly index: string; readonly isBehind: Promise<boolean>; until: number } | null = null
 
   /**
@@ -45,9 +45,9 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read that waits for an index on a replica, and probes the server if this takes long. Sending the read again at that
-   * point instead would send every slow read twice.
-   * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that ends the watch
+   * Watches a read that may be waiting for an index on a replica, and probes the server if this takes long. Sending the read again
+   * without a probe would send every slow read twice.
+   * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that stops watching
    */
   watch(index: string, onReset: () => void): () => void {
     return this.#clock.after(REPLICA_WAIT_MS, () => {
@@ -55,10 +55,10 @@ export class ReplicaIndex {
     })
   }
 
-  /** Resets an index that the server is behind. @returns whether it was reset, by this or another call */
+  /** Resets the index if the server has not reached it. @returns whether it was reset, by this or another call */
   async resetIfBehind(index: string): Promise<boolean> {
     if ((await this.#isBehind(index)) && this.value === index) this.#index = null
-    // otherwise the index only grows
+    // unless it was reset, the index only grows
     return this.#index === null || this.#index < BigInt(index)
   }
 

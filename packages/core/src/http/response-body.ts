@@ -1,11 +1,11 @@
 import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
-import { type Http, unwrap, urlOf } from './http.ts'
+import { type Http, joinUrl, unwrap } from './http.ts'
 import { openObservedBody } from './observed-body.ts'
 import { READ } from './policies.ts'
 
-/** A GET request, and how long its response may pause. */
+/** A GET request whose response is streamed. */
 export interface BodyRequest {
   /** Path with query. */
   readonly path: string
@@ -15,7 +15,7 @@ export interface BodyRequest {
 }
 
 /**
- * The response to a GET, read as it arrives and no faster than it is consumed. The caller closes it. Every wait ends when
+ * The response to a GET, read as it arrives and no faster than it is consumed. The caller must close it. Every wait ends when
  * the signal is aborted, the time limit is reached, or the client is closed.
  */
 export class ResponseBody implements AsyncIterable<Uint8Array> {
@@ -35,7 +35,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
     this.#request = request
     this.#exchange = exchange
     this.#parts = response.parts[Symbol.asyncIterator]()
-    // also between two parts
+    // an abort between two parts also ends the request
     request.signal?.addEventListener('abort', this.#abort)
   }
 
@@ -58,7 +58,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
         if (response.status === 200) return body
         throw new HttpError(
           response.status,
-          urlOf(address, path),
+          joinUrl(address, path),
           await readErrorText(body),
           response.retryAfter,
         )

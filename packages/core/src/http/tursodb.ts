@@ -10,8 +10,8 @@ import { WRITE } from './policies.ts'
 import { backoffMs } from './retry.ts'
 import { lockHint } from './write-lock.ts'
 
-const IS_LOCKED = /^(?:database is locked|Database is busy)$/
-const NO_READONLY = /^near "READONLY": syntax error$/i
+const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
+const NO_READONLY_MESSAGE = /^near "READONLY": syntax error$/i
 
 /** First and longest delay between two attempts to acquire the write lock, in ms. */
 const FIRST_DELAY_MS = 5
@@ -31,7 +31,7 @@ interface OperationResult {
 }
 
 /** Returns the outcomes of the statements that were not skipped. */
-const outcomesOf = ({ error, response }: OperationResult): readonly Outcome[] => {
+const getOutcomes = ({ error, response }: OperationResult): readonly Outcome[] => {
   if (error) return [{ error }]
   const { step_errors: errors, step_results: results } = response?.result ?? {}
   if (!errors || !results) return response?.type === 'close' ? [] : [{}]
@@ -45,11 +45,11 @@ const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: 
   timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
 
 /** Restarts the deadlines of calls. */
-function restartTime(calls: readonly { readonly deadline: Deadline }[]): void {
+function restartDeadlines(calls: readonly { readonly deadline: Deadline }[]): void {
   for (const { deadline } of calls) deadline.restart()
 }
 
-/** Thrown when the engine executed none of a request, so that it may be sent again. */
+/** Thrown when the engine executed no part of a request, so that the request may be sent again. */
 export class Rejection<R> {
   readonly #engine: Tursodb
   /** The response, decoded for the caller. */
@@ -106,16 +106,16 @@ export class Tursodb {
       baton?: string | null
       results?: OperationResult[]
     }
-    const outcomes = results.flatMap(outcomesOf)
+    const outcomes = results.flatMap(getOutcomes)
     const error = outcomes[0]?.error
-    const isLocked = error?.code === 'SQLITE_BUSY' && IS_LOCKED.test(error.message)
-    const canRetry = error && (isLocked || NO_READONLY.test(error.message))
+    const isLocked = error?.code === 'SQLITE_BUSY' && LOCKED_MESSAGE.test(error.message)
+    const canRetry = error && (isLocked || NO_READONLY_MESSAGE.test(error.message))
     if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Rejection(this, value, error, baton)
     return value
   }
 
   /**
-   * Sends a request once no earlier writer of this client holds the write lock. Never rejects.
+   * Sends a request as soon as no earlier writer of this client holds the write lock. Never rejects.
    * @param rejection the engine's previous rejection of the request, if any
    */
   async send<T extends TransportHead, R>(
@@ -135,19 +135,19 @@ export class Tursodb {
       )
       if (permit) this.#holdWith(permit, lockPermit)
       await lockPermit.waiter?.promise
-      if (permit && lockPermit.waiter) restartTime(calls)
+      if (permit && lockPermit.waiter) restartDeadlines(calls)
       const result = this.#sendUntilAccepted(message, options, rejection)
       return await (permit ? result : result.finally(() => lockPermit.release()))
     } catch (error) {
       if (permit) {
         this.#holders.delete(permit)
-        restartTime(calls)
+        restartDeadlines(calls)
       }
       return notSent(error)
     }
   }
 
-  /** The waits for the permit and for the lock have one deadline; the time limit of the call begins after them. */
+  /** Returns the limits of the wait for the lock. It shares its deadline with the wait for the permit. */
   #permitLimits({ deadline }: Permit, signal: AbortSignal | undefined): Parameters<Limiter['acquire']>[0] {
     const timeoutMs = this.#http.config.writeLockTimeoutMs
     const onTimeout = (): Error =>
@@ -192,7 +192,7 @@ export class Tursodb {
         onRetry?.()
       }
       const result = await this.#http.send(this.#adapt(message, rejection), options)
-      // its deadline passed before it could be sent again
+      // the deadline passed before the request could be sent again
       if (rejection?.isLocked && !result.isOk && !result.isSent && deadline.leftMs <= 0)
         return { isOk: true, value: rejection.value }
       if (!result.isOk || !(result.value instanceof Rejection)) return result as SendResult<R>

@@ -2,24 +2,24 @@ import type { WireError } from '../base/wire.ts'
 import type { Sender } from './message.ts'
 import { Tursodb } from './tursodb.ts'
 
-// Translates errors that do not look like libsql-server's into its format, the only one that the rest of the client handles: a
-// primary's errors that a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first such error arrives.
+// Translates other servers' errors into the format of libsql-server, which the rest of the client expects: a primary's errors that
+// a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first such error arrives.
 
-/** A wire error in the text of a response: in a value, its quotes would be escaped. */
-const STRING = '"(?:[^"\\\\]|\\\\.)*"'
-const ERROR = new RegExp(`\\{"message":${STRING}(?:,"\\w+":(?:null|${STRING}))*\\}`, 'g')
+const JSON_STRING = '"(?:[^"\\\\]|\\\\.)*"'
+/** Matches a wire error in the text of a response. Text in a value does not match, because its quotes are escaped. */
+const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${JSON_STRING}))*\\}`, 'g')
 
 /** The prefixes that the engine and its bindings add to messages. */
-const PREFIX =
+const MESSAGE_PREFIX =
   /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
 
-/** Matches the errors of a writer that was rejected; with the prefix of a runtime error, it is the text of RAISE(). */
-const IS_LOCKED = /^(?:database is locked|Database is busy)$/
+/** Matches the errors of a rejected writer. After the prefix of a runtime error, the same text comes from RAISE(). */
+const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
 
-/** libsql-server's codes for the engine's errors, by the text without its prefix. */
+/** libsql-server's codes for the engine's errors, by message without prefix. */
 const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[] = [
   [/^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|^cannot store /, 'SQLITE_CONSTRAINT'],
-  [IS_LOCKED, 'SQLITE_BUSY'],
+  [LOCKED_MESSAGE, 'SQLITE_BUSY'],
   [
     /^(?:Database snapshot is stale|Write-write conflict|Commit dependency aborted|Conflict: |Database schema conflict)/,
     'SQLITE_BUSY',
@@ -40,7 +40,7 @@ function translateTursodb({
   code: wireCode,
   extended_code: wireExtendedCode,
 }: WireError): WireError | null {
-  const [prefix = '', kind] = PREFIX.exec(message) ?? []
+  const [prefix = '', kind] = MESSAGE_PREFIX.exec(message) ?? []
   const text = message
     .slice(prefix.length)
     .replace(/ \(19\)$/, '')
@@ -50,7 +50,7 @@ function translateTursodb({
       return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
     })
   const rule = CODES.find(
-    ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && IS_LOCKED.test(text)),
+    ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && LOCKED_MESSAGE.test(text)),
   )
   // the server that runs the engine may already have set a code
   const hasCode = /^SQLITE_(?!UNKNOWN)/.test(wireCode ?? '')
@@ -82,7 +82,7 @@ function restoreCode(error: WireError): WireError {
   return { message, code: rule?.[1] ?? 'PROXY_ERROR' }
 }
 
-/** Adds the reason when libsql-server rejects a transaction mode as a syntax error. */
+/** Explains the syntax error with which libsql-server rejects the transaction mode `concurrent`. */
 function addReason(error: WireError): WireError {
   const isConcurrent = /^SQL string could not be parsed: .*`concurrent`$/i.test(error.message)
   return isConcurrent
@@ -92,7 +92,7 @@ function addReason(error: WireError): WireError {
 
 /** Translates the errors in the text of a response. @param onTursodb called if one comes from Turso's engine */
 export const translateErrors = (text: string, onTursodb?: () => void): string =>
-  text.replace(ERROR, (json) => {
+  text.replace(WIRE_ERROR, (json) => {
     const error = JSON.parse(json) as WireError
     if (error.code === 'PROXY_ERROR') return JSON.stringify(restoreCode(error))
     const translated = translateTursodb(error)

@@ -8,7 +8,7 @@ export const lockHint = (blocker: string): string =>
   `; another ${blocker} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
 
 /**
- * Queues the write transactions of one client. Queued on the server instead, they would wait in requests that time out, and
+ * Queues the write transactions of one client. If they were queued on the server, they would wait in requests that time out, and
  * the server could give the lock to a client that has exited.
  */
 export class WriteLock {

@@ -1,6 +1,6 @@
 import type { Deferred } from '../base/deferred.ts'
 import { HttpError, ProtocolError } from '../base/errors.ts'
-import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
+import { MAX_COALESCED_CHARACTERS, MAX_COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Coalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
 import { timeoutError } from '../transport/failure.ts'
@@ -14,7 +14,7 @@ interface Entry {
   /** Settles with the result, or error, of the call. */
   readonly waiter: Deferred<Results>
   readonly characters: number
-  /** Called when its caller aborts it, or its deadline passes. */
+  /** Called when the caller aborts the call, or its deadline passes. */
   onAbort: (reason: unknown) => void
 }
 
@@ -70,10 +70,11 @@ export class Coalescer {
       const lastRequest = requests.at(-1)
       remaining -= entry.characters
       const isSameKind = lastRequest?.[0] && returnsRows(lastRequest[0]) === returnsRows(entry)
-      if (isSameKind && lastRequest.length < COALESCED_STATEMENTS && remaining >= 0) lastRequest.push(entry)
+      if (isSameKind && lastRequest.length < MAX_COALESCED_STATEMENTS && remaining >= 0)
+        lastRequest.push(entry)
       else {
         requests.push([entry])
-        remaining = COALESCED_CHARACTERS - entry.characters
+        remaining = MAX_COALESCED_CHARACTERS - entry.characters
       }
     }
     return requests
@@ -86,7 +87,7 @@ export class Coalescer {
     const controller = new AbortController()
     for (const entry of entries) {
       const onAbort = (reason: unknown): void => {
-        // removed from the request, unless that was already sent
+        // removes the statement from the request, unless that was already sent
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
         if (entries.every(({ waiter }) => waiter.isSettled)) controller.abort(reason)
       }
@@ -98,7 +99,7 @@ export class Coalescer {
     } catch (error) {
       const unsettledEntries = entries.filter(({ waiter }) => !waiter.isSettled)
       const canSendAlone = operations.every(({ isReadOnly }) => isReadOnly) && mayComeFromOneResult(error)
-      // not the number of pending calls: an aborted one may have caused the error
+      // compares the number of operations, not of pending calls, because an aborted call may have caused the error
       if (operations.length > 1 && canSendAlone)
         for (const entry of unsettledEntries) void this.#send([entry])
       else for (const call of calls) call.reject(copyError(error))

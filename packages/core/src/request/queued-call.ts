@@ -6,15 +6,15 @@ import type { AtomicBatchOptions, BatchOptions, StatementOptions } from '../opti
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
-/** A cursor, which has its stream to itself while it is open. */
+/** A cursor. While it is open, no other call uses its stream. */
 export interface Cursor {
-  /** The handle that reads: a client, a stream or a transaction. */
+  /** The client, stream or transaction that reads the rows. */
   readonly owner: object
   /** Whether it was stopped. */
   readonly isStopped: boolean
   /** Whether its statement is read-only. */
   readonly isReadOnly: boolean
-  /** Ends it early. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
+  /** Stops the cursor. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
   stop(endsStream: boolean, reason: unknown): void
 }
 
@@ -39,7 +39,7 @@ export interface QueuedCall {
   readonly isReadOnly: boolean
   readonly options: StatementOptions
   readonly deadline: Deadline
-  /** Returns why it must no longer run, such as the end of its savepoint; null if it may. */
+  /** Returns why the call must no longer run, such as the end of its savepoint; null if it may. */
   readonly cancelReason?: (() => Error | null) | undefined
   /** Stops watching its deadline and signal, which the request watches instead. */
   stopWatch?: (() => void) | undefined
@@ -59,7 +59,7 @@ export const batchPrefix = (
   isReadOnly: boolean,
   { foreignKeys, mode }: AtomicBatchOptions,
 ): readonly ControlStatement[] => [
-  // inside a transaction the pragma would do nothing
+  // before BEGIN, because the pragma has no effect inside a transaction
   ...(foreignKeys === 'off' ? [FOREIGN_KEYS_OFF] : []),
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]

@@ -1,7 +1,7 @@
 import { asNotApplied } from '../base/errors.ts'
 import { V3_GUARD } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
 import { type Http } from '../http/http.ts'
 import type { Limiter } from '../http/limiter.ts'
 import { type RequestOptions } from '../http/message.ts'
@@ -39,7 +39,7 @@ export async function sendStateless(
   const response = result.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [index, operation] of operations.entries()) {
-    http.replica.record(replicationIndexOf(response, index))
+    http.replica.record(readReplicationIndex(response, index))
     try {
       operation.settle(response.results[index], context)
     } catch (error) {

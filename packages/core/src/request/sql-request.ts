@@ -9,11 +9,11 @@ import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
-/** The effect of the response on the stream. */
+/** What the stream must do after a response. */
 export interface SettleResult {
   /** Calls to be sent again, because nothing ran. */
   readonly retry?: readonly QueuedCall[]
-  /** Control statements that did not run and are still to be sent. */
+  /** Control statements that did not run and must be sent again. */
   readonly prefix?: readonly ControlStatement[]
   /** Whether none of the request was executed. */
   readonly ranNothing?: boolean
@@ -82,7 +82,7 @@ export class SqlRequest {
       for (const { json, kind } of prefix) {
         const begins = kind === 'begin'
         callSteps.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
-        if (begins) guard.begun?.(callSteps.at(-1) as number)
+        if (begins) guard.recordBegin?.(callSteps.at(-1) as number)
       }
       for (const { json } of statements) callSteps.push(addStep(steps, json, condition()))
       if (scope === 'atomic') {
@@ -143,12 +143,12 @@ export class SqlRequest {
     const { statements, prefix, scope } = firstCall
     const sql = statements.length === 1 ? statements[0]?.sql : null
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
-    // COMMIT is valid SQL: a response that rejects it as a whole does not come from the server
+    // COMMIT is valid SQL, so an error of the whole operation does not come from the server
     if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
     // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
-    // Otherwise, as for a response that is too large, the server does not report what ran. All that is certain is that reads
-    // changed nothing, and that the control statements before the first call ran, since they have no rows.
+    // After other errors, such as a response that is too large, the server does not report what ran. Only two things are certain:
+    // reads changed nothing, and the control statements of the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((other) => other.prefix.length === 0))
     if (isHarmless && others.length > 0) {
       // one call made the whole request fail: each is sent alone
@@ -211,7 +211,7 @@ function readSteps(
     if (error) {
       const sql = (statement ?? prefix[at])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
-      // an atomic batch was rolled back, reads keep nothing; otherwise the statements before it may stay
+      // an atomic batch was rolled back, and reads change nothing; otherwise, the changes of earlier statements may remain
       const outcome = isAtomic || call.isReadOnly ? 'not_applied' : isUnchanged ? undefined : 'unknown'
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }

@@ -25,7 +25,7 @@ const TOKEN = /* @__PURE__ */ (() =>
     'gy',
   ))()
 
-/** Longer than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
+/** Number of characters that identify a trigger; more than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER` has. */
 const HEAD_LENGTH = 50
 const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
@@ -38,7 +38,7 @@ export function splitStatements(script: string): ScriptStatement[] {
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
-/** Yields the statements one by one, each with its end, after its semicolon if it has one. */
+/** Yields each statement with the position of its end, which includes its semicolon, if any. */
 export function* scanStatements(
   script: string,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
@@ -58,7 +58,7 @@ export function* scanStatements(
     if (groups?.['open'] !== undefined) throw unterminatedError(position, text === '/*' ? 'comment' : 'quote')
     const isInBody = TRIGGER.test(head) && lastTokens.join(' ') !== '; END'
     if (groups?.['end'] !== undefined && !isInBody) {
-      if (start) yield { statement: statementOf(script, start, index), end: index + 1 }
+      if (start) yield { statement: sliceStatement(script, start, index), end: index + 1 }
       start = null
       head = ''
     } else {
@@ -68,10 +68,10 @@ export function* scanStatements(
     lastTokens = [lastTokens[1], text.toUpperCase()]
   }
   if (start && TRIGGER.test(head) && lastTokens[1] !== 'END') throw unterminatedError(start, 'trigger')
-  if (start) yield { statement: statementOf(script, start, script.length), end: script.length }
+  if (start) yield { statement: sliceStatement(script, start, script.length), end: script.length }
 }
 
-function statementOf(
+function sliceStatement(
   script: string,
   { index, line, column }: { readonly index: number; readonly line: number; readonly column: number },
   end: number,
@@ -88,7 +88,7 @@ export interface ScriptPart {
   /** BEGIN and the end of a transaction; null for statements that are committed individually. */
   readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
   readonly statements: readonly ScriptStatement[]
-  /** Number of its first statement in the script. */
+  /** Position of its first statement in the script, from 0. */
   readonly offset: number
 }
 

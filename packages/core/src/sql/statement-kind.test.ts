@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { canShareConnection, checkControl, type StatementKind, statementKind } from './statement-kind.ts'
-import { verbOf } from './verb.ts'
+import { getVerb } from './verb.ts'
 
 test.each<[string, StatementKind]>([
   ['BEGIN', 'begin'],
@@ -84,9 +84,9 @@ test.each([
 })
 
 test('the verb is the first word after white space and comments, in lower case', () => {
-  expect(verbOf('/* a */ -- b\n SELECT 1')).toBe('select')
-  expect(verbOf('(VALUES (1))')).toBe('values')
-  expect(verbOf('123')).toBe('')
+  expect(getVerb('/* a */ -- b\n SELECT 1')).toBe('select')
+  expect(getVerb('(VALUES (1))')).toBe('values')
+  expect(getVerb('123')).toBe('')
 })
 
 // if this took quadratic time, each test would exceed its time limit

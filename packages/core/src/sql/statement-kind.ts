@@ -1,4 +1,4 @@
-import { BLANK, START, verbOf } from './verb.ts'
+import { BLANK, getVerb, STATEMENT_START } from './verb.ts'
 
 /**
  * What a statement does, judging by its text:
@@ -42,17 +42,23 @@ const KINDS = new Map<string, StatementKind>(
   }),
 )
 
-const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
-const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
-const CHANGES = /\b(?:insert|update|delete|replace)\b/i
-const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
+const ROLLBACK_TO_SAVEPOINT = new RegExp(
+  `${STATEMENT_START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`,
+  'i',
+)
+const PRAGMA_WITH_VALUE = new RegExp(
+  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`,
+  'i',
+)
+const CHANGE_WORD = /\b(?:insert|update|delete|replace)\b/i
+const INSERT_WORDS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
 /** Classifies a statement. Conservative: a WITH that contains a word such as DELETE, even in quotes, counts as a change. */
 export function statementKind(sql: string): StatementKind {
-  const verb = verbOf(sql)
-  if (verb === 'with' && CHANGES.test(sql)) return INSERTS.test(sql) ? 'insert' : 'change'
-  if (verb === 'rollback' && TO_SAVEPOINT.test(sql)) return 'release'
-  if (verb === 'pragma' && !SETS.test(sql)) return 'other'
+  const verb = getVerb(sql)
+  if (verb === 'with' && CHANGE_WORD.test(sql)) return INSERT_WORDS.test(sql) ? 'insert' : 'change'
+  if (verb === 'rollback' && ROLLBACK_TO_SAVEPOINT.test(sql)) return 'release'
+  if (verb === 'pragma' && !PRAGMA_WITH_VALUE.test(sql)) return 'other'
   return KINDS.get(verb) ?? 'other'
 }
 
@@ -61,7 +67,7 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
   kind === 'begin' || kind === 'commit' || kind === 'rollback'
 
 /**
- * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is executed by a method instead of being sent, so the
+ * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is replaced by a method call instead of being sent, so the
  * server cannot reject it.
  * @throws SyntaxError @param place position of the statement in its script, for the message
  */
@@ -69,10 +75,10 @@ export function checkControl(sql: string, place = ''): void {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
   const pattern = new RegExp(
-    `${START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
+    `${STATEMENT_START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
     'i',
   )
-  if (!pattern.test(sql)) throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
+  if (!pattern.test(sql)) throw new SyntaxError(`${place}unexpected text after ${getVerb(sql).toUpperCase()}`)
 }
 
 /**

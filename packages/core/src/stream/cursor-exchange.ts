@@ -12,7 +12,7 @@ export interface Opening extends TransportHead {
   readonly text: string
 }
 
-/** A cursor request. `response` needs two lines of the response: a replica that waits for an index sends only the first. */
+/** A cursor request. `response` resolves after two lines, because a replica that waits for an index has already sent the first. */
 export interface CursorExchange extends Exchange<Opening> {
   /** The first line, which has the baton. */
   readonly head: Promise<Opening>

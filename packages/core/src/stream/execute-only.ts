@@ -21,15 +21,15 @@ import type { Sending, SendingStream, StreamResults } from './sending.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. There, a statement cannot depend on the previous
 // one: a server that lost the transaction would run the next statement outside of it. So a statement is sent alone, or after a BEGIN
-// that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and the statements after it belong to one
-// that is rolled back.
+// that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and later statements belong to a new one, which
+// is rolled back.
 
-/** Fails inside a transaction, and changes nothing there. */
+/** A BEGIN that fails inside a transaction, where it changes nothing. */
 const TEST_BEGIN = beginStatement('deferred')
 const IN_TRANSACTION = /within a transaction/
 const NO_TRANSACTION = /no transaction is active/
 const BATCH_SAVEPOINT = savepointStatement('baton_batch')
-const UNDO_BATCH = rollbackToStatement('baton_batch')
+const ROLLBACK_TO_BATCH = rollbackToStatement('baton_batch')
 
 /** Lays out the steps of a request; their conditions are not used. */
 const LAYOUT: Guard = {
@@ -45,7 +45,7 @@ const beginTimes = new WeakMap<SendingStream, number>()
 const lostStreams = new WeakSet<SendingStream>()
 
 /** Detects whether the server rejects every batch, but supports `execute`. @returns the failure of a request; otherwise null */
-async function detect(
+async function detectExecuteOnly(
   http: Http,
   options: Pick<RequestOptions, 'deadline' | 'signal'>,
 ): Promise<SendResult<never> | null> {
@@ -82,8 +82,8 @@ export async function sendExecutes(
   const { http, baton } = stream
   const { deadline, request, signal } = sending
   if (batchResponse && !http.isExecuteOnly) {
-    const failure = await detect(http, { deadline, signal })
-    // if this is not proven, the server rejected the baton
+    const failure = await detectExecuteOnly(http, { deadline, signal })
+    // unless this was detected, the server had rejected the baton
     if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
@@ -116,7 +116,7 @@ class Execution {
     return { step_results: this.#results, step_errors: this.#errors }
   }
 
-  /** Executes a call; does nothing once the transaction is lost. @returns the failure of a request; otherwise null */
+  /** Executes a call, unless the transaction was lost. @returns the failure of a request; otherwise null */
   async run(call: QueuedCall, close: boolean): Promise<SendResult<StreamResults> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
@@ -125,7 +125,7 @@ class Execution {
     if (scope === 'chain') return await this.#executeEach(commands, at, close, call)
     if (scope === 'atomic') return await this.#executeAtomic(call, commands, at, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
-      // they describe the previous transaction
+      // these sets describe the previous transaction of the stream
       unprovenStreams.delete(this.#stream)
       lostStreams.delete(this.#stream)
     }
@@ -156,7 +156,7 @@ class Execution {
     return null
   }
 
-  /** Executes statements one by one, until one fails; those of a chain are kept. */
+  /** Executes statements one by one, until one fails; the changes of a chain are kept. */
   async #executeEach(
     commands: readonly EncodedStatement[],
     at: number,
@@ -171,8 +171,8 @@ class Execution {
       if (!wireError) continue
       unprovenStreams.add(this.#stream)
       const error = new SqlError(wireError, sql)
-      // An error that is not the database's may come from a proxy: the statement may have run, although its index would imply that
-      // it has not.
+      // An error that is not the database's may come from a proxy. The statement may have run, although `statementIndex` would imply
+      // that it has not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
       break
     }
@@ -208,8 +208,8 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request, each after a BEGIN that must fail. Once the server could take the lock away between a
-   * BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
+   * Executes statements in one request, each after a BEGIN that must fail. As soon as the server could take the lock away between
+   * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
    */
   async #executeGroup(
     call: QueuedCall,
@@ -222,7 +222,7 @@ class Execution {
     if (prefix.some(({ kind }) => kind === 'begin')) beginTimes.set(this.#stream, now)
     if (now - (beginTimes.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
       return await this.#executeEach(commands, at, close)
-    const savesBatch = scope === 'transaction' && statements.length > 1
+    const setsSavepoint = scope === 'transaction' && statements.length > 1
     /** The step of each operation; `test` for a BEGIN that must fail. */
     const steps: (number | 'test' | 'savepoint')[] = []
     const operations: string[] = []
@@ -237,7 +237,7 @@ class Execution {
       steps.push(step)
     }
     for (const [index, { json }] of commands.entries()) {
-      if (savesBatch && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
+      if (setsSavepoint && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
       add(json, at + index)
     }
     const response = await this.#send(operations, close)
@@ -264,7 +264,7 @@ class Execution {
     if (this.#isLost) lostStreams.add(this.#stream)
     else if (hasFailed) {
       unprovenStreams.add(this.#stream)
-      if (savesBatch) return await this.#redo(statements, at + prefix.length)
+      if (setsSavepoint) return await this.#redo(statements, at + prefix.length)
     }
     return null
   }
@@ -274,7 +274,7 @@ class Execution {
     statements: readonly EncodedStatement[],
     at: number,
   ): Promise<SendResult<StreamResults> | null> {
-    const response = await this.#send([UNDO_BATCH.json], false)
+    const response = await this.#send([ROLLBACK_TO_BATCH.json], false)
     if (!response.isOk) return response
     if (response.value[0]?.type !== 'ok') {
       lostStreams.add(this.#stream)
@@ -316,7 +316,7 @@ class Execution {
     const encode = (index: string | null): string[] =>
       statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
     const response = await this.#stream.post({ ...this.#sending, close }, encode)
-    // it must not be retried as a whole: an earlier part of it was executed
+    // the call must not be retried as a whole, because an earlier part of it was executed
     if (!response.isOk) {
       if (isFirst) return response
       // a proxy may have sent it twice, and the second copy was rejected

@@ -6,13 +6,13 @@ export interface StreamState {
   readonly isOpen: boolean
   /** The first queued call; undefined when there is none. */
   readonly head: QueuedCall | undefined
-  /** Whether a transaction is open that does not hold a write permit. */
+  /** Whether an open transaction does not hold a write permit. */
   readonly isWithoutPermit: boolean
 }
 
 /**
- * What a stream does next: nothing; close on the server; end a transaction that the server has not begun; acquire a write
- * permit; send the control statements that precede a cursor; let the cursor read; or send the queued calls.
+ * What a stream does next: nothing; close the stream on the server; end a transaction that the server has not begun; acquire a
+ * write permit; send the control statements that precede a cursor; let the cursor read; or send the queued calls.
  */
 export type Action = 'idle' | 'close' | 'endLocally' | 'acquirePermit' | 'sendPrefix' | 'read' | 'send'
 

@@ -1,5 +1,5 @@
 import { DatabaseError, withOutcome } from '../base/errors.ts'
-import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { lockHint } from '../http/write-lock.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
@@ -14,7 +14,7 @@ export interface TransactionHost {
 
 /** Tracks the time of an open transaction and emits its events. */
 export class OpenTransaction {
-  /** Its id in events. */
+  /** Id of the transaction in events. */
   readonly id = nextId()
   /** The COMMIT or ROLLBACK in flight; null while statements may follow. */
   ending: Promise<unknown> | null = null
@@ -25,7 +25,7 @@ export class OpenTransaction {
   #lockedSince: number | null = null
   /** When the stream last became idle. */
   #idleSince = 0
-  #isWarned = false
+  #hasWarned = false
   /** Errors of statements whose outcome is unknown. */
   readonly #unknownFailures: unknown[] = []
   /**
@@ -49,7 +49,7 @@ export class OpenTransaction {
     return this.#lockedSince && this.#lockedSince + TRANSACTION_WINDOW_MS
   }
 
-  gotLock(): void {
+  recordLock(): void {
     this.#lockedSince ??= Math.floor(this.#http.clock.now())
   }
 
@@ -64,7 +64,7 @@ export class OpenTransaction {
     if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unknownFailures.push(error)
   }
 
-  /** Ends it on the client's side. */
+  /** Ends the transaction on the client's side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
     // no timer is set after this
@@ -89,14 +89,15 @@ export class OpenTransaction {
     const { transactionTimeoutMs } = this.#http.config
     // no other writer can take over the write lock during this time
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
-    if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
+    if (!this.#hasWarned)
+      this.#wakeAt(since + windowMs * EXPIRING_FRACTION, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
       this.#wakeAt(since + transactionTimeoutMs, () => this.#timeOut())
     else this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
   }
 
   #warn(end: number): void {
-    this.#isWarned = true
+    this.#hasWarned = true
     const remainingMs = Math.max(0, end - this.#http.clock.now())
     this.#http.events.emit({ type: 'transaction:expiring', id: this.id, remainingMs })
     this.#setTimer()

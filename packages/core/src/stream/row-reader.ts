@@ -3,7 +3,7 @@ import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { V3_GUARD } from '../codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, UNUSUAL_ERROR, unwrap, urlOf } from '../http/http.ts'
+import { type Http, joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
@@ -18,7 +18,7 @@ import {
 } from './cursor-exchange.ts'
 import type { HandleCall } from './run-statements.ts'
 import type { ServerStream } from './server-stream.ts'
-import { isMissing, policyOf } from './stream-connection.ts'
+import { choosePolicy, isUnsupportedPath } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: StatementOptions }
@@ -43,9 +43,9 @@ const translate = async (line: string): Promise<string> =>
   (await import('../http/unusual-errors.ts')).translateErrors(line)
 
 /** Clients of servers that have no `/v3/cursor`. */
-const withoutCursors = new WeakSet<Http>()
+const clientsWithoutCursors = new WeakSet<Http>()
 
-/** Reads the response to one cursor request. It has its stream to itself until `release`. */
+/** Reads the response to one cursor request. No other call uses the stream until `release`. */
 export class RowReader implements Cursor {
   readonly owner: object
   isStopped = false
@@ -58,7 +58,7 @@ export class RowReader implements Cursor {
   readonly #call: CursorCall
   readonly #inTransaction: boolean
   readonly #request: SqlRequest
-  /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream can continue. */
+  /** Aborted when no more rows are wanted because their handle has ended. The stream can continue. */
   readonly #stopController = new AbortController()
   /** Aborted if the stream ends too. */
   readonly #endController = new AbortController()
@@ -98,7 +98,7 @@ export class RowReader implements Cursor {
     ])
   }
 
-  /** Queues a cursor and waits until it has the stream to itself, which lasts until `release`. */
+  /** Queues a cursor and waits until no other call uses the stream. The cursor then has exclusive use of it until `release`. */
   static async open(
     stream: ServerStream,
     owner: object,
@@ -175,7 +175,7 @@ export class RowReader implements Cursor {
       stopController.abort(signal?.reason)
     }
     signal?.addEventListener('abort', abortAll)
-    // also between two rows
+    // an abort between two rows also ends the request
     const abort = (): void => this.#exchange?.abort()
     endController.signal.addEventListener('abort', abort)
     let isFinished = false
@@ -255,7 +255,7 @@ export class RowReader implements Cursor {
   /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
     const { connection, http } = this.#stream
-    if (withoutCursors.has(http)) return await this.#readAll()
+    if (clientsWithoutCursors.has(http)) return await this.#readAll()
     const { baton, address } = connection
     const request = this.#request
     const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
@@ -278,10 +278,10 @@ export class RowReader implements Cursor {
         },
         read: ({ status, retryAfter, lines, first, text }) => {
           if (!lines)
-            throw rejectionError(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
+            throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
-          if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
+          if (request.needsWriteLock) this.#stream.transaction.current?.recordLock()
           const [head, ...remaining] = first
           // the baton continues the stream, even if no more rows are wanted
           if (head && !head.done) this.#read(head.value)
@@ -294,11 +294,11 @@ export class RowReader implements Cursor {
         limiter: null,
         // a transaction already has its snapshot
         needsIndex: request.isFirst,
-        policy: policyOf(request, baton, holdsLock),
+        policy: choosePolicy(request, baton, holdsLock),
       },
     )
-    if (!result.isOk && isMissing(result.error)) {
-      withoutCursors.add(http)
+    if (!result.isOk && isUnsupportedPath(result.error)) {
+      clientsWithoutCursors.add(http)
       return await this.#readAll()
     }
     this.#isSent = result.isOk || result.isSent
@@ -337,7 +337,7 @@ export class RowReader implements Cursor {
     )
     request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
     if (failure !== null) throw failure
-    if (request.needsWriteLock) transaction.current?.gotLock()
+    if (request.needsWriteLock) transaction.current?.recordLock()
     this.#allRows = rows
     return []
   }

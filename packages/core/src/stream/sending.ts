@@ -20,7 +20,7 @@ export interface LockUse {
 /** A request, and how it is sent. */
 export interface Sending {
   readonly request: SqlRequest
-  /** Whether the stream ends with it. */
+  /** Whether it also closes the stream. */
   readonly close: boolean
   readonly lock: LockUse
   /** The earliest deadline of its calls. */

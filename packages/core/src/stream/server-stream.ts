@@ -19,10 +19,10 @@ import { TransactionControl, type TransactionStream } from './transaction-contro
 type Phase = 'idle' | 'collecting' | 'sending' | 'reading' | 'closing' | 'closed'
 
 /** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
-const V2_CALLS = 32
+const MAX_V2_CALLS = 32
 
 /**
- * Sends the queued calls of one server stream, one request at a time. `nextAction` decides what follows, and `#proceed` does it.
+ * Sends the queued calls of one server stream, one request at a time. `nextAction` chooses the next action, and `#proceed` takes it.
  */
 export class ServerStream implements OpenStream, TransactionStream {
   readonly http: Http
@@ -30,7 +30,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   readonly transaction: TransactionControl
   readonly queue: StatementQueue
   #phase: Phase = 'idle'
-  /** Whether it accepts calls. False while it closes (calls in its queue still run) and after it was lost. */
+  /** Whether the stream accepts calls. False while it is closing (queued calls still run) and after it was lost. */
   isOpen = true
   /** The error of the stream, and of the calls in its queue, after it was lost. */
   #lossError: StreamError | null = null
@@ -40,7 +40,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** Resolves the pending calls of `close`. */
   #closeResolvers: (() => void)[] = []
   #resolveEnded!: () => void
-  /** Settles when it no longer accepts calls. */
+  /** Settles when the stream no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
   /** Settles after the response to the last request. */
   lastRequest: Promise<void> = Promise.resolve()
@@ -62,7 +62,7 @@ export class ServerStream implements OpenStream, TransactionStream {
    * not respond to the last request. Never rejects.
    */
   close(): Promise<void> {
-    // a cursor of a write would be read to its end first
+    // otherwise, the cursor of a write would first be read to its end
     if (this.queue.cursor?.isReadOnly === false)
       this.markLost('STREAM_CLOSED', 'closed while rows of a write were read')
     this.isOpen = false
@@ -97,7 +97,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       // flush after four microtasks: calls made after an `await` or two still join the request
       void Promise.resolve().then(null).then(null).then(null).then(this.#proceed)
     }
-    // the request of this tick watches the deadline and signal itself
+    // the request of this tick watches the deadline and signal of its calls
     else if (this.#phase !== 'collecting') this.queue.watch(call)
   }
 
@@ -106,7 +106,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (this.#phase === 'idle') this.#proceed()
   }
 
-  /** Takes the next action once nothing is in flight. */
+  /** Takes the next action when nothing is in flight. */
   readonly #proceed = (): void => {
     this.#phase = 'idle'
     const { http, isOpen, queue, transaction } = this
@@ -118,11 +118,12 @@ export class ServerStream implements OpenStream, TransactionStream {
       if (!transaction.acquirePermit()) return
       action = nextAction({ ...state, isWithoutPermit: false })
     }
-    // the server has not begun the transaction: others may write
+    // the server has not begun the transaction, so other transactions may write
     else if (transaction.queuedPermit || (!head && transaction.permit && queue.hasPendingBegin))
       transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
-    else if (action === 'send') this.lastRequest = this.#send(queue.take(http.V2Guard ? V2_CALLS : Infinity))
+    else if (action === 'send')
+      this.lastRequest = this.#send(queue.take(http.V2Guard ? MAX_V2_CALLS : Infinity))
     else if (!head) void this.#close()
     else if (action === 'sendPrefix') this.lastRequest = this.#send([queue.takePrefix(head)])
     else {
@@ -164,7 +165,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (retry) this.queue.calls.unshift(...retry)
     if (prefix) this.queue.passPrefix(prefix)
-    if (!ranNothing && request.needsWriteLock) transaction.current?.gotLock()
+    if (!ranNothing && request.needsWriteLock) transaction.current?.recordLock()
     if (!connection.baton && !closesStream && transaction.current)
       throw new ProtocolError('no baton in the middle of a transaction')
   }
@@ -210,7 +211,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     const { connection, http, transaction } = this
     this.#phase = 'closing'
     if (connection.mayBeOpen) {
-      // after this time the server closes the stream itself: other writers need not wait for a response that may never arrive
+      // after this time the server closes the stream, so other writers need not wait for a response that may never arrive
       const cancel = http.clock.after(STREAM_IDLE_MS, () => transaction.releasePermit())
       await connection.end()
       cancel()

@@ -2,20 +2,19 @@ import { StreamError } from '../base/errors.ts'
 import { type ControlStatement, PROBE } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { Cursor, QueuedCall } from '../request/queued-call.ts'
-import { queueFull } from '../transport/failure.ts'
+import { queueFullError } from '../transport/failure.ts'
 
 /** Returns the error of calls that were queued when their transaction was rolled back. */
 export const rolledBackError = (): StreamError =>
   new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
 /**
- * Holds the calls of a stream until they are sent, the control statements that are sent with them, and the cursor that they wait
- * for.
+ * Holds the calls of a stream until they are sent, the control statements that precede them, and the cursor that delays them.
  */
 export class StatementQueue {
   readonly #http: Http
   readonly calls: QueuedCall[] = []
-  /** The cursor that has the stream to itself. */
+  /** The cursor that has exclusive use of the stream. */
   cursor: Cursor | null = null
   readonly #onAbort: () => void
   /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
@@ -38,7 +37,7 @@ export class StatementQueue {
   add(call: QueuedCall): void {
     this.checkNoCursor()
     const { queueLimit } = this.#http.config
-    if (!call.transactionEnd && this.calls.length >= queueLimit) throw queueFull(queueLimit)
+    if (!call.transactionEnd && this.calls.length >= queueLimit) throw queueFullError(queueLimit)
     if (call.scope === 'transaction') {
       call.prefix = this.prefix
       this.prefix = []
@@ -46,7 +45,7 @@ export class StatementQueue {
     this.calls.push(call)
   }
 
-  /** Rejects the calls before a ROLLBACK, if there is one; for a transaction that the server has not begun. */
+  /** Rejects the calls before a queued ROLLBACK, if any; for a transaction that the server has not begun. */
   skipToRollback(): void {
     const end = this.calls.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
     for (const call of this.calls.slice(0, Math.max(0, end))) this.remove(call, rolledBackError())
@@ -78,7 +77,7 @@ export class StatementQueue {
     call.prefix = []
     this.#awaitingPrefix = call
     this.watchAll()
-    // the request keeps the deadline; if the cursor's signal is aborted, it leaves the queue and the transaction continues
+    // The request keeps the deadline. If the cursor's signal is aborted, the cursor leaves the queue and the transaction continues.
     this.watch(call, true)
     const resolve = (): void => {
       this.#awaitingPrefix = null
@@ -98,7 +97,7 @@ export class StatementQueue {
     else this.prefix = [...prefix, ...this.prefix]
   }
 
-  /** Rejects the queued calls, except a cursor whose control statements are in flight: it gets their error. */
+  /** Rejects the queued calls, except a cursor whose control statements are in flight, which is rejected with their error. */
   rejectAll(error: unknown): void {
     for (const call of this.calls.slice()) if (call !== this.#awaitingPrefix) this.remove(call, error)
   }
@@ -114,7 +113,7 @@ export class StatementQueue {
   }
 
   /**
-   * Prevents a deadlock: a loop over rows that awaits a statement queued after the cursor.
+   * Prevents a deadlock, in which a loop over rows awaits a statement queued after the cursor.
    * @param owner only cursors of this handle @throws TypeError while a cursor is open
    */
   checkNoCursor(owner?: object): void {
@@ -133,27 +132,27 @@ export class StatementQueue {
     call.reject(reason)
   }
 
-  /** Watches the deadlines and signals of queued calls. @param isHeld whether their time limits have not started */
-  watchAll(isHeld = false): void {
-    for (const call of this.calls) if (!call.stopWatch) this.watch(call, isHeld)
+  /** Watches the deadlines and signals of queued calls. @param isPaused whether their time limits have not started */
+  watchAll(isPaused = false): void {
+    for (const call of this.calls) if (!call.stopWatch) this.watch(call, isPaused)
   }
 
   /** Restarts the deadlines of the calls, before and after a wait that does not count. */
-  restartTime(): void {
+  restartDeadlines(): void {
     for (const call of this.calls) {
       call.deadline.restart()
       call.stopWatch?.()
     }
   }
 
-  watch(call: QueuedCall, isHeld = false): void {
+  watch(call: QueuedCall, isPaused = false): void {
     call.stopWatch?.()
     const { deadline, options } = call
     const { lifetime } = this.#http
-    // once the client is closed, every request is rejected
-    if ((isHeld && !options.signal) || lifetime.isAborted) return
+    // after the client was closed, every request is rejected anyway
+    if ((isPaused && !options.signal) || lifetime.isAborted) return
     const waiter = lifetime.wait({
-      deadline: isHeld ? undefined : deadline,
+      deadline: isPaused ? undefined : deadline,
       signal: options.signal,
     })
     waiter.promise.catch((reason: unknown) => {

@@ -7,7 +7,7 @@ import {
   CLOSE as CLOSE_REQUEST,
   decodePipeline,
   pipelineBody,
-  replicationIndexOf,
+  readReplicationIndex,
 } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
 import { type Http } from '../http/http.ts'
@@ -28,7 +28,7 @@ export class StreamConnection implements SendingStream {
   readonly rowids = new InsertedRowids()
   /** When the last request was sent; if it was repeated, when it was last sent. */
   sentAt = 0
-  /** Whether that request continued a stream. A repeated one may continue the stream that its first response opened. */
+  /** Whether that request continued a stream. A repeated request may continue the stream that its first response opened. */
   continuesStream = false
   /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
   #V2Guard: Http['V2Guard']
@@ -80,7 +80,7 @@ export class StreamConnection implements SendingStream {
     const isBatch = calls[0]?.scope !== 'autocommit'
     let result = http.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have detected `/v3` in the meantime
-    if (isNew && result && !result.isOk && isMissing(result.error) && !http.hasV3) {
+    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !http.hasV3) {
       this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       result = await this.post(sending)
     }
@@ -121,7 +121,7 @@ export class StreamConnection implements SendingStream {
         limiter: baton === null ? (mayHoldLock ? http.writes : http.reads) : null,
         needsIndex: request.isFirst,
         mayOmitIndex: baton === null && request.isReadOnly,
-        policy: policyOf(request, baton, mayHoldLock),
+        policy: choosePolicy(request, baton, mayHoldLock),
         calls: request.calls,
         permit,
       },
@@ -139,7 +139,7 @@ export class StreamConnection implements SendingStream {
     if (this.#V2Guard) this.http.V2Guard = this.#V2Guard
     else this.http.hasV3 ||= this.baton !== null
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
-    replica.record(replicationIndexOf(response))
+    replica.record(readReplicationIndex(response))
     return results
   }
 
@@ -158,7 +158,7 @@ export class StreamConnection implements SendingStream {
     const { http } = this
     if (this.baton === null) return
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
-    // aborted earlier, it could leave the write lock held
+    // a request that is aborted earlier could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
     // aborted only when the client is closed: an abort creates a DOMException with a stack, a fifth of a transaction's CPU time
     const controller = new AbortController()
@@ -196,15 +196,15 @@ export class StreamConnection implements SendingStream {
   }
 }
 
-/** Whether the server does not support the path. If something else is missing, it responds with JSON. */
-export const isMissing = (error: unknown): boolean =>
+/** Whether the server does not support the path. A 404 for another reason has a JSON body. */
+export const isUnsupportedPath = (error: unknown): boolean =>
   error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
 
 /**
  * Returns the policy of a request on a stream.
  * @param mayHoldLock whether the stream holds the write lock or the request may acquire it
  */
-export function policyOf(
+export function choosePolicy(
   { isReadOnly }: SqlRequest,
   baton: string | null,
   mayHoldLock: boolean,

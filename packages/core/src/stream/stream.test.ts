@@ -3,7 +3,7 @@ import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { StreamError } from '../base/errors.ts'
 import { readRows } from '../client/read-rows.ts'
-import { Stream, stateOf } from '../client/stream.ts'
+import { getServerStream, Stream } from '../client/stream.ts'
 import { Transaction } from '../client/transaction.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
@@ -794,9 +794,9 @@ describe('a cursor whose handle ends before the response has begun', () => {
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(streamClosed)
-    expect(stateOf(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'closed'), stream)).toBe(
-      true,
-    )
+    expect(
+      getServerStream(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'closed'), stream),
+    ).toBe(true)
     const write = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a used baton
@@ -833,7 +833,7 @@ describe('a cursor whose handle ends before the response has begun', () => {
 test('a savepoint that fails while its rows are read stops the cursor, and the transaction continues', async () => {
   const { stream, next } = start()
   stream.begin()
-  const transaction = Transaction.run(stateOf(stream), async (tx) => {
+  const transaction = Transaction.run(getServerStream(stream), async (tx) => {
     const savepoint = tx.savepoint(async (inner) => {
       await readRows(inner, 'select 1').next()
       throw new Error('aborted')

@@ -151,7 +151,7 @@ export class TransactionControl {
     return ending
   }
 
-  /** Ends the transaction on the client's side. If it was lost, its permit is kept until the stream is closed. */
+  /** Ends the transaction on the client's side. The permit of a lost one is kept until the stream is closed. */
   drop(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: StreamError): void {
     const transaction = this.current
     this.current = null
@@ -160,7 +160,7 @@ export class TransactionControl {
   }
 
   /**
-   * Acquires a write permit, or queues for one. If there is none, the queued calls are rejected.
+   * Acquires a write permit, or queues for one. Rejects the queued calls if that fails.
    * @returns whether it is held; if not, the stream has been resumed or will be
    */
   acquirePermit(): boolean {
@@ -175,7 +175,7 @@ export class TransactionControl {
         return true
       }
       this.queuedPermit = permit
-      this.#queue.restartTime()
+      this.#queue.restartDeadlines()
       void this.#awaitPermit(permit)
     } catch (error) {
       this.#queue.rejectAll(error)
@@ -191,7 +191,7 @@ export class TransactionControl {
       if (this.queuedPermit !== permit) return
       this.queuedPermit = null
       this.permit = permit
-      this.#queue.restartTime()
+      this.#queue.restartDeadlines()
     } catch (error) {
       if (this.queuedPermit !== permit) return
       this.#queue.rejectAll(error)
@@ -202,8 +202,8 @@ export class TransactionControl {
   /** Releases the write permit to the next writer of this client, or stops waiting for it. */
   releasePermit(): void {
     const permit = this.permit ?? this.queuedPermit
-    // the wait has ended, and the time limits of its calls begin
-    if (this.queuedPermit) this.#queue.restartTime()
+    // the wait has ended, and the time limits of the calls begin
+    if (this.queuedPermit) this.#queue.restartDeadlines()
     this.permit = null
     this.queuedPermit = null
     permit?.release()

@@ -1,6 +1,6 @@
 import { type Outcome, TransportError } from '../base/errors.ts'
 
-const outcomeOf = (isSent?: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
+const toOutcome = (isSent?: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
 
 /**
  * Returns the error of a request without a response.
@@ -12,7 +12,7 @@ export function networkError(
   isSent: boolean,
   message = rootMessage(cause),
 ): TransportError {
-  return new TransportError('NETWORK', `no response from ${origin}: ${message}`, outcomeOf(isSent), cause)
+  return new TransportError('NETWORK', `no response from ${origin}: ${message}`, toOutcome(isSent), cause)
 }
 
 /** Returns the innermost message: fetch hides the reason one or two levels deep. An error may be its own cause. */
@@ -35,13 +35,13 @@ export function timeoutError(
   remedy = '',
 ): TransportError {
   const message = `no response from ${origin} within ${timeoutMs} ms${remedy}`
-  return new TransportError('TIMEOUT', message, outcomeOf(isSent))
+  return new TransportError('TIMEOUT', message, toOutcome(isSent))
 }
 
 /** Returns the error of a call made, or still pending, after the client was closed. */
 export const closedError = (mayHaveRun?: boolean): TransportError =>
-  new TransportError('CLOSED', 'the client is closed', outcomeOf(mayHaveRun))
+  new TransportError('CLOSED', 'the client is closed', toOutcome(mayHaveRun))
 
-export function queueFull(limit: number): TransportError {
+export function queueFullError(limit: number): TransportError {
   return new TransportError('QUEUE_FULL', `${limit} calls are already queued (queueLimit)`, 'not_applied')
 }

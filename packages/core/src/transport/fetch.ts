@@ -34,7 +34,7 @@ export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
 }
 
-/** Sends a request. `fetch` does not report whether it was sent. An abort rejects it even if `fetch` ignores the signal. */
+/** Sends a request, which counts as sent, because `fetch` does not report that. An abort rejects even if `fetch` ignores the signal. */
 function exchange<T extends TransportHead>(
   fetch: Fetch,
   { origin, path, method, headers, body }: TransportRequest,
@@ -55,7 +55,7 @@ function exchange<T extends TransportHead>(
       headers: { ...headers },
       ...(body === null ? {} : { body }),
       signal,
-      redirect: 'manual', // the token goes to the configured host and nowhere else
+      redirect: 'manual', // the token must be sent only to the configured host
     } as const
     new Promise<Response>((begin) => begin(fetch(origin + path, init)))
       .then((response) =>

@@ -18,8 +18,8 @@ import type {
 const reason = unsupportedNode(process.versions.node)
 if (reason !== null) throw new Error(reason)
 
-// Only the pool: all of undici takes three times as long to load. Loaded with the first request, because even the pool takes
-// longer than core.
+// Only undici's pool, because all of undici takes three times as long to load. Loaded by the first request, because even the pool
+// takes longer to load than core.
 let loading: Promise<typeof UndiciPool> | undefined
 
 /** The connections to one server. */
@@ -96,7 +96,7 @@ function isFresh({ usedAt }: Connections): boolean {
   return idleMs >= 0 && idleMs < KEEP_ALIVE_MS
 }
 
-/** Returns the error of a request without a response. */
+/** Returns the error of a request without a response, with a hint if the port does not use TLS. */
 function requestError(error: unknown, origin: string, isSent: boolean): TransportError {
   const { code } = error as { readonly code?: unknown }
   const isPlain = /^(EPROTO|ERR_SSL_(WRONG_VERSION|PACKET_LENGTH))/.test(String(code))
@@ -148,7 +148,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
   onEnd(): void {
     const connections = this.#connections
     if (!connections) return
-    // after a slow response the process may have been frozen, and its connections dropped
+    // a slow response may mean that the process was frozen and its connections were dropped
     if (isFresh(connections)) connections.usedAt = Date.now()
     connections.isBeingFreed = true
     setImmediate(() => {
@@ -273,7 +273,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
 
 /** Sends a request whose response is streamed. Not a method, so that bundles of programs without cursors omit it. */
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
-  // the user's own fetch
+  // the client was created with the option `fetch`
   if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
   return transport.send(new BodyExchange(request))
 }

@@ -10,7 +10,7 @@ import {
   type SQLiteType,
 } from 'drizzle-orm/sqlite-core'
 import { exactNumber, inexactError } from '../exact-integer.ts'
-import { codecNameOf } from '../internals.ts'
+import { codecName } from '../internals.ts'
 
 /** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
@@ -35,7 +35,7 @@ export class ExactCodecs extends CodecsCollection<SQLiteType> {
   override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
     const codec = super.get(column, kind, override)
     const read = kind === 'normalize' ? requireExact : kind === 'normalizeInJson' ? requireExactInJson : null
-    if (read === null || !NUMBER_COLUMNS.has(override ?? codecNameOf(column))) return codec
+    if (read === null || !NUMBER_COLUMNS.has(override ?? codecName(column))) return codec
     const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec
     return (value: unknown) => normalize(read(value, column))
   }

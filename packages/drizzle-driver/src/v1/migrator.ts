@@ -22,15 +22,15 @@ export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
- * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected; for tables with a
- * foreign key that references a column that is not unique, it warns. May run concurrently. The table of an older Drizzle
- * version is upgraded with the first new migration.
+ * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected. Warns about tables
+ * whose foreign keys reference a column that is not unique, because they cannot be checked. May run concurrently. The table of an
+ * older Drizzle version is upgraded with the first new migration.
  *
  * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
- * that already has its tables; otherwise `exitCode` gives the reason.
+ * that already has its tables. If it cannot do so, `exitCode` gives the reason.
  *
- * Experimental, like all of `./v1`. It must not take more than 5 s while other writers wait: after that, the server takes the
- * write lock away.
+ * Experimental, like all of `./v1`. The migrations must not take more than 5 s while other writers wait: after that, the server
+ * takes the write lock away.
  * @returns the names of the migrations that were applied
  * @throws MigrationError if one fails; Error if the database has one from before 1.0 that was not passed
  */

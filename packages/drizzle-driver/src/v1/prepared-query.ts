@@ -39,8 +39,8 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
     const run = (params: unknown[]): Promise<ArrayResult> =>
       plan.runner.execute({ sql: query.sql, params, changedTables })
     const executors = {
-      all: async (params: unknown[]) => rowsOf(await run(params), mode),
-      get: async (params: unknown[]) => rowsOf(await run(params), mode)[0],
+      all: async (params: unknown[]) => selectRows(await run(params), mode),
+      get: async (params: unknown[]) => selectRows(await run(params), mode)[0],
       run: async (params: unknown[]) => runResult(await run(params)),
     }
     super(
@@ -65,12 +65,12 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
     const { executeMethod = 'all', mapper, mode } = this.#plan
     if (executeMethod === 'run') return runResult(result)
     if (executeMethod === 'values') return result.rows
-    const rows = rowsOf(result, mode)
+    const rows = selectRows(result, mode)
     if (executeMethod === 'all') return mapper ? mapper(rows) : rows
     if (rows.length === 0) return undefined
     return mapper ? (mapper(rows.slice(0, 1)) as unknown[])[0] : rows[0]
   }
 }
 
-const rowsOf = (result: ArrayResult, mode: QueryPlan['mode']): unknown[] =>
+const selectRows = (result: ArrayResult, mode: QueryPlan['mode']): unknown[] =>
   mode === 'arrays' ? result.rows : objectRows(result)

@@ -13,7 +13,7 @@ import type { RunResult } from '../values.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 import { BatonTransaction } from './transaction.ts'
 
-/** Shared by the session of a database and those of its transactions. */
+/** Settings shared by the session of a database and those of its transactions. */
 export interface SessionContext<TRelations extends AnyRelations> {
   readonly dialect: SQLiteDialect
   readonly relations: TRelations

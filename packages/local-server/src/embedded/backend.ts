@@ -124,11 +124,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#tokens = new TokenCheck(isOpen, reachable)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
-      pathOf: (id) => this.#fileOf(id),
-      roleOf: (id) => this.#schemas.roleOf(id),
+      getPath: (id) => this.#getFile(id),
+      getRole: (id) => this.#schemas.getRole(id),
       isDurable,
       dialect,
-      isIdle: (id) => this.#streams.countOf(id) === 0,
+      isIdle: (id) => this.#streams.countOpen(id) === 0,
       onRequest: (id, request) => this.#reply(id, request),
       onClosed: (id) => this.#streams.closeAll(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
@@ -165,7 +165,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type !== 'schema-child') return await this.#create(id, source, settings)
     const { parent } = source
     await this.#migrations.enqueue(async () => {
-      if (this.#schemas.roleOf(parent) !== 'schema')
+      if (this.#schemas.getRole(parent) !== 'schema')
         throw new BackendRejection(`the database \`${parent}\` is not a schema database`)
       await this.#create(id, source, settings)
       await this.#schemas.addChild(id, parent)
@@ -176,12 +176,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'fork') this.#checkCanBeCopied(source.from)
     if (source.type === 'schema-child') this.#checkCanBeCopied(source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
-    await mkdir(this.#folderOf(id), { recursive: true })
-    if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
-    if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
-    if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
-    await ensureDatabaseFile(this.#fileOf(id), this.#isDurable)
-    await adoptWal(this.#fileOf(id))
+    await mkdir(this.#getFolder(id), { recursive: true })
+    if (source.type === 'file') await copyDatabaseFile(source.file, this.#getFile(id))
+    if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
+    if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
+    await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
+    await adoptWal(this.#getFile(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
   }
@@ -204,14 +204,14 @@ export class EmbeddedBackend implements DatabaseBackend {
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
     if (!this.#isAttachable(id)) await this.#endAttachedRequests(id)
-    return await hasDatabaseFile(this.#fileOf(id))
+    return await hasDatabaseFile(this.#getFile(id))
   }
 
-  /** @throws BackendRejection if the database has children */
+  /** Removes a database. @throws BackendRejection if it has children */
   async remove(id: DatabaseId): Promise<void> {
-    if (this.#schemas.roleOf(id) !== 'plain')
+    if (this.#schemas.getRole(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
-        if (this.#schemas.childrenOf(id).length > 0)
+        if (this.#schemas.getChildren(id).length > 0)
           throw new BackendRejection(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
@@ -222,7 +222,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#endAttachedRequests(id)
     await closing
     this.#usage.forget(id)
-    await rm(this.#folderOf(id), { recursive: true, force: true })
+    await rm(this.#getFolder(id), { recursive: true, force: true })
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
@@ -245,13 +245,13 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const sizes = await Promise.all(['', '.wal', '-wal'].map((suffix) => sizeOf(this.#fileOf(id) + suffix)))
+    const sizes = await Promise.all(['', '.wal', '-wal'].map((suffix) => getSize(this.#getFile(id) + suffix)))
     const storageBytes = sizes.reduce((sum, size) => sum + size, 0)
-    return { epoch: this.#usage.epoch, ...this.#usage.totalsOf(id), storageBytes }
+    return { epoch: this.#usage.epoch, ...this.#usage.getTotals(id), storageBytes }
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    return this.#usage.topQueriesOf(id)
+    return this.#usage.getTopQueries(id)
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
@@ -317,7 +317,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call, body.baton)
-    return await this.#closeOnError(lease, async () => {
+    return await this.#withClosingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const { requests } = body
       const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
@@ -335,7 +335,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${responseHead(this.#streams.release(lease))}}\n`)
-    return await this.#closeOnError(lease, async () => {
+    return await this.#withClosingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
       return await this.#streamResponse({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
@@ -344,12 +344,12 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #dump(call: ClientCall, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
-    if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
+    if (this.#schemas.getRole(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
     this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
-    return await this.#closeOnError(lease, async () => {
+    return await this.#withClosingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
@@ -358,8 +358,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** Closes the stream of a call that fails, for example because its database was deleted, so that the slot becomes free. */
-  async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+  /** Runs `work`, and closes its stream if it fails, for example because its database was deleted, so that the slot becomes free. */
+  async #withClosingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -374,7 +374,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#checkNotBlocked(id)
     if (tables !== null && !new TableAuthorizer(tables).allows('data_read', subscription.table))
       throw readForbidden(id)
-    const body = this.#workers.feedOf(id).listen(subscription)
+    const body = this.#workers.getFeed(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
       status: 200,
@@ -401,7 +401,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   #isAttachable(id: DatabaseId): boolean {
-    const { allowAttach = false, blockReads = false } = this.#workers.settingsOf(id) ?? {}
+    const { allowAttach = false, blockReads = false } = this.#workers.getSettings(id) ?? {}
     return allowAttach && !blockReads
   }
 
@@ -412,7 +412,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   #readRejection(id: DatabaseId): string | null {
-    const { blockReads = false, blockReason = null } = this.#workers.settingsOf(id) ?? {}
+    const { blockReads = false, blockReason = null } = this.#workers.getSettings(id) ?? {}
     if (!blockReads) return null
     return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
   }
@@ -441,7 +441,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
-  /** Returns an internal call. */
+  /** Returns a call on a new internal stream. */
   #internalCall(id: DatabaseId): DatabaseCall {
     this.#lastInternalStream -= 1
     return {
@@ -452,7 +452,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** Responds with the output of a worker once it has begun. */
+  /** Responds with the output of a worker as soon as it begins. */
   async #streamResponse(
     { call, lease, cursor, lines }: StreamedResponse,
     headers: ServiceResponse['headers'],
@@ -500,7 +500,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       this.#isAttachable(target)
     const lease =
       baton === null ? await this.#streams.open(id, write) : this.#streams.resume(baton, id, write, mayAttach)
-    running.attached = this.#streams.attachedOf(lease)
+    running.attached = this.#streams.getAttached(lease)
     return lease
   }
 
@@ -509,7 +509,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#workers.configure(id, settings)
   }
 
-  /** @throws BackendRejection with the engine's error */
+  /** Loads a dump into a database. @throws BackendRejection with the engine's error */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
     const lease = await this.#streams.open(id, true)
@@ -526,11 +526,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #fileOf(id: DatabaseId): string {
-    return join(this.#folderOf(id), 'data.db')
+  #getFile(id: DatabaseId): string {
+    return join(this.#getFolder(id), 'data.db')
   }
 
-  #folderOf(id: DatabaseId): string {
+  #getFolder(id: DatabaseId): string {
     return join(this.#directory, id)
   }
 }
@@ -543,7 +543,7 @@ function jsonResponse(text: JsonText, worker: DatabaseWorker): ServiceResponse {
   return { status: 200, headers, body: Readable.from(pieces), recycle: () => worker.recycle(text) }
 }
 
-async function sizeOf(file: string): Promise<number> {
+async function getSize(file: string): Promise<number> {
   return await stat(file).then(
     ({ size }) => size,
     () => 0,
@@ -571,12 +571,12 @@ const readForbidden = (id: DatabaseId): PipelineFailure =>
     `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
   )
 
-/** @throws PipelineFailure if tables may not be read */
+/** Checks that a call may read all tables. @throws PipelineFailure */
 function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
   if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbidden(id)
 }
 
-/** @throws PipelineFailure */
+/** Checks that no request follows `close`. @throws PipelineFailure */
 function checkCloseIsLast({ requests }: PipelineBody): void {
   if (requests.slice(0, -1).some(({ type }) => type === 'close'))
     throw PipelineFailure.service(400, 'close must be the last request of a pipeline')

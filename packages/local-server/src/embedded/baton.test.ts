@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { BatonSigner } from './baton.ts'
 
-test('only the signer that created a baton accepts it, and no digit can be changed', () => {
+test('only the signer that created a baton accepts it, and no character of it can be changed', () => {
   const signer = new BatonSigner()
   const content = { stream: 7n, sequence: 2n ** 63n + 1n }
   const baton = signer.sign(content)

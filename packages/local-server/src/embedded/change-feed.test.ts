@@ -15,7 +15,7 @@ function listen(feed: ChangeFeed, table: string, ...actions: Action[]): Readable
   return feed.listen({ table, actions: new Set(actions.length === 0 ? ACTIONS : actions) })
 }
 
-/** The events sent to a listener so far. */
+/** Reads the events sent to a listener so far. */
 function readEvents(stream: Readable): string {
   let text = ''
   const read = (): Buffer | null => stream.read() as Buffer | null

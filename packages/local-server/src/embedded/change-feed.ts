@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { TableChanges } from '@batonsql/embedded-engine'
 
-/** In the order of the wire format. */
+/** The kinds of changes, in the order of the wire format. */
 export const ACTIONS = ['unknown', 'delete', 'insert', 'update'] as const
 export type Action = (typeof ACTIONS)[number]
 
@@ -13,7 +13,7 @@ export interface Subscription {
 }
 
 const KEEP_ALIVE_MS = 15_000
-/** Maximum number of pending events; beyond it a slow listener loses the oldest. */
+/** Maximum number of pending events of a listener; if there are more, the oldest are dropped. */
 const MAX_PENDING = 1_024
 const LOSS_EVENT = 'event:error\ndata:some changes were lost\n\n'
 
@@ -95,7 +95,7 @@ class Listener extends Readable {
     this.#pushPending()
   }
 
-  /** Ends the stream after the events that were handed over; pending ones are dropped. */
+  /** Ends the stream after the events that it has already received; pending ones are dropped. */
   end(): void {
     if (this.#hasEnded) return
     this.push(null)

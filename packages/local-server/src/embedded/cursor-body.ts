@@ -1,12 +1,12 @@
 import { PassThrough, type Readable } from 'node:stream'
 import { type CursorListener, type JsonText, type RunningCursor, toBytes } from '@batonsql/embedded-engine'
 
-/** A body with the text that `head` returns, followed by text from a worker, read as fast as the client consumes it. */
+/** A response body that consists of the text from `head` and of text from a worker, which is read no faster than it is consumed. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
   readonly #head: () => string
   #markBegun: () => void = () => {}
-  /** Resolves once the worker has accepted the request. */
+  /** Resolves when the worker has accepted the request. */
   readonly begun: Promise<void>
   /** The call that produces the text. */
   source: RunningCursor | null = null

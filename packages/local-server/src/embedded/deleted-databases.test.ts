@@ -12,7 +12,7 @@ import { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
 const MAX_STREAMS = 128
-const SELECT = {
+const SELECT_ROWS = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
 
@@ -51,9 +51,9 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
     const id = `d${round}` as DatabaseId
     await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
     const requests = (): Promise<unknown>[] => [
-      send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: SELECT }] } }),
+      send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: SELECT_ROWS }] } }),
       send(backend, id, '/dump', {}),
-      send(backend, id, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: SELECT }] }),
+      send(backend, id, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: SELECT_ROWS }] }),
     ]
     const earlier = requests()
     if (round % 2 === 0) await earlier[0]

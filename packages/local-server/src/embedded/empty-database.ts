@@ -2,8 +2,8 @@ import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
 
-/** Marks a directory in which every database has a file. Older versions created the file with the first request. */
-const MARK = 'every-database-has-a-file'
+/** File that marks a directory in which every database has a file. Older versions created that file with the first request. */
+const MARKER_FILE = 'every-database-has-a-file'
 const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
 
@@ -23,12 +23,12 @@ export async function ensureDatabaseFile(path: string, isDurable: boolean): Prom
 export async function completeDirectory(directory: string, isDurable: boolean): Promise<void> {
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })
-  if (entries.some(({ name }) => name === MARK)) return
+  if (entries.some(({ name }) => name === MARKER_FILE)) return
   for (const entry of entries.filter(
     (candidate) => candidate.isDirectory() && /^[0-9a-f-]{36}$/.test(candidate.name),
   ))
     await ensureDatabaseFile(join(directory, entry.name, 'data.db'), isDurable)
-  await writeFile(join(directory, MARK), '')
+  await writeFile(join(directory, MARKER_FILE), '')
 }
 
 /** Returns a database without tables in WAL mode, as the engine creates it. */

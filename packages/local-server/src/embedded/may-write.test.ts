@@ -10,7 +10,7 @@ const statement = (sql: string | null, sqlId: number | null = null) => ({
 })
 
 /** The same statement in each kind of request that runs one. */
-function requestsOf(sql: string): readonly PipelineRequest[] {
+function createRequests(sql: string): readonly PipelineRequest[] {
   return [
     { type: 'execute', statement: statement(sql) },
     {
@@ -37,7 +37,7 @@ test.each([
   ['PRAGMA user_version = 7', true, true],
   ["this is 'no SQL", false, false],
 ])('%s may write on a new stream: %s, on a continued one: %s', (sql, onNew, onContinued) => {
-  for (const request of requestsOf(sql))
+  for (const request of createRequests(sql))
     expect([request.type, mayWrite([request], false), mayWrite([request], true)]).toEqual([
       request.type,
       onNew,

@@ -13,7 +13,7 @@ function setUp() {
   return { clock, expired, table: new StreamTable(clock, (_, stream) => expired.push(stream)) }
 }
 
-function failureOf(run: () => unknown): string {
+function catchFailure(run: () => unknown): string {
   try {
     run()
   } catch (error) {
@@ -29,7 +29,7 @@ test('a baton has 64 characters, changes each time and is valid once', async () 
   expect(first).toMatch(/^[A-Za-z0-9+/]{64}$/)
   const second = table.release(table.resume(first, A)) as string
   expect(second).not.toBe(first)
-  expect(failureOf(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
+  expect(catchFailure(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
   expect(table.release(table.resume(second, A))).not.toBeNull()
 })
 
@@ -37,7 +37,7 @@ test('a baton is not valid while a request is using its stream', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
-  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
+  expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
 })
 
 test('rejects malformed batons, batons of another server or database, and batons of closed streams', async () => {
@@ -53,10 +53,10 @@ test('rejects malformed batons, batons of another server or database, and batons
     otherTable.release(await otherTable.open(A)) as string,
   ]
   for (const invalidBaton of invalidBatons)
-    expect(failureOf(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
-  expect(failureOf(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
+    expect(catchFailure(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
+  expect(catchFailure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
   table.close(lease)
-  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+  expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {
@@ -68,9 +68,9 @@ test('an idle stream expires after 10 s, is reported as expired for 300 s, and i
   clock.advance(750) // the next whole second
   expect(expired).toEqual([1])
   const body = '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}'
-  expect(failureOf(() => table.resume(baton, A))).toBe(`400 ${body}`)
+  expect(catchFailure(() => table.resume(baton, A))).toBe(`400 ${body}`)
   clock.advance(300_000)
-  expect(failureOf(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+  expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('a stream does not expire while a request is in flight', async () => {
@@ -98,7 +98,7 @@ test('opens at most 128 streams; a free slot goes to the request that has waited
   clock.advance(1_000)
   await second
   expect(order).toEqual(['first', '429 {"error":"Timed out while opening database connection"}'])
-  expect([table.countOf(A), table.countOf(B)]).toEqual([128, 0])
+  expect([table.countOpen(A), table.countOpen(B)]).toEqual([128, 0])
 })
 
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
@@ -107,16 +107,16 @@ test('after its database is closed, an expired stream is still reported as expir
   clock.advance(11_000)
   const openBaton = table.release(await table.open(A)) as string
   table.closeAll(A)
-  expect(failureOf(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')
-  expect(failureOf(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
+  expect(catchFailure(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')
+  expect(catchFailure(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
 })
 
-test('only a sender who may attach all databases that a stream has attached can continue it', async () => {
+test('a stream can be continued only by a sender who may attach all databases that it has attached', async () => {
   const { table } = setUp()
   const lease = await table.open(A)
   table.attach(lease, B)
   const baton = table.release(lease) as string
-  expect(failureOf(() => table.resume(baton, A, true, (id) => id !== B))).toBe(
+  expect(catchFailure(() => table.resume(baton, A, true, (id) => id !== B))).toBe(
     '400 Received an invalid baton',
   )
   // the rejection has not used up the baton
@@ -126,7 +126,7 @@ test('only a sender who may attach all databases that a stream has attached can 
 test('closes only the streams that have a database attached', async () => {
   const { table } = setUp()
   const [attachingLease, otherLease] = [await table.open(A), await table.open(A)]
-  const attached = table.attachedOf(attachingLease)
+  const attached = table.getAttached(attachingLease)
   table.attach(attachingLease, B)
   expect(attached).toEqual([B])
   expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])

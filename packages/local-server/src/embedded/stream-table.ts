@@ -139,7 +139,7 @@ export class StreamTable {
   }
 
   /** Returns the databases that a stream has attached; later ones are added to the same array. */
-  attachedOf({ stream }: StreamLease): readonly DatabaseId[] {
+  getAttached({ stream }: StreamLease): readonly DatabaseId[] {
     return this.#streams.get(stream)?.attached ?? []
   }
 
@@ -152,7 +152,7 @@ export class StreamTable {
     return openStreams.map(({ database, number }) => ({ database, stream: number }))
   }
 
-  countOf(database: DatabaseId): number {
+  countOpen(database: DatabaseId): number {
     let count = 0
     for (const stream of this.#streams.values())
       if (stream.database === database && !stream.isExpired) count += 1

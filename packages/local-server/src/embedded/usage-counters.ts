@@ -5,7 +5,7 @@ import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 /** Maximum number of distinct queries counted per database. When it is exceeded, the queries with the least usage are removed. */
 const MAX_QUERIES = 200
 /** Number of queries that are shown. */
-const MAX_SHOWN = 20
+const MAX_TOP_QUERIES = 20
 
 interface Count {
   rowsRead: number
@@ -37,15 +37,15 @@ export class UsageCounters {
     }
   }
 
-  totalsOf(id: DatabaseId): { readonly rowsRead: number; readonly rowsWritten: number } {
+  getTotals(id: DatabaseId): { readonly rowsRead: number; readonly rowsWritten: number } {
     const { rowsRead = 0, rowsWritten = 0 } = this.#counts.get(id) ?? {}
     return { rowsRead, rowsWritten }
   }
 
   /** Returns the queries with the highest usage first. */
-  topQueriesOf(id: DatabaseId): readonly QueryUsage[] {
+  getTopQueries(id: DatabaseId): readonly QueryUsage[] {
     const count = this.#counts.get(id)
-    return count === undefined ? [] : sortByUsage(count).slice(0, MAX_SHOWN)
+    return count === undefined ? [] : sortByUsage(count).slice(0, MAX_TOP_QUERIES)
   }
 
   forget(id: DatabaseId): void {

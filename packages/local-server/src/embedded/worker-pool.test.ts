@@ -10,15 +10,15 @@ import { WorkerPool } from './worker-pool.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
 afterEach(() => void vi.useRealTimers())
 
-const idsOf = (name: string, count: number): DatabaseId[] =>
+const createIds = (name: string, count: number): DatabaseId[] =>
   Array.from({ length: count }, (_, index) => `${name}${index}` as DatabaseId)
 
 async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const pathOf = (id: DatabaseId): string => join(folder, `${id}.db`)
+  const getPath = (id: DatabaseId): string => join(folder, `${id}.db`)
   const pool = new WorkerPool({
-    pathOf,
-    roleOf: () => 'plain',
+    getPath,
+    getRole: () => 'plain',
     isDurable: false,
     dialect: null,
     onRequest: async () => null,
@@ -32,14 +32,18 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   })
   await pool.prepare()
   for (const id of ids) {
-    await ensureDatabaseFile(pathOf(id), false)
+    await ensureDatabaseFile(getPath(id), false)
     pool.configure(id, DEFAULT_SETTINGS)
   }
   return pool
 }
 
 test('frequently used databases stay open while hundreds of others are used once', async () => {
-  const [frequentIds, firstIds, secondIds] = [idsOf('used', 10), idsOf('first', 20), idsOf('second', 20)]
+  const [frequentIds, firstIds, secondIds] = [
+    createIds('used', 10),
+    createIds('first', 20),
+    createIds('second', 20),
+  ]
   const pool = await openPool([...frequentIds, ...firstIds, ...secondIds])
   for (const id of [...frequentIds, ...firstIds, ...frequentIds, ...secondIds]) await pool.get(id)
   expect(frequentIds.filter((id) => pool.find(id) === undefined)).toEqual([])
@@ -48,7 +52,7 @@ test('frequently used databases stay open while hundreds of others are used once
 })
 
 test('a database that was removed and created again counts as new', async () => {
-  const [removedIds, otherIds] = [idsOf('removed', 1), idsOf('other', 40)]
+  const [removedIds, otherIds] = [createIds('removed', 1), createIds('other', 40)]
   const pool = await openPool([...removedIds, ...otherIds])
   const [id] = removedIds as [DatabaseId]
   for (const otherId of [id, ...otherIds.slice(0, 20)]) await pool.get(otherId)

@@ -20,7 +20,7 @@ import { ChangeFeed } from './change-feed.ts'
 /** Idle time after which a database is closed; the next request opens it again. */
 const IDLE_MS = 5_000
 const SWEEP_MS = 1_000
-/** Maximum number of open databases; beyond it the least recently used one is closed. */
+/** Maximum number of open databases; to open another one, the least recently used one is closed. */
 const MAX_OPEN = 16
 /**
  * Maximum number of open databases that were not evicted recently. Requests for hundreds of databases in turn then use few threads,
@@ -34,13 +34,13 @@ const MAX_WAIT_MS = 200
 const SHORT_WAIT_MS = 20
 const WAIT_STEP_MS = 1
 /** Number of workers without a database that are kept. */
-const MAX_SPARES = 2
+const MAX_SPARE_WORKERS = 2
 const SPARE_DELAY_MS = 5
 
 /** Callbacks of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
-  pathOf(id: DatabaseId): string
-  roleOf(id: DatabaseId): SchemaRole
+  getPath(id: DatabaseId): string
+  getRole(id: DatabaseId): SchemaRole
   readonly isDurable: boolean
   readonly dialect: Dialect | null
   /** Handles a worker's request that concerns other databases. Never rejects. */
@@ -53,7 +53,7 @@ export interface WorkerPoolOptions {
   onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
-/** The workers of open databases, and spare ones, so that no request waits for a thread to start. */
+/** Holds the workers of open databases, and spare workers, so that no request waits for a thread to start. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
@@ -98,7 +98,7 @@ export class WorkerPool {
     this.#apply(id)
   }
 
-  settingsOf(id: DatabaseId): DatabaseSettings | undefined {
+  getSettings(id: DatabaseId): DatabaseSettings | undefined {
     return this.#settings.get(id)
   }
 
@@ -122,7 +122,7 @@ export class WorkerPool {
     const settings = this.#effectiveSettings(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isDurable } = this.#options
-    const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
+    const [path, role] = [this.#options.getPath(id), this.#options.getRole(id)]
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
     const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
     this.#workers.set(id, worker)
@@ -173,7 +173,7 @@ export class WorkerPool {
   }
 
   /** Returns the change feed of a database. */
-  feedOf(id: DatabaseId): ChangeFeed {
+  getFeed(id: DatabaseId): ChangeFeed {
     let feed = this.#feeds.get(id)
     if (feed === undefined) {
       feed = new ChangeFeed((isWatched) => {
@@ -230,7 +230,7 @@ export class WorkerPool {
   #openWith(database: DatabaseToOpen): DatabaseWorker {
     const worker = this.#spares.shift() ?? this.#start()
     worker.open(database)
-    // a server with one database needs none; delayed, so that starting it does not compete with the current request
+    // A server with one database needs no spare worker. Delayed, so that starting one does not compete with the current request.
     setTimeout(() => {
       const needsSpare = this.#workers.size > 1 && this.#workers.size < MAX_OPEN
       if (!this.#isClosed && this.#spares.length === 0 && needsSpare) this.#spares.push(this.#start())
@@ -250,11 +250,11 @@ export class WorkerPool {
 
   #onWorkerClosed(worker: DatabaseWorker, id: DatabaseId | null): void {
     if (worker.isDead) this.#spares = this.#spares.filter((spare) => spare !== worker)
-    else if (this.#isClosed || this.#spares.length >= MAX_SPARES) void worker.end()
+    else if (this.#isClosed || this.#spares.length >= MAX_SPARE_WORKERS) void worker.end()
     else this.#spares.push(worker)
-    // a copy is not in the map
+    // the database of a copy is not in the map
     if (id === null || this.#workers.get(id) !== worker) return
-    // its last commit may not have been reported
+    // the last commit of a worker that died may not have been reported
     if (worker.isDead) this.#feeds.get(id)?.reportLoss()
     this.#workers.delete(id)
     this.#newIds.delete(id)

@@ -68,7 +68,7 @@ export class LocalPlatform {
   }
 }
 
-/** @returns the token of the new user */
+/** Creates a user. @returns the user's API token */
 export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user

@@ -29,13 +29,13 @@ export function metricsText(
     name: string,
     type: 'counter' | 'gauge',
     help: string,
-    valueOf: (database: (typeof databases)[number]) => number,
+    getValue: (database: (typeof databases)[number]) => number,
   ): string =>
     metric(
       name,
       type,
       help,
-      databases.map((database) => `${database.label} ${valueOf(database)}`),
+      databases.map((database) => `${database.label} ${getValue(database)}`),
     )
   const { user, system } = process.cpuUsage()
   return [

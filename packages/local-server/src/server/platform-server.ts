@@ -45,7 +45,7 @@ const OPTION_NAMES = ['port', 'organization', 'domain', 'readyDelayMs', 'takenNa
 const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
 
-/** @throws TypeError or RangeError for invalid options */
+/** Checks the options of the platform API. @throws TypeError or RangeError */
 export function checkPlatformOptions(options: PlatformOptions): void {
   checkOptionNames('platform', options, OPTION_NAMES)
   const { organization, domain, readyDelayMs = 0, takenNameStatus = 409 } = options
@@ -129,7 +129,7 @@ interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metri
 }
 
 async function handle(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
-  const rejection = handler.access.findRejection(incoming) ?? rejectionOfTarget(incoming.url ?? '/')
+  const rejection = handler.access.findRejection(incoming) ?? checkTarget(incoming.url ?? '/')
   const response = rejection === null ? await route(handler, request, incoming) : toResponse(rejection)
   // the rest of a rejected upload is not read
   if (!incoming.complete) response.headers.set('connection', 'close')
@@ -193,7 +193,7 @@ async function login({ controlPlane }: Handler, request: Request): Promise<Servi
 }
 
 /** Checks the path as it was sent, because parsing it as a URL would resolve hidden segments. */
-function rejectionOfTarget(target: string): ServiceResponse | null {
+function checkTarget(target: string): ServiceResponse | null {
   const [path = ''] = target.split(/[?#]/, 1)
   const isPlain = path.startsWith('/') && path.split('/').every(isPlainSegment)
   return isPlain ? null : errorResponse(400, 'invalid path')

@@ -149,7 +149,7 @@ export class Service implements AsyncDisposable {
       )
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') service.#gateway.notice(id, LOST_NOTICE)
-      // afterwards, a missing database or group is deliberate
+      // only on the first start: later, a missing database or group is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)
       return service
@@ -211,14 +211,14 @@ export class Service implements AsyncDisposable {
       organization: operator.organization,
       group,
       name,
-      source: this.#sourceOf({ fromFile, isSchema, schema }),
+      source: this.#toSource({ fromFile, isSchema, schema }),
       configuration,
       readyDelayMs: 0,
     })
   }
 
-  /** @throws TypeError for more than one source */
-  #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
+  /** Returns the source that the options specify. @throws TypeError if they specify more than one */
+  #toSource({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
     const sources: DatabaseSource[] = []
     if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
     if (isSchema) sources.push({ type: 'schema' })

@@ -23,7 +23,7 @@ const isSqldMissing = await findSqld().then(
   () => true,
 )
 
-/** A server, with the id of its current libsql-server process. */
+/** Starts a server, and returns functions that send signals to its current libsql-server process. */
 async function startKillable(dataDirectory: string) {
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const run = async (sql: string): Promise<{ status: number; text: string }> => {

@@ -17,12 +17,12 @@ interface RunnerGlobals extends Partial<TestHooks> {
  * registered while a test file is loaded.
  * @throws Error if the runner's hooks cannot be found
  */
-export function hooksOfRunner(): TestHooks {
+export function findRunnerHooks(): TestHooks {
   const globals = globalThis as RunnerGlobals
   if (globals.__vitest_index__ !== undefined) return globals.__vitest_index__
   if (hasHooks(globals)) return globals
   const runner = runnerWithoutGlobals()
-  if (runner === null) return hooksOfNode()
+  if (runner === null) return createNodeHooks()
   throw new Error(
     `useDatabase: the hooks of the runner are not global here; pass them: import * as hooks from '${runner}'; useDatabase({ hooks })`,
   )
@@ -44,7 +44,7 @@ function runnerWithoutGlobals(): string | null {
   return env['VITEST'] === undefined ? null : 'vitest'
 }
 
-function hooksOfNode(): TestHooks {
+function createNodeHooks(): TestHooks {
   const { before, beforeEach, afterEach, after } = process.getBuiltinModule('node:test')
   // hooks are also called for subtests, which share the database of their parent
   const runningTests = new Set<string>()

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { TemporaryDirectory } from '@batonsql/server-common/base'
 import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
-/** A function that fills the database that is copied for tests, or the path of an SQLite file to copy. */
+/** A function that fills the database of which tests get copies, or the path of an SQLite file to copy. */
 export type Template = ((config: DatabaseAddress) => unknown) | string
 
 /** The database of a test. */
@@ -37,7 +37,7 @@ class SeededServer {
 
   /** Creates a database as a copy of a template, or empty. @throws Error with the name of a template that failed */
   async create(template: Template | undefined): Promise<CreatedDatabase> {
-    const fromFile = template === undefined ? undefined : await this.#seedOf(template)
+    const fromFile = template === undefined ? undefined : await this.#getSeed(template)
     const name = `test-${(this.#count += 1)}`
     const address = await this.#server.createDatabase(name, fromFile === undefined ? {} : { fromFile })
     return { name, address }
@@ -59,7 +59,7 @@ class SeededServer {
   }
 
   /** Returns the file of a template, which is created once. */
-  #seedOf(template: Template): Promise<string> {
+  #getSeed(template: Template): Promise<string> {
     let seed = this.#seeds.get(template)
     if (seed === undefined) {
       seed = typeof template === 'string' ? Promise.resolve(template) : this.#migrate(template)

@@ -1,6 +1,6 @@
 import { checkOptionNames } from '@batonsql/server-common/base'
 import type { DatabaseAddress } from '../server/server.ts'
-import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
+import { findRunnerHooks, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, type CreatedDatabase, releaseServer, type Template } from './seeded-server.ts'
 
 /** Options of {@link useDatabase}. */
@@ -35,7 +35,7 @@ const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
  */
 export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   checkOptions(options)
-  const { template, scope = 'test', hooks = hooksOfRunner() } = options
+  const { template, scope = 'test', hooks = findRunnerHooks() } = options
   const databases = new DatabaseSequence(template)
   const isShared = scope === 'file'
   hooks.beforeAll(async () => {

@@ -2,11 +2,11 @@ import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { ensure } from '../ensure.ts'
 import type * as models from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
-import { bodyObject, fieldOf, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
+import { bodyObject, getField, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import { checkedBody, type PagedOptions, pathOf, type Routes, sendNothing } from '../route.ts'
+import { buildPath, checkedBody, type PagedOptions, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { bodyOrNone, isObject, toView, withRaw } from '../view.ts'
+import { isObject, toOptionalBody, toView, withRaw } from '../view.ts'
 
 /** Source of the rows of a new database. */
 export interface DatabaseSeed {
@@ -91,7 +91,7 @@ export const TOKEN_INPUT = {
   rules: { ...PERMISSIONS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
-    body: bodyOrNone({
+    body: toOptionalBody({
       permissions: readAttach && { readAttach: { databases: readAttach } },
       fineGrainedPermissions: permissions?.map(({ tables, actions }) => ({ t: tables, a: actions })),
     }),
@@ -111,7 +111,7 @@ const formatTime = (time: Date | string | undefined): string | undefined =>
 const DATABASES_PATH = '/v1/organizations/{organization}/databases'
 const DATABASE_PATH = `${DATABASES_PATH}/{name}` as const
 
-const bodyOfDatabase = (database: NewDatabase): object =>
+const toDatabaseBody = (database: NewDatabase): object =>
   checkedBody(database, {
     string: ['name', 'group', 'sizeLimit', 'schema'],
     object: ['seed', 'remoteEncryption'],
@@ -124,7 +124,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     `GET ${DATABASES_PATH}`,
     (cursor, limit) => ({ limit, cursor }),
     () => (response) => {
-      const nextCursor = fieldOf(fieldOf(response.body, 'pagination'), 'next')
+      const nextCursor = getField(getField(response.body, 'pagination'), 'next')
       const isLast = typeof nextCursor !== 'string' || nextCursor === ''
       return { items: list<models.Database>('databases')(response), next: isLast ? null : nextCursor }
     },
@@ -139,7 +139,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
   create: route(`POST ${DATABASES_PATH}`, object<models.CreatedDatabase>('database', 'hostname'), {
-    body: bodyOfDatabase,
+    body: toDatabaseBody,
     rules: { wait: 'boolean or object' },
     send: sendNothing<CreateDatabaseOptions>(),
   }),
@@ -188,7 +188,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   ),
   /** Returns the queries that read and wrote the most rows; null if the service has no data. */
   stats: route(`GET ${DATABASE_PATH}/stats`, (response: ParsedResponse) =>
-    fieldOf(response.body, 'top_queries') === null
+    getField(response.body, 'top_queries') === null
       ? null
       : list<models.QueryStatistics>('top_queries')(response),
   ),
@@ -231,15 +231,15 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
       )
     },
     async ensure(database, options = {}) {
-      bodyOfDatabase(database) // checked even if there is nothing to create
+      toDatabaseBody(database) // checked even if there is nothing to create
       const { name } = database
       const { wait: _, ...callOptions } = options
       const { created, isNew, resource } = await ensure({
         label: `database "${name}"`,
-        path: pathOf(DATABASE_PATH, config, [name]),
+        path: buildPath(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
         create: () => create(database, options).then(() => get(name, callOptions)),
-        differencesOf: (existing) => differencesOf(existing, database),
+        findDifferences: (existing) => findDifferences(existing, database),
         signal: options.signal,
       })
       if (isNew) await waitIfRequested(resource.hostname, options)
@@ -253,7 +253,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
   }
 }
 
-function differencesOf({ group, parent }: models.Database, requested: NewDatabase): string[] {
+function findDifferences({ group, parent }: models.Database, requested: NewDatabase): string[] {
   const differences: string[] = []
   if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
   const { seed } = requested

@@ -3,7 +3,7 @@ import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
-import { checkedBody, pathOf, type Routes, sendNothing } from '../route.ts'
+import { buildPath, checkedBody, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { TOKEN_INPUT } from './databases.ts'
 
@@ -27,7 +27,7 @@ const GROUPS_PATH = '/v1/organizations/{organization}/groups'
 const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
 const readOne = object<Group>('group', 'name')
 
-const bodyOfGroup = (group: NewGroup): object =>
+const toGroupBody = (group: NewGroup): object =>
   checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] })
 
 const groupRoutes = ({ route, removal }: Routes) => ({
@@ -38,7 +38,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
    * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
    */
   create: route(`POST ${GROUPS_PATH}`, readOne, {
-    body: bodyOfGroup,
+    body: toGroupBody,
   }),
   /** Returns a group by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
   get: route(`GET ${GROUP_PATH}`, readOne),
@@ -100,14 +100,14 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
       return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
     },
     async ensure(group, options = {}) {
-      bodyOfGroup(group) // checked even if there is nothing to create
+      toGroupBody(group) // checked even if there is nothing to create
       const { name, location } = group
       const { created, resource } = await ensure({
         label: `group "${name}"`,
-        path: pathOf(GROUP_PATH, config, [name]),
+        path: buildPath(GROUP_PATH, config, [name]),
         find: () => methods.get(name, options),
         create: () => methods.create(group, options),
-        differencesOf: ({ primary }) =>
+        findDifferences: ({ primary }) =>
           primary === location ? [] : [`its primary is in "${primary}", not "${location}"`],
         signal: options.signal,
       })

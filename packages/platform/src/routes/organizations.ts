@@ -1,8 +1,8 @@
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
-import { fieldOf, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
+import { getField, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
 import { checkedBody, type Routes } from '../route.ts'
-import { bodyOrNone, withRaw } from '../view.ts'
+import { toOptionalBody, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
 export interface NewOrganization {
@@ -135,7 +135,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       (at, size) => ({ page: Number(at ?? 1), page_size: size }),
       (at) => (response) => {
         const items = list<models.AuditLog>('audit_logs', ['data'])(response)
-        const count = fieldOf(fieldOf(response.body, 'pagination'), 'total_pages') ?? 1
+        const count = getField(getField(response.body, 'pagination'), 'total_pages') ?? 1
         const page = Number(at ?? 1)
         return { items, next: items.length > 0 && page < Number(count) ? String(page + 1) : null }
       },
@@ -160,7 +160,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     create: route('POST /v1/auth/api-tokens/{name}', object<models.CreatedApiToken>('token', 'token'), {
       rules: { organization: 'string', group: 'string', scopes: 'object' },
       send: ({ organization, group, scopes }: ApiTokenOptions) => ({
-        body: bodyOrNone({ organization, group, scopes }),
+        body: toOptionalBody({ organization, group, scopes }),
       }),
     }),
     /** Revokes a token that the caller has created. */

@@ -1,6 +1,6 @@
 const CHUNK_BYTES = 0x2000
 
-/** Writes the standard alphabet, with padding. */
+/** Encodes with the standard alphabet and padding. */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
@@ -9,7 +9,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** Reads the standard alphabet, with or without padding: the server omits it. @throws DOMException when it is not base64 */
+/** Decodes the standard alphabet; padding is optional, and the server omits it. @throws DOMException if the text is not base64 */
 export function decodeBase64(base64: string): Uint8Array {
   const binary = atob(base64)
   const bytes = new Uint8Array(binary.length)

@@ -1,4 +1,4 @@
-import { channel as channelOf } from 'node:diagnostics_channel'
+import { channel as openChannel } from 'node:diagnostics_channel'
 
 /** Where a process can listen to the events of all clients. */
-export const channel = channelOf('baton')
+export const channel = openChannel('baton')

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { verbOf } from '../../sql/verb.ts'
+import { getVerb } from '../../sql/verb.ts'
 import { summarize } from './query-summary.ts'
 
 // Names from OpenTelemetry's semantic conventions for database clients (1.45).
@@ -28,7 +28,7 @@ export function connectionAttributes(
  * its first word, and the table is omitted unless it is the only one.
  */
 export function operationAttributes(sql: readonly string[]): Attributes {
-  const operations = new Set(sql.map(operationOf))
+  const operations = new Set(sql.map(getOperation))
   const summaries = sql.map(summarize)
   const texts = new Set(summaries.map(({ text }) => text))
   const tables = new Set(summaries.map(({ table }) => table))
@@ -48,7 +48,7 @@ function combineNames(names: ReadonlySet<string>, isBatch: boolean): string {
   return names.size === 1 ? `BATCH ${name}` : 'BATCH'
 }
 
-const operationOf = (sql: string): string => verbOf(sql).toUpperCase() || 'SQL'
+const getOperation = (sql: string): string => getVerb(sql).toUpperCase() || 'SQL'
 
 /** Returns the type of an error: its code, and the server's. */
 export function errorAttributes(error: unknown): Attributes {

@@ -14,7 +14,7 @@ const NAME = [
   quotedBy('`'),
   String.raw`\[[^\]]*\]`,
 ].join('|')
-/** Whitespace and comments have no group. An unterminated quote hides the rest, which may be a value. */
+/** Matches one token. Whitespace and comments have no group. An unterminated quote includes the rest, which may be a value. */
 const TOKEN = new RegExp(
   [
     BLANK,
@@ -23,20 +23,20 @@ const TOKEN = new RegExp(
   ].join('|'),
   'g',
 )
-/** Maximum length of SQL that is read. Longer statements are long because of their values. */
+/** Maximum length of SQL that is summarized; the rest of a longer statement is usually values. */
 const MAX_LENGTH = 5_000
 const MAX_SUMMARY_LENGTH = 255
 
-const DATA = /^(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)$/
-const SCHEMA = /^(?:CREATE|ALTER|DROP)$/
-const OBJECT = /^(?:TABLE|INDEX|VIEW|TRIGGER)$/
+const DATA_KEYWORD = /^(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)$/
+const SCHEMA_KEYWORD = /^(?:CREATE|ALTER|DROP)$/
+const OBJECT_KEYWORD = /^(?:TABLE|INDEX|VIEW|TRIGGER)$/
 /** After these words, UPDATE and DELETE are part of a clause: `on conflict do update`, `on delete cascade`, `after update`. */
 const BEFORE_CLAUSE = /^(?:DO|ON|OF|OR|AFTER|BEFORE)$/
 const BEFORE_TABLE = /^(?:FROM|JOIN|INTO)$/
-/** Words between one of these keywords and the name. */
-const SKIPPED = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
+/** Words that may stand between a keyword and the name. */
+const SKIPPED_KEYWORD = /^(?:IF|NOT|EXISTS|OR|ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)$/
 /** After these words, a comma is not followed by a table. SELECT ends a list too. */
-const ENDS_LIST = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$/
+const LIST_END = /^(?:WHERE|ON|GROUP|WINDOW|ORDER|LIMIT|VALUES|RETURNING|[()])$/
 
 /**
  * Summarizes a statement by its words, without parsing it. Keywords are in upper case, names as written. Text in single quotes is
@@ -55,29 +55,29 @@ export function summarize(sql: string): QuerySummary {
     const word = mark.toUpperCase()
     const isFirst = firstWord === '' && name !== undefined
     if (isFirst) firstWord = word
-    if (expectsName && SKIPPED.test(word)) continue
+    if (expectsName && SKIPPED_KEYWORD.test(word)) continue
     if (expectsName && name !== undefined) {
       words.push(name)
       tables.add(name)
       expectsName = false
     } else if (
-      DATA.test(word) &&
+      DATA_KEYWORD.test(word) &&
       !BEFORE_CLAUSE.test(previousWord) &&
       !(word === 'REPLACE' && words.length > 0)
     ) {
       words.push(word)
       isList = false
       expectsName = word === 'UPDATE'
-    } else if (SCHEMA.test(firstWord) && OBJECT.test(word) && words.length === 0) {
+    } else if (SCHEMA_KEYWORD.test(firstWord) && OBJECT_KEYWORD.test(word) && words.length === 0) {
       words.push(`${firstWord} ${word}`)
       expectsName = true
     } else {
-      if (isFirst && !SCHEMA.test(word) && word !== 'WITH') words.push(word)
+      if (isFirst && !SCHEMA_KEYWORD.test(word) && word !== 'WITH') words.push(word)
       expectsName =
         (BEFORE_TABLE.test(word) && previousWord !== 'DISTINCT') ||
         (isFirst && word === 'PRAGMA') ||
         (isList && word === ',')
-      isList = expectsName || (isList && !ENDS_LIST.test(word))
+      isList = expectsName || (isList && !LIST_END.test(word))
     }
     previousWord = word
   }
@@ -88,5 +88,5 @@ export function summarize(sql: string): QuerySummary {
   }
   const [table = null] = tables
   const isComplete = sql.length <= MAX_LENGTH
-  return { text, table: DATA.test(firstWord) && tables.size === 1 && isComplete ? table : null }
+  return { text, table: DATA_KEYWORD.test(firstWord) && tables.size === 1 && isComplete ? table : null }
 }

@@ -4,19 +4,19 @@ import type { SchemaStore } from './schema-store.ts'
 
 /** Version of libsql-server's database of jobs, which its responses contain. */
 const SCHEMA_VERSION = 4
-const ID = /^\/v1\/jobs\/(.*)$/
-const NUMBER = /^\d{1,20}$/
+const JOB_PATH = /^\/v1\/jobs\/(.*)$/
+const JOB_NUMBER = /^\d{1,20}$/
 
 /** Responds to `/v1/jobs` and `/v1/jobs/<number>` of a database. */
 export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): ServiceResponse {
-  if (store.roleOf(id) !== 'schema') return errorResponse(400, 'Invalid namespace')
-  const jobs = store.jobsOf(id)
-  const text = ID.exec(path)?.[1]
+  if (store.getRole(id) !== 'schema') return errorResponse(400, 'Invalid namespace')
+  const jobs = store.getJobs(id)
+  const text = JOB_PATH.exec(path)?.[1]
   if (text === undefined) {
     const migrations = jobs.map(({ number, status }) => ({ job_id: number, status }))
     return jsonResponse({ schema_version: SCHEMA_VERSION, migrations })
   }
-  if (!NUMBER.test(text))
+  if (!JOB_NUMBER.test(text))
     return textResponse(
       400,
       'text/plain; charset=utf-8',

@@ -32,7 +32,7 @@ export class SchemaMigrations {
 
   /** Runs a migration after its dry run in the schema database. @returns its error; null on success */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
-    if (this.#queued.has(schema) || this.#store.activeJobOf(schema))
+    if (this.#queued.has(schema) || this.#store.findActiveJob(schema))
       return `A migration job is already in progress for \`${schema}\``
     this.#queued.add(schema)
     return await this.enqueue(async () => {
@@ -55,8 +55,8 @@ export class SchemaMigrations {
   }
 
   /**
-   * Runs migrations, and changes to the set of databases that share a schema, one at a time: no database joins or leaves during a
-   * migration, and none misses one.
+   * Runs migrations, and changes to the set of databases that share a schema, one at a time, so that no database is added or removed
+   * during a migration.
    */
   async enqueue<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#lastWork.then(async () => {

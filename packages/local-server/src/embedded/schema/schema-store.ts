@@ -37,13 +37,13 @@ interface StoredState {
   readonly lastTask: number
 }
 
-const FINAL: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
+const FINAL_STATUSES: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
 /** Maximum number of ended jobs that are kept. */
 const MAX_JOBS = 1_000
 
 /**
- * Stores which databases share a schema, and its migrations, in one file. Every change replaces the whole file: after a crash it
- * is either the old or the new one.
+ * Stores which databases share a schema, and their migrations, in one file. Every change replaces the whole file, so that a crash
+ * leaves either the old or the new one.
  */
 export class SchemaStore {
   readonly #directory: string
@@ -59,7 +59,7 @@ export class SchemaStore {
 
   /** Reads the file, if it exists. */
   async load(): Promise<void> {
-    const path = fileIn(this.#directory)
+    const path = storePath(this.#directory)
     try {
       const { schemas, parents, jobs, lastTask } = JSON.parse(await readFile(path, 'utf8')) as StoredState
       this.#schemas = new Set(schemas)
@@ -72,16 +72,16 @@ export class SchemaStore {
     }
   }
 
-  roleOf(id: DatabaseId): SchemaRole {
+  getRole(id: DatabaseId): SchemaRole {
     return this.#schemas.has(id) ? 'schema' : this.#parents.has(id) ? 'child' : 'plain'
   }
 
-  childrenOf(schema: DatabaseId): readonly DatabaseId[] {
+  getChildren(schema: DatabaseId): readonly DatabaseId[] {
     return [...this.#parents].filter(([, parent]) => parent === schema).map(([child]) => child)
   }
 
   /** Returns the jobs of a schema database, newest first. */
-  jobsOf(schema: DatabaseId): readonly Job[] {
+  getJobs(schema: DatabaseId): readonly Job[] {
     return this.#jobs.filter((job) => job.schema === schema).toReversed()
   }
 
@@ -91,7 +91,7 @@ export class SchemaStore {
   }
 
   /** Returns the unfinished job of a schema database. */
-  activeJobOf(schema: DatabaseId): Job | undefined {
+  findActiveJob(schema: DatabaseId): Job | undefined {
     return this.#jobs.find((job) => job.schema === schema && isUnfinished(job))
   }
 
@@ -106,17 +106,17 @@ export class SchemaStore {
   }
 
   async remove(id: DatabaseId): Promise<void> {
-    if (this.roleOf(id) === 'plain') return
+    if (this.getRole(id) === 'plain') return
     this.#schemas.delete(id)
     this.#parents.delete(id)
     this.#jobs = this.#jobs.filter(({ schema }) => schema !== id)
-    // unfinished jobs keep no task for it
+    // removes the tasks of unfinished jobs for this database
     for (const job of this.unfinished) job.tasks = job.tasks.filter(({ database }) => database !== id)
     await this.save()
   }
 
   async addJob(schema: DatabaseId, program: string): Promise<Job> {
-    const tasks = this.childrenOf(schema).map((database): Task => {
+    const tasks = this.getChildren(schema).map((database): Task => {
       this.#lastTask += 1
       return { number: this.#lastTask, database, status: 'WaitingDryRun', error: null }
     })
@@ -140,7 +140,7 @@ export class SchemaStore {
       .catch(() => {}) // reported to its caller
       .then(async () => {
         await mkdir(this.#directory, { recursive: true })
-        const scratch = `${fileIn(this.#directory)}.new`
+        const scratch = `${storePath(this.#directory)}.new`
         const file = await open(scratch, 'w')
         try {
           await file.writeFile(`${JSON.stringify(this.#storedState(), null, 2)}\n`)
@@ -148,7 +148,7 @@ export class SchemaStore {
         } finally {
           await file.close()
         }
-        await rename(scratch, fileIn(this.#directory))
+        await rename(scratch, storePath(this.#directory))
       })
     return this.#saving
   }
@@ -163,5 +163,5 @@ export class SchemaStore {
   }
 }
 
-const isUnfinished = ({ status }: Job): boolean => !FINAL.has(status)
-const fileIn = (directory: string): string => join(directory, 'shared-schemas.json')
+const isUnfinished = ({ status }: Job): boolean => !FINAL_STATUSES.has(status)
+const storePath = (directory: string): string => join(directory, 'shared-schemas.json')
