@@ -65,6 +65,18 @@ test('aborted responses leave nothing behind', async () => {
   expect(await query(base, 'SELECT count(*) FROM big', { fetch })).toEqual([['0']])
 })
 
+test('an aborted signal ends a change stream', async () => {
+  await using handler = createHandler()
+  await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
+  const controller = new AbortController()
+  const response = await handler.fetch('http://localhost/beta/listen?table=t', { signal: controller.signal })
+  const rejection = expect(response.text()).rejects.toThrow('Premature close')
+  controller.abort()
+  // closing the handler would end the stream without an error
+  await handler.close()
+  await rejection
+})
+
 test('rejects unknown options', () => {
   expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
 })

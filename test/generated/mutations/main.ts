@@ -48,22 +48,42 @@ type Detection = string
 const SURVIVED = 'survived'
 
 const children = new Set<ChildProcess>()
+/** Removed at the end. */
 const folders: string[] = []
 process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
+  for (const child of children) killGroup(child)
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
+/** For the tests: those that are killed leave files. */
+const temporary = await mkdtemp(join(tmpdir(), 'bm-'))
+folders.push(temporary)
+
+/** Kills a program with its children, for example the servers that tests have started. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // all have exited
+  }
+}
+
+/** Whether the tests run without a mutation, with their output. */
+let isBaseline = true
+
 /** Runs a program. @returns whether it succeeded, failed, or was killed at its time limit */
 function run(args: readonly string[], cwd: string, ms: number): Promise<'ok' | 'failed' | 'timed out'> {
   return new Promise((resolve) => {
-    const env = { ...process.env, NODE_OPTIONS: '--conditions=@batonsql/source' }
-    const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore' })
+    const env = { ...process.env, TMPDIR: temporary, NODE_OPTIONS: '--conditions=@batonsql/source' }
+    const stdio = isBaseline ? 'inherit' : 'ignore'
+    const child = spawn(process.execPath, args, { cwd, env, stdio, detached: true })
     children.add(child)
-    const timer = setTimeout(() => child.kill('SIGKILL'), ms)
+    const timer = setTimeout(() => killGroup(child), ms)
     child.on('close', (status) => {
       clearTimeout(timer)
+      killGroup(child)
       children.delete(child)
       if (status === null) resolve('timed out')
       else resolve(status === 0 ? 'ok' : 'failed')
@@ -99,7 +119,8 @@ async function detect(copy: string, seed: number): Promise<Detection> {
 
 async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Detection> {
   const path = join(copy, FOLDER, mutation.file)
-  const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
+  // not from the package itself, which may be edited in the meantime
+  const text = await readFile(path, 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
   try {
     return await detect(copy, seed)
@@ -123,6 +144,7 @@ const selection = sample(mutations, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
 const detections = new Map<Mutation, Detection>()
 const baseline = await detect(copies[0] as string, 1)
+isBaseline = false
 if (baseline !== SURVIVED) throw new Error(`the tests fail without a mutation: ${baseline}`)
 console.log(`${selection.length} of ${mutations.length} mutations, seed ${values.seed}`)
 const describe = ({ file, line, description }: Mutation): string =>

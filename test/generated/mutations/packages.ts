@@ -39,7 +39,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   'local-server': {
     tests: [
       ['unit', 'packages/local-server'],
-      ['unit', 'test/server'],
+      ['unit', 'test/server', 'test/command'],
       ['security', 'test/security'],
       ['embedded', 'test/platform', 'test/command'],
       ['sqld', 'test/platform', 'test/client/database-api', 'test/client/errors'],
@@ -70,5 +70,10 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ['embedded', 'test/platform'],
     ],
   },
-  inspector: { tests: [['unit', 'internal/inspector']] },
+  inspector: {
+    tests: [
+      ['unit', 'internal/inspector'],
+      ['security', 'test/security/inspector'],
+    ],
+  },
 }

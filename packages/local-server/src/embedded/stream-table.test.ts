@@ -101,6 +101,21 @@ test('opens at most 128 streams; a free slot goes to the request that has waited
   expect([table.countOpen(A), table.countOpen(B)]).toEqual([128, 0])
 })
 
+test('an expired stream frees its slot once', async () => {
+  const { clock, table } = setUp()
+  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const [expiredLease] = leases as [{ stream: number }]
+  table.release(expiredLease)
+  clock.advance(11_000)
+  const opening = table.open(A)
+  clock.advance(1_000)
+  await opening
+  table.close(expiredLease)
+  const openingTooMany = table.open(A)
+  clock.advance(1_000)
+  await expect(openingTooMany).rejects.toBeInstanceOf(PipelineFailure)
+})
+
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
   const { clock, table } = setUp()
   const expiredBaton = table.release(await table.open(A)) as string

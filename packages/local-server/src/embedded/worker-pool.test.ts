@@ -61,3 +61,18 @@ test('a database that was removed and created again counts as new', async () => 
   for (const otherId of [id, ...otherIds.slice(20)]) await pool.get(otherId)
   expect(pool.find(id)).toBeUndefined()
 })
+
+test('an idle database is closed; while none is open, no timer runs', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  const [id] = idsOf('idle', 1) as [DatabaseId]
+  const pool = await openPool([id])
+  for (let round = 0; round < 2; round += 1) {
+    await pool.get(id)
+    vi.advanceTimersByTime(4_000)
+    expect([pool.find(id) !== undefined, vi.getTimerCount()]).toEqual([true, 1])
+    vi.advanceTimersByTime(2_000)
+    await expect.poll(() => pool.find(id)).toBeUndefined()
+    vi.advanceTimersByTime(1_000)
+    expect(vi.getTimerCount()).toBe(0)
+  }
+})

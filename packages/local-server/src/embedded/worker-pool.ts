@@ -71,7 +71,7 @@ export class WorkerPool {
   /** The last queued opening of a database. Openings that wait for room proceed one at a time. */
   #opening: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  #sweeper: NodeJS.Timeout | null = null
+  #sweeper: NodeJS.Timeout | undefined
   #isClosed = false
 
   constructor(options: WorkerPoolOptions) {
@@ -211,7 +211,7 @@ export class WorkerPool {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()
-    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    clearInterval(this.#sweeper)
     await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.end()))
   }
 
@@ -267,9 +267,9 @@ export class WorkerPool {
       if (worker.lastUse > due) break
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
-    if (this.#workers.size > 0 || this.#sweeper === null) return
+    if (this.#workers.size > 0) return
     clearInterval(this.#sweeper)
-    this.#sweeper = null
+    this.#sweeper = undefined
   }
 
   #isInUse(id: DatabaseId, worker: DatabaseWorker): boolean {

@@ -16,7 +16,6 @@ class SeededServer {
   readonly #server: LocalServer
   readonly #directory: TemporaryDirectory
   readonly #seeds = new Map<Template, Promise<string>>()
-  readonly #removals = new Set<Promise<void>>()
   #count = 0
 
   private constructor(server: LocalServer, directory: TemporaryDirectory) {
@@ -45,15 +44,11 @@ class SeededServer {
 
   /** Removes a database, aborting requests and transactions that a test has left open. The next test does not wait for this. */
   discard({ name }: CreatedDatabase): void {
-    const removal = this.#server
-      .removeDatabase(name)
-      .catch(() => {}) // removed later with the server's directory
-      .finally(() => this.#removals.delete(removal))
-    this.#removals.add(removal)
+    // otherwise it is removed later with the server's directory
+    void this.#server.removeDatabase(name).catch(() => {})
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#removals)
     await this.#server.close()
     await this.#directory.remove()
   }

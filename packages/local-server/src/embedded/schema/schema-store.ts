@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseId, SchemaRole } from '@batonsql/server-common/backend'
 
@@ -53,6 +53,7 @@ export class SchemaStore {
   #lastTask = 0
   #saving: Promise<void> = Promise.resolve()
 
+  /** @param directory an existing directory */
   constructor(directory: string) {
     this.#directory = directory
   }
@@ -139,7 +140,6 @@ export class SchemaStore {
     this.#saving = this.#saving
       .catch(() => {}) // reported to its caller
       .then(async () => {
-        await mkdir(this.#directory, { recursive: true })
         const scratch = `${storePath(this.#directory)}.new`
         const file = await open(scratch, 'w')
         try {

@@ -1,0 +1,33 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test } from 'vitest'
+import { SchemaStore } from './schema-store.ts'
+
+const idOf = (name: string): DatabaseId => name as DatabaseId
+
+test('a removal is saved: afterwards the database has no role, no jobs, and no tasks in unfinished jobs', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const store = new SchemaStore(directory)
+  await store.addSchema(idOf('parent'))
+  await store.addChild(idOf('kid'), idOf('parent'))
+  await store.addChild(idOf('kid2'), idOf('parent'))
+  await store.addJob(idOf('parent'), '')
+  const read = async (): Promise<SchemaStore> => {
+    const saved = new SchemaStore(directory)
+    await saved.load()
+    return saved
+  }
+  await store.remove(idOf('kid'))
+  const withoutChild = await read()
+  expect([withoutChild.roleOf(idOf('kid')), withoutChild.childrenOf(idOf('parent'))]).toEqual([
+    'plain',
+    ['kid2'],
+  ])
+  expect(withoutChild.jobsOf(idOf('parent'))).toMatchObject([{ tasks: [{ number: 2, database: 'kid2' }] }])
+  await store.remove(idOf('parent'))
+  const withoutSchema = await read()
+  expect([withoutSchema.roleOf(idOf('parent')), withoutSchema.unfinished]).toEqual(['plain', []])
+})
