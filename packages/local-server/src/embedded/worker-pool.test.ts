@@ -64,7 +64,7 @@ test('a database that was removed and created again counts as new', async () => 
 
 test('an idle database is closed; while none is open, no timer runs', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
-  const [id] = idsOf('idle', 1) as [DatabaseId]
+  const [id] = createIds('idle', 1) as [DatabaseId]
   const pool = await openPool([id])
   for (let round = 0; round < 2; round += 1) {
     await pool.get(id)

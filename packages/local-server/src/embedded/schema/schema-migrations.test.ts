@@ -109,7 +109,7 @@ test('if a migration fails in a child after its dry run, the job has the error o
   databases.end('run kid', 'database or disk is full')
   const error = 'task 1 for namespace `kid` failed with error: database or disk is full'
   expect(await migrations.migrate(PARENT, '')).toBe(error)
-  expect(store.jobsOf(PARENT)).toMatchObject([
+  expect(store.getJobs(PARENT)).toMatchObject([
     { status: 'RunFailure', error, tasks: [{ status: 'RunFailure', error: 'database or disk is full' }] },
   ])
   expect(databases.begunSteps).toEqual(['dry run kid', 'run kid'])

@@ -22,12 +22,12 @@ test('a removal is saved: afterwards the database has no role, no jobs, and no t
   }
   await store.remove(idOf('kid'))
   const withoutChild = await read()
-  expect([withoutChild.roleOf(idOf('kid')), withoutChild.childrenOf(idOf('parent'))]).toEqual([
+  expect([withoutChild.getRole(idOf('kid')), withoutChild.getChildren(idOf('parent'))]).toEqual([
     'plain',
     ['kid2'],
   ])
-  expect(withoutChild.jobsOf(idOf('parent'))).toMatchObject([{ tasks: [{ number: 2, database: 'kid2' }] }])
+  expect(withoutChild.getJobs(idOf('parent'))).toMatchObject([{ tasks: [{ number: 2, database: 'kid2' }] }])
   await store.remove(idOf('parent'))
   const withoutSchema = await read()
-  expect([withoutSchema.roleOf(idOf('parent')), withoutSchema.unfinished]).toEqual(['plain', []])
+  expect([withoutSchema.getRole(idOf('parent')), withoutSchema.unfinished]).toEqual(['plain', []])
 })
