@@ -39,7 +39,7 @@ import {
   readDump,
   type UsageSample,
 } from '@batonsql/server-common/backend'
-import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
+import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import {
   type CursorBody,
   type Dialect,
@@ -87,6 +87,8 @@ export interface EmbeddedOptions {
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
+  /** Decides when streams expire. @default the system clock */
+  readonly clock?: Clock
 }
 
 /** Serves the database API with the embedded engine: manages streams and permissions, and runs statements in worker threads. */
@@ -116,13 +118,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
     reachable,
+    clock = SYSTEM_CLOCK,
   }: EmbeddedOptions) {
     this.#idOf = idOf
     this.#dialect = dialect
     this.#directory = directory
     this.#isDurable = isDurable
     this.#tokens = new TokenCheck(isOpen, reachable)
-    this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
+    this.#streams = new StreamTable(clock, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       getPath: (id) => this.#getFile(id),
       getRole: (id) => this.#schemas.getRole(id),

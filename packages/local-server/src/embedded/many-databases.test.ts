@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { TestClock } from '@batonsql/server-common/test-clock'
+import { expect, onTestFinished, test } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
 
 const DATABASES = Array.from({ length: 18 }, (_, index) => `d${index}` as DatabaseId)
@@ -14,7 +15,8 @@ const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 
 async function openBackend(): Promise<EmbeddedBackend> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory, isOpen: true })
+  // no stream expires, however long the threads take to start
+  const backend = new EmbeddedBackend({ directory, isOpen: true, clock: new TestClock() })
   await backend.start()
   for (const id of DATABASES) await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   onTestFinished(async () => {
@@ -57,9 +59,6 @@ test('every database responds repeatedly, and keeps its data', async () => {
 test('open transactions keep their databases open, and do not block other databases', async () => {
   const backend = await openBackend()
   const databases = DATABASES.slice(0, -1)
-  // no stream expires, however long the threads take to start
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   const transactions = await Promise.all(
     databases.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])),
   )
