@@ -3,11 +3,11 @@ import { defineRelations, sql } from 'drizzle-orm'
 import { alias, integer, sqliteTable } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import {
-  codecNameOf,
-  columnOf,
+  codecName,
+  findColumn,
   jitCompatCheck,
   prepareBuilder,
-  qualifiedNameOf,
+  qualifiedName,
 } from '../../../packages/drizzle-driver/src/internals.ts'
 
 // These tests fail when Drizzle renames one of the members that it does not declare.
@@ -28,11 +28,11 @@ test.each([
 
 test('the table and the codec of a column are found, even through an alias and as the decoder of an expression', () => {
   const { id } = alias(a, 'other')
-  expect(qualifiedNameOf(a.id)).toBe('a.id')
-  expect(codecNameOf(id)).toBe('integer')
+  expect(qualifiedName(a.id)).toBe('a.id')
+  expect(codecName(id)).toBe('integer')
   for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
-    expect(columnOf(field)).toBe(a.id)
-  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
+    expect(findColumn(field)).toBe(a.id)
+  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(findColumn(field)).toBeNull()
 })
 
 test('generated mappers can be enabled', () => expect(jitCompatCheck(true)).toBe(true))
