@@ -8,15 +8,15 @@ type Database = BatonDatabase<typeof schema>
 
 export function drizzleQuestions(db: Database): Question[] {
   return [
-    { title: TITLES.medals, run: () => medals(db) },
-    { title: TITLES.height, run: () => height(db) },
-    { title: TITLES.pizza, run: () => bestPizza(db) },
-    { title: TITLES.page, run: () => page(db) },
-    { title: TITLES.tree, run: () => tree(db) },
+    { title: TITLES.medals, run: () => queryMedals(db) },
+    { title: TITLES.height, run: () => queryHeights(db) },
+    { title: TITLES.pizza, run: () => queryBestPizzas(db) },
+    { title: TITLES.page, run: () => queryPage(db) },
+    { title: TITLES.tree, run: () => queryTree(db) },
   ]
 }
 
-const medals = (db: Database) =>
+const queryMedals = (db: Database) =>
   db
     .select({
       nation: athlete.nation,
@@ -30,7 +30,7 @@ const medals = (db: Database) =>
     .orderBy(desc(sql`gold`), desc(sql`medals`))
     .limit(5)
 
-const height = (db: Database) =>
+const queryHeights = (db: Database) =>
   db
     .select({
       sport: sport.name,
@@ -45,7 +45,7 @@ const height = (db: Database) =>
     .orderBy(desc(sql`cm`))
     .limit(5)
 
-function bestPizza(db: Database) {
+function queryBestPizzas(db: Database) {
   const month = sql<string>`substr(${sale.day}, 1, 7)`
   const ranked = db
     .select({
@@ -68,7 +68,7 @@ function bestPizza(db: Database) {
     .limit(6)
 }
 
-const page = (db: Database) =>
+const queryPage = (db: Database) =>
   db
     .select({ name: athlete.name, nation: athlete.nation, born: athlete.born })
     .from(athlete)
@@ -77,7 +77,7 @@ const page = (db: Database) =>
     .limit(PAGE.size)
     .offset((PAGE.number - 1) * PAGE.size)
 
-const tree = (db: Database) =>
+const queryTree = (db: Database) =>
   db.query.athlete.findMany({
     columns: { name: true, heightCm: true },
     with: {

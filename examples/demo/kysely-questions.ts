@@ -5,15 +5,15 @@ import { PAGE, type Question, ROWING, TITLES } from './question.ts'
 
 export function kyselyQuestions(db: Kysely<Database>): Question[] {
   return [
-    { title: TITLES.medals, run: () => medals(db) },
-    { title: TITLES.height, run: () => height(db) },
-    { title: TITLES.pizza, run: () => pizza(db) },
-    { title: TITLES.page, run: () => page(db) },
-    { title: TITLES.tree, run: () => tree(db) },
+    { title: TITLES.medals, run: () => queryMedals(db) },
+    { title: TITLES.height, run: () => queryHeights(db) },
+    { title: TITLES.pizza, run: () => queryBestPizzas(db) },
+    { title: TITLES.page, run: () => queryPage(db) },
+    { title: TITLES.tree, run: () => queryTree(db) },
   ]
 }
 
-const medals = (db: Kysely<Database>) =>
+const queryMedals = (db: Kysely<Database>) =>
   db
     .selectFrom('medal')
     .innerJoin('athlete', 'athlete.id', 'medal.athlete_id')
@@ -29,7 +29,7 @@ const medals = (db: Kysely<Database>) =>
     .limit(5)
     .execute()
 
-const height = (db: Kysely<Database>) =>
+const queryHeights = (db: Kysely<Database>) =>
   db
     .selectFrom('athlete')
     .innerJoin('sport', 'sport.id', 'athlete.sport_id')
@@ -45,7 +45,7 @@ const height = (db: Kysely<Database>) =>
     .limit(5)
     .execute()
 
-const pizza = (db: Kysely<Database>) =>
+const queryBestPizzas = (db: Kysely<Database>) =>
   db
     .selectFrom(
       db
@@ -68,7 +68,7 @@ const pizza = (db: Kysely<Database>) =>
     .limit(6)
     .execute()
 
-const page = (db: Kysely<Database>) =>
+const queryPage = (db: Kysely<Database>) =>
   db
     .selectFrom('athlete')
     .innerJoin('sport', 'sport.id', 'athlete.sport_id')
@@ -80,7 +80,7 @@ const page = (db: Kysely<Database>) =>
     .offset((PAGE.number - 1) * PAGE.size)
     .execute()
 
-const tree = (db: Kysely<Database>) =>
+const queryTree = (db: Kysely<Database>) =>
   db
     .selectFrom('athlete')
     .select(({ selectFrom }) => [

@@ -33,7 +33,7 @@ export async function transferWithKysely(
   })
 }
 
-/** The same with Drizzle. */
+/** Like {@link transferWithKysely}, with Drizzle. */
 export async function transferWithDrizzle(
   db: BatonDatabase<typeof schema>,
   { athleteId, from, to, count }: Transfer,

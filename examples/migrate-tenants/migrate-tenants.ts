@@ -32,7 +32,7 @@ const failures: string[] = []
 let changedCount = 0
 let doneCount = 0
 
-/** @returns the migrations that were applied, or in a dry run, would be */
+/** Migrates a tenant. @returns the migrations that were applied or, in a dry run, would be */
 async function migrateTenant(hostname: string): Promise<readonly string[]> {
   const client = createClient({ url: databaseUrl(hostname), authToken })
   try {

@@ -89,7 +89,7 @@ export class Usage {
     return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
   }
 
-  /** Returns the usage of an organization, including removed databases; for a group, only that of existing ones. */
+  /** Returns the usage of an organization, including removed databases, or of the existing databases of a group. */
   getOrganizationUsage(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
     const rows = this.#registry.databases.rows.filter(
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
@@ -114,7 +114,7 @@ export class Usage {
       rowsWritten,
       storageBytes,
     ])
-    // a lower count means that the latest usage was lost: it remains unknown, and nothing is counted twice
+    // a lower count means that the latest usage was lost; counting nothing avoids counting usage twice
     const increase = (count: number, base: number): number => Math.max(0, count - base)
     this.#add(
       row,

@@ -26,7 +26,7 @@ const INTERRUPT_GRACE_MS = 2_000
 const CLOSE_GRACE_MS = 2_000
 const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
-/** SQLite is recursive, for example once for each wildcard of a LIKE; the largest accepted input needs less. */
+/** Stack size of a worker. SQLite is recursive, for example for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
 /** Call numbers must fit into the cells of the shared state. */
 const LAST_CALL = 0x7fffffff
@@ -81,7 +81,7 @@ interface PendingCall {
 export class DatabaseWorker {
   readonly #worker: Worker
   readonly #state = new SharedCallState()
-  /** Resolves with the engine's version once the worker is ready. */
+  /** Resolves with the engine's version when the worker is ready. */
   readonly ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
   readonly #listener: WorkerListener

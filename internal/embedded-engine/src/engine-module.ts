@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { EngineModule } from './webassembly-types.ts'
 
-/** Next to this file, and next to the file that it is bundled into. */
+/** The module, next to this file or to the bundle that contains it. */
 const MODULE = new URL('libsql.wasm', import.meta.url)
 
 let compiled: Promise<EngineModule> | null = null

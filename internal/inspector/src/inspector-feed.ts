@@ -8,7 +8,7 @@ import {
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
 import { type ParsedRequest, readBody, readRequest } from './wire-request.ts'
-import { batonAtStart, readErrorText, readResponse } from './wire-response.ts'
+import { findBaton, readErrorText, readResponse } from './wire-response.ts'
 import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
@@ -23,7 +23,7 @@ interface NoticeEvent {
 const MAX_PARSED_BYTES = 1_024 ** 2
 /** Limits of the events that are kept for new pages: number and total length. */
 const MAX_EVENTS = 2_000
-const MAX_CHARACTERS = 2 * 1_024 ** 2
+const MAX_EVENT_CHARACTERS = 2 * 1_024 ** 2
 /** Maximum number of open pages. */
 const MAX_VIEWERS = 8
 /** Maximum number of bytes queued for a slow page. The page misses later events. */
@@ -40,7 +40,7 @@ export class InspectorFeed {
   readonly #greeting: string
   readonly #viewers = new Set<Viewer>()
   readonly #streams = new WireStreams()
-  readonly #ring = new EventRing(MAX_EVENTS, MAX_CHARACTERS)
+  readonly #ring = new EventRing(MAX_EVENTS, MAX_EVENT_CHARACTERS)
   #pending: string[] = []
   #flushing: NodeJS.Timeout | null = null
   #heartbeat: NodeJS.Timeout | null = null
@@ -187,7 +187,7 @@ class WatchedCall {
     this.#emit({ ...this.#withoutResults(null, 0), error: readErrorText(message) })
   }
 
-  #onRequestBody({ bytes, text, isComplete }: Copy): void {
+  #onRequestBody({ bytes, text, isComplete }: BodyCopy): void {
     this.#isReported = true
     const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
     if (body !== null) {
@@ -212,11 +212,11 @@ class WatchedCall {
     })
   }
 
-  #onResponseBody(status: number, { bytes, text, isComplete }: Copy): void {
+  #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
     const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
-    const { baton, ...results } = response ?? { baton: batonAtStart(text) }
+    const { baton, ...results } = response ?? { baton: findBaton(text) }
     if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
@@ -240,7 +240,7 @@ class WatchedCall {
 }
 
 /** The observed part of a body. */
-interface Copy {
+interface BodyCopy {
   readonly bytes: number
   /** Beginning of the body. */
   readonly text: string
@@ -248,10 +248,10 @@ interface Copy {
   readonly isComplete: boolean
 }
 
-const EMPTY_COPY: Copy = { bytes: 0, text: '', isComplete: true }
+const EMPTY_COPY: BodyCopy = { bytes: 0, text: '', isComplete: true }
 
 /** Copies the beginning of a body, and reports it when the body ends or is aborted. */
-function copyBody(done: (copy: Copy) => void): BodyWatcher {
+function copyBody(done: (copy: BodyCopy) => void): BodyWatcher {
   const parts: Buffer[] = []
   let bytes = 0
   return {

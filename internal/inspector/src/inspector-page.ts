@@ -7,14 +7,14 @@ import type { InspectorFeed } from './inspector-feed.ts'
 export const INSPECTOR_PATH = '/_baton'
 
 /** The files of the page by their paths. */
-const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
+const PAGE_FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
   ['', ['page.html', 'text/html; charset=utf-8']],
   ['/page.css', ['page.css', 'text/css; charset=utf-8']],
   ['/page.js', ['page.js', 'text/javascript; charset=utf-8']],
 ])
 type PageFile = readonly [file: string, contentType: string]
 
-const HEADERS = {
+const RESPONSE_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -48,23 +48,23 @@ export class InspectorPage {
     const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
     if (name === '/databases') return jsonResponse(this.#databaseNames())
-    const pageFile = FILES.get(name)
-    if (pageFile === undefined) return { status: 404, headers: HEADERS, body: '' }
+    const pageFile = PAGE_FILES.get(name)
+    if (pageFile === undefined) return { status: 404, headers: RESPONSE_HEADERS, body: '' }
     const [file, contentType] = pageFile
     const body = await readPageFile(file)
-    return { status: 200, headers: { ...HEADERS, 'content-type': contentType }, body }
+    return { status: 200, headers: { ...RESPONSE_HEADERS, 'content-type': contentType }, body }
   }
 
   #events(): ServiceResponse {
     const body = this.#feed.open()
     if (body === null) return errorResponse(429, 'Too many inspector pages connected')
-    return { status: 200, headers: { ...HEADERS, 'content-type': 'text/event-stream' }, body }
+    return { status: 200, headers: { ...RESPONSE_HEADERS, 'content-type': 'text/event-stream' }, body }
   }
 }
 
 const jsonResponse = (value: unknown): ServiceResponse => ({
   status: 200,
-  headers: { ...HEADERS, 'content-type': 'application/json' },
+  headers: { ...RESPONSE_HEADERS, 'content-type': 'application/json' },
   body: JSON.stringify(value),
 })
 

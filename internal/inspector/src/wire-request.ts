@@ -30,22 +30,22 @@ export interface ParsedRequest {
 /** Maximum number of shown statements of a request. */
 const MAX_STATEMENTS = 50
 /** Maximum length of a shown statement. */
-const MAX_TEXT = 2_000
+const MAX_SHOWN_LENGTH = 2_000
 /** Maximum length of parsed SQL text. */
-const MAX_PARSED = 64 * 1_024
+const MAX_PARSED_LENGTH = 64 * 1_024
 /** Maximum number of stored statements per stream. */
-const MAX_STORED = 64
+const MAX_STORED_TEXTS = 64
 
 /** SQL texts that a client has stored on its stream, by number. */
 export type StoredTexts = Map<number | null, string>
 
-/** Parses a body. Returns null for one that the server rejects. */
+/** Parses a body. Returns null if the server rejects it. */
 export function readBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {
       return decode(text)
     } catch {
-      // may be a cursor
+      // the body may be that of a cursor
     }
   }
   return null
@@ -72,7 +72,7 @@ export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts
       case 'describe':
         return add([request], false)
       case 'store_sql':
-        if (stored.size < MAX_STORED) stored.set(request.sqlId, request.sql.slice(0, MAX_PARSED))
+        if (stored.size < MAX_STORED_TEXTS) stored.set(request.sqlId, request.sql.slice(0, MAX_PARSED_LENGTH))
         return 0
       case 'close_sql':
         stored.delete(request.sqlId)
@@ -91,12 +91,12 @@ function resolveText({ sql, sqlId }: SqlReference, stored: StoredTexts): string 
 }
 
 function parseStatement(sql: string, isRun: boolean): ParsedStatement {
-  const text = sql.length > MAX_TEXT ? `${sql.slice(0, MAX_TEXT)}…` : sql
+  const text = sql.length > MAX_SHOWN_LENGTH ? `${sql.slice(0, MAX_SHOWN_LENGTH)}…` : sql
   return { sql: text, effects: isRun ? getEffects(sql) : [] }
 }
 
 function getEffects(sql: string): readonly Effect[] {
-  if (sql.length > MAX_PARSED) return ['other']
+  if (sql.length > MAX_PARSED_LENGTH) return ['other']
   try {
     return parseStatements(sql).map(getEffect)
   } catch {

@@ -7,17 +7,17 @@ type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: str
 export interface ParsedResponse {
   /** Baton that continues the stream; null if it is closed, or if the response was not parsed. Never shown. */
   readonly baton: string | null
-  /** In the order of the statements; may be shorter. */
+  /** In the order of the statements; the last ones may be missing. */
   readonly outcomes: readonly Outcome[]
   readonly rows: number
   readonly rowsRead: number
   readonly rowsWritten: number
-  /** Last result of `get_autocommit`; null without one. */
+  /** Last result of `get_autocommit`; null if there is none. */
   readonly isAutocommit: boolean | null
 }
 
 /** Maximum length of a shown error. */
-const MAX_MESSAGE = 1_000
+const MAX_MESSAGE_LENGTH = 1_000
 
 interface WireError {
   readonly code?: unknown
@@ -84,12 +84,12 @@ class ResponseReader {
     const { baton } = JSON.parse(first) as WireBody
     for (const line of lines) {
       if (line.startsWith('{"type":"row"')) this.#rows += 1
-      else if (line !== '') this.#cursorLine(JSON.parse(line) as CursorLine)
+      else if (line !== '') this.#addCursorLine(JSON.parse(line) as CursorLine)
     }
     return this.#finish(baton)
   }
 
-  #cursorLine(line: CursorLine): void {
+  #addCursorLine(line: CursorLine): void {
     const step = typeof line.step === 'number' ? line.step : this.#outcomes.length
     switch (line.type) {
       case 'step_begin':
@@ -141,16 +141,16 @@ class ResponseReader {
 function toOutcome({ code, message }: WireError): Outcome {
   return {
     code: typeof code === 'string' ? code : 'ERROR',
-    message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : '',
+    message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_LENGTH) : '',
   }
 }
 
 /** Returns the text to show for a response with another status. */
 export function readErrorText(text: string): string {
-  return text.slice(0, MAX_MESSAGE)
+  return text.slice(0, MAX_MESSAGE_LENGTH)
 }
 
 /** Returns the baton at the beginning of a response that is too long to be parsed. */
-export function batonAtStart(text: string): string | null {
+export function findBaton(text: string): string | null {
   return /^\{"baton":"([^"]{1,200})"/.exec(text)?.[1] ?? null
 }

@@ -2,10 +2,10 @@ export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functi
 export { identifier, nextToken, scanSql, splitStatements, type Token, upper } from './sql/scanner.ts'
 export {
   firstStatement,
+  formatPosition,
   lineAndColumn,
   parseError,
   parseStatements,
-  position,
   type Statement,
 } from './sql/statement.ts'
 export { boundSearches } from './sql/vector-search.ts'

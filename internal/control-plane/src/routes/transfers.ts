@@ -33,7 +33,7 @@ export const transferRoutes: readonly Route[] = [
 
 /** Transfers a group to another organization, and invalidates all of its tokens. */
 async function transferGroup(call: Call) {
-  // usage until now belongs to the sender
+  // usage until now counts for the organization that transfers the group
   await call.plane.usage.sample(getDatabases(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane

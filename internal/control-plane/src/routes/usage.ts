@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
-import { planByName } from '../rules/plans.ts'
+import { getPlan } from '../rules/plans.ts'
 import type { Period } from '../usage.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
@@ -79,7 +79,7 @@ async function showOrganizationUsage(call: Call) {
         groups: groups.length,
         locations: new Set(groups.flatMap(({ locations }) => locations)).size,
       },
-      allowance: allowanceView(planByName(organization.plan)),
+      allowance: allowanceView(getPlan(organization.plan)),
       databases: databases.map((row) => databaseUsageView(call, row, period)),
     },
   }

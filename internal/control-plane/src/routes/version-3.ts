@@ -10,9 +10,9 @@ import { databaseView, groupView } from './views.ts'
 
 // Version 3 identifies organizations, groups and databases by id instead of by name.
 
-const ORGANIZATION_3 = '/v3/organizations/:organizationId'
-const DATABASE_3 = `${ORGANIZATION_3}/databases/:databaseId`
-const GROUP_3 = `${ORGANIZATION_3}/groups/:groupId`
+const ORGANIZATION_V3 = '/v3/organizations/:organizationId'
+const DATABASE_V3 = `${ORGANIZATION_V3}/databases/:databaseId`
+const GROUP_V3 = `${ORGANIZATION_V3}/groups/:groupId`
 
 const DATABASE_RESPONSE: RouteSchemas = { response: v.object({ database: DatabaseById }) }
 const DATABASE_LIST: RouteSchemas = {
@@ -24,32 +24,32 @@ const DATABASE_LIST: RouteSchemas = {
 }
 
 export const version3Routes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_3}/databases`, scoped('read'), DATABASE_LIST, listDatabases),
+  undocumented('GET', `${ORGANIZATION_V3}/databases`, scoped('read'), DATABASE_LIST, listDatabases),
   undocumented(
     'POST',
-    `${ORGANIZATION_3}/databases`,
+    `${ORGANIZATION_V3}/databases`,
     scoped('db:create'),
     { ...DATABASE_RESPONSE, body: NewDatabaseBody },
     async (call) => ({ database: viewById(call, await createDatabase(call)) }),
   ),
-  undocumented('GET', DATABASE_3, scoped('read'), DATABASE_RESPONSE, (call) => ({
+  undocumented('GET', DATABASE_V3, scoped('read'), DATABASE_RESPONSE, (call) => ({
     database: viewById(call, call.database()),
   })),
-  undocumented('DELETE', DATABASE_3, scoped('db:delete'), { response: null }, async (call) => {
+  undocumented('DELETE', DATABASE_V3, scoped('db:delete'), { response: null }, async (call) => {
     await deleteDatabase(call)
   }),
-  undocumented('POST', `${DATABASE_3}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
+  undocumented('POST', `${DATABASE_V3}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
   undocumented(
     'GET',
-    `${ORGANIZATION_3}/groups`,
+    `${ORGANIZATION_V3}/groups`,
     scoped('read'),
     { response: v.object({ groups: v.array(Group) }) },
     (call) => ({ groups: call.groups().map((row) => groupView(call, row)) }),
   ),
-  undocumented('GET', GROUP_3, scoped('read'), { response: v.object({ group: Group }) }, (call) => ({
+  undocumented('GET', GROUP_V3, scoped('read'), { response: v.object({ group: Group }) }, (call) => ({
     group: groupView(call, call.group()),
   })),
-  undocumented('POST', `${GROUP_3}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  undocumented('POST', `${GROUP_V3}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
 ]
 
 function listDatabases(call: Call) {

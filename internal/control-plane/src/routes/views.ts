@@ -5,7 +5,7 @@ import type { Plan } from '../rules/plans.ts'
 import type { UsageTotal } from '../usage.ts'
 import type { Call } from './call.ts'
 
-/** Formats a time. */
+/** Formats a time as ISO 8601. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString()
 }
@@ -100,14 +100,14 @@ export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: 
   }
 }
 
-/** Returns a plan's quotas in the form of a usage; 0 means unlimited. */
+/** Returns a plan's quotas in the format of usage; 0 means unlimited. */
 export function allowanceView({ quotas }: Plan) {
   const { rowsRead, rowsWritten, storage, bytesSynced, databases, groups, locations } = quotas
   const used = { rowsRead, rowsWritten, storageBytes: storage, bytesSynced }
   return { ...usageView(used), databases, groups, locations }
 }
 
-/** @throws Rejection unless the role can be assigned */
+/** Parses a role, by default `member`. @throws Rejection unless it can be assigned */
 export function readRole(text: string | null | undefined): 'admin' | 'member' | 'viewer' {
   const role = text ?? 'member'
   if (role !== 'admin' && role !== 'member' && role !== 'viewer') throw new Rejection(400, 'invalid role')

@@ -1,9 +1,9 @@
 import { BlockList, isIP } from 'node:net'
 import { Rejection } from '../rejection.ts'
 
-const MAPPED = '::ffff:'
+const MAPPED_IPV4_PREFIX = '::ffff:'
 
-/** @throws Rejection for an entry that is neither an address nor a network such as `10.0.0.0/8` */
+/** Checks a list of addresses, and of networks such as `10.0.0.0/8`. @throws Rejection for any other entry */
 export function checkAllowedIps(list: readonly string[]): void {
   for (const text of list) {
     if (readNetwork(text) === null)
@@ -15,7 +15,7 @@ export function checkAllowedIps(list: readonly string[]): void {
 export function isAddressAllowed(list: readonly string[], address: string | undefined): boolean {
   if (list.length === 0 || address === undefined) return true
   // dual-stack sockets report IPv4 addresses in this form
-  const plain = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : address
+  const plain = address.startsWith(MAPPED_IPV4_PREFIX) ? address.slice(MAPPED_IPV4_PREFIX.length) : address
   const allowedNetworks = new BlockList()
   for (const text of list) {
     const network = readNetwork(text)

@@ -1,6 +1,6 @@
 import { Rejection } from '../rejection.ts'
 
-const SECONDS: Readonly<Record<string, number>> = {
+const UNIT_SECONDS: Readonly<Record<string, number>> = {
   s: 1,
   m: 60,
   h: 3_600,
@@ -20,7 +20,7 @@ export function readExpiration(text: string): number | null {
   if (!DURATION.test(text)) throw new Rejection(400, 'Invalid expiration format')
   const parts = text.matchAll(/(?<count>\d+)(?<unit>[smhdwy])/g)
   const seconds = [...parts].reduce(
-    (sum, { groups }) => sum + Number(groups?.['count']) * (SECONDS[groups?.['unit'] ?? ''] ?? 0),
+    (sum, { groups }) => sum + Number(groups?.['count']) * (UNIT_SECONDS[groups?.['unit'] ?? ''] ?? 0),
     0,
   )
   // token verifiers accept only whole numbers

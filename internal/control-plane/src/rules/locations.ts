@@ -26,7 +26,7 @@ export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
 }
 
-/** @throws Rejection unless it is the code of a location */
+/** Checks the code of a location. @throws Rejection if it is unknown */
 export function checkLocation(code: string): void {
   if (!isLocation(code)) throw new Rejection(400, `invalid location: ${code.slice(0, 40)}`)
 }

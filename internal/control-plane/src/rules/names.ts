@@ -1,7 +1,7 @@
 import { Rejection } from '../rejection.ts'
 
 /** Maximum length of a label of a host name. */
-const MAX_LABEL = 63
+const MAX_LABEL_LENGTH = 63
 const NAME = /^[a-z0-9-]+$/
 const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
@@ -11,9 +11,9 @@ export function hostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
-/** @throws Rejection for an invalid name; it shares the first label of a host name with the organization's slug */
+/** Checks the name of a database, which shares the first label of a host name with the organization's slug. @throws Rejection */
 export function checkDatabaseName(name: string, slug: string): void {
-  const maxLength = MAX_LABEL - hostLabel('', slug).length
+  const maxLength = MAX_LABEL_LENGTH - hostLabel('', slug).length
   if (name.length < 1 || name.length > maxLength)
     throw new Rejection(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
@@ -24,10 +24,13 @@ export function checkDatabaseName(name: string, slug: string): void {
   }
 }
 
-/** @throws Rejection */
+/** Checks the name of a group. @throws Rejection */
 export function checkGroupName(name: string): void {
-  if (name.length < 1 || name.length > MAX_LABEL)
-    throw new Rejection(400, `invalid group name: name must contain between 1 and ${MAX_LABEL} characters`)
+  if (name.length < 1 || name.length > MAX_LABEL_LENGTH)
+    throw new Rejection(
+      400,
+      `invalid group name: name must contain between 1 and ${MAX_LABEL_LENGTH} characters`,
+    )
   if (!/^[a-z0-9][a-z0-9_-]*$/.test(name)) {
     throw new Rejection(
       400,
@@ -46,7 +49,7 @@ export function toSlug(name: string): string {
   return slug
 }
 
-/** @throws Rejection */
+/** Checks the name of a token. @throws Rejection */
 export function checkTokenName(name: string): void {
   if (!TOKEN_NAME.test(name))
     throw new Rejection(400, 'invalid token name: 1 to 64 letters, digits, spaces and any of . _ @ -')

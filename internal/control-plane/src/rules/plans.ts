@@ -53,8 +53,8 @@ export function isPlan(name: string): boolean {
   return PLANS.some((plan) => plan.name === name)
 }
 
-/** @throws Error if the plan does not exist */
-export function planByName(name: string): Plan {
+/** Returns a plan by its name. @throws Error if it does not exist */
+export function getPlan(name: string): Plan {
   const plan = PLANS.find((candidate) => candidate.name === name)
   if (plan === undefined) throw new Error(`plan "${name}" does not exist`)
   return plan

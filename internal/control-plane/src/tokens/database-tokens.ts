@@ -27,8 +27,8 @@ export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest):
 }
 
 /**
- * Creates a token for all databases of a group, signed with the group's key. It also covers databases created later, unless it
- * names databases to attach, because it must then list the group's databases, too.
+ * Creates a token for all databases of a group, signed with the group's key. A token that permits ATTACH has to list the group's
+ * databases; any other also covers databases that are created later.
  */
 export function mintGroupToken(
   group: GroupRow,
@@ -44,7 +44,7 @@ function accessLevel({ access }: TokenRequest): 'ro' | 'rw' {
   return access === 'read-only' ? 'ro' : 'rw'
 }
 
-/** Returns claims that list databases; they replace the coarse claims. */
+/** Returns claims that list databases, in place of the claim for the access level. */
 function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
   const namespaces = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
   return { p: { [accessLevel(request)]: namespaces(databases), roa: namespaces(request.attach) } }

@@ -25,9 +25,9 @@ export class ExternalTokens {
   }
 
   /**
-   * Replaces an issuer's token by one signed with the database's own key; null for a request with another token, or without one.
+   * Replaces an issuer's token with one signed with the database's own key; null for a request with another token, or without one.
    * Rejects with a Rejection: 401 for an invalid token, 404 for a token of another database.
-   * @param hasTablePermissions whether the back end enforces them
+   * @param hasTablePermissions whether the back end enforces permissions for tables
    */
   exchange(
     row: DatabaseRow,
@@ -68,7 +68,7 @@ export class ExternalTokens {
   }
 }
 
-/** Returns the id of the key that a token claims to be signed with, of any type; undefined for text that is not a token. */
+/** Returns the key id in a token's header, which may be of any type; undefined for text that is not a token. */
 function readKeyId(token: string): unknown {
   try {
     return decodeProtectedHeader(token).kid

@@ -16,12 +16,12 @@ export class ChangeCounter implements ChangeWatcher {
   readonly #levels: Map<string, Counts>[] = []
   #isCommitting = false
 
-  changed(action: number, table: string, savepoints: number): void {
+  onChange(action: number, table: string, savepoints: number): void {
     const counts = this.#getCounts(table, savepoints)
     counts[ACTIONS[action] ?? 'unknown'] += 1
   }
 
-  savepoint(index: number, isUndone: boolean): void {
+  onSavepointEnd(index: number, isUndone: boolean): void {
     const endedLevels = this.#levels.splice(index + 1)
     if (isUndone) return
     for (const level of endedLevels) {
@@ -32,13 +32,13 @@ export class ChangeCounter implements ChangeWatcher {
     }
   }
 
-  committing(): void {
+  onCommit(): void {
     this.#isCommitting = true
   }
 
   /** Returns the committed changes and resets the counter. Called when no transaction is open. */
   take(hasCommitted: boolean): readonly TableChanges[] {
-    this.savepoint(0, false)
+    this.onSavepointEnd(0, false)
     const isCommitted = hasCommitted && this.#isCommitting
     const changes = [...(this.#levels[0] ?? [])].map(([table, counts]) => ({ table, ...counts }))
     this.#levels.length = 0

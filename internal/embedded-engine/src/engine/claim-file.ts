@@ -3,12 +3,12 @@ import { sqliteModule } from '@batonsql/server-common/base'
 
 /** The beginning of a database file. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
-/** The beginning of a file while it is open here. */
-export const IN_USE = Buffer.from('in use by Baton\0')
+/** The beginning of a database file that this server has open. */
+export const IN_USE_MARK = Buffer.from('in use by Baton\0')
 
 /** How long to wait for a transaction of another program. */
 const MAX_WAIT_MS = 20
-const BUSY = 5
+const SQLITE_BUSY = 5
 /** Offsets of the header: the journal mode and the change counters. */
 const WRITE_VERSION = 18
 const ROLLBACK_JOURNAL = 1
@@ -27,7 +27,7 @@ export class FileInUseError extends Error {}
  */
 export function claimFile(path: string): boolean {
   const head = withFile(path, readHead)
-  if (head?.equals(IN_USE)) return false
+  if (head?.equals(IN_USE_MARK)) return false
   if (!head?.equals(MAGIC)) return true // missing, or not a database
   // unlocking checkpoints the WAL, which may write the beginning of the file
   if (existsSync(`${path}-wal`)) whileLocked(path, () => {})
@@ -38,7 +38,7 @@ export function claimFile(path: string): boolean {
 /** Removes the mark, so that all programs can open the file again. After a power failure it may reappear. */
 export function unclaimFile(path: string): void {
   withFile(path, (file) => {
-    if (readHead(file).equals(IN_USE)) writeHead(file, MAGIC)
+    if (readHead(file).equals(IN_USE_MARK)) writeHead(file, MAGIC)
   })
 }
 
@@ -53,7 +53,7 @@ function mark(path: string): void {
         writeSync(file, header, offset, 4, offset)
       }
     }
-    writeHead(file, IN_USE)
+    writeHead(file, IN_USE_MARK)
   })
 }
 
@@ -66,8 +66,8 @@ function whileLocked(path: string, work: () => void): void {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')
       database.exec('BEGIN EXCLUSIVE')
     } catch (error) {
-      if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
-        throw new FileInUseError(IN_USE_ELSEWHERE)
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY)
+        throw new FileInUseError(IN_USE_MESSAGE)
       // if the file is so damaged that SQLite cannot read it, no program can use it
       if (existsSync(`${path}-wal`)) throw error
     }
@@ -77,8 +77,8 @@ function whileLocked(path: string, work: () => void): void {
   }
 }
 
-const IN_USE_ELSEWHERE =
-  'the database file is open in another program; requests are accepted again once it is closed there'
+const IN_USE_MESSAGE =
+  'the database file is open in another program; requests are accepted again after that program has closed it'
 
 /** Returns the beginning of a file; zeros if it is shorter. */
 function readHead(file: number): Buffer {

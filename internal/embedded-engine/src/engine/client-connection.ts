@@ -17,11 +17,11 @@ import {
 import type { TableAuthorizer } from './table-authorizer.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
-const BUSY = 5
+const SQLITE_BUSY = 5
 /** Savepoint around statements that are compiled without being executed. */
 const UNDO_SAVEPOINT = 'baton_undone'
-/** Statements that may change the schema; an unknown one may do anything. */
-const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
+/** Kinds of statements that may change the schema; an unknown statement may do anything. */
+const SCHEMA_CHANGING_KINDS: ReadonlySet<string> = new Set(['schema', 'unknown'])
 /** Kinds of statements that are kept compiled in case they are repeated. */
 const CACHEABLE_KINDS: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
@@ -102,7 +102,7 @@ export class ClientConnection implements Writer {
     return this.#queue.isHeldBy(this)
   }
 
-  /** Whether the transaction was preempted since the last request; reading resets it. */
+  /** Returns whether the transaction was preempted since the last request, and resets this. */
   takeTimeout(): boolean {
     const isTimedOut = this.#isTimedOut
     this.#isTimedOut = false
@@ -373,7 +373,7 @@ export class RunningStatement {
     }
   }
 
-  /** Returns the next rows, stopping once they exceed `limitBytes`. An error ends the statement. */
+  /** Returns the next rows, up to the first that exceeds `limitBytes`. An error ends the statement. */
   rows(limitBytes: number, asLines: boolean): SqliteRows {
     return this.#runGuarded(() =>
       this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }),
@@ -392,7 +392,7 @@ export class RunningStatement {
     } catch (error) {
       this.#end()
       // the transaction's snapshot is outdated: it can still read, but others may acquire the lock
-      if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
+      if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === SQLITE_BUSY)
         this.#connection.unlock()
       throw error
     }
@@ -452,7 +452,7 @@ function isWriting(statement: Statement): boolean {
  * does, even if the authorizer then denies it.
  */
 function changesSchema(statement: Statement): boolean {
-  return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
+  return SCHEMA_CHANGING_KINDS.has(statement.explains ?? statement.kind)
 }
 
 /** Called before compiling: the authorizer would also deny the statement, but its rollback would leave traces in the WAL. */

@@ -13,14 +13,14 @@ import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientDisconnectedError if none will be */
+/** Receives a chunk of a cursor's text; resolves when the next is requested. @throws ClientDisconnectedError if the client is gone */
 export type CursorOutput = (text: JsonText) => Promise<void>
 
 /** The batch of a cursor. */
 export interface CursorProgram {
   readonly steps: readonly BatchStep[]
   readonly permissions: Permissions
-  /** Called once the batch was accepted. */
+  /** Called when the batch was accepted. */
   readonly onReady: () => void
 }
 

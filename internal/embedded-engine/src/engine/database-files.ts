@@ -15,17 +15,17 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
-import { claimFile, IN_USE, MAGIC, syncMark, unclaimFile } from './claim-file.ts'
+import { claimFile, IN_USE_MARK, MAGIC, syncMark, unclaimFile } from './claim-file.ts'
 
 /** Name by which the engine opens the database file. */
 export const MAIN_FILE = '/main.db'
 const WAL_FILE = `${MAIN_FILE}-wal`
 /** Folder in which the engine finds read-only copies of other databases. */
-const ATTACHED = '/attached/'
+const ATTACHED_PREFIX = '/attached/'
 const ATTACHED_FOLDER = 'attached'
 
-const ERROR = 1
-const FULL = 2
+const IO_ERROR = 1
+const DISK_FULL = 2
 
 /**
  * The files that the engine can access: the database and its two journals, under fixed names. SQL cannot name any other file on the
@@ -77,7 +77,7 @@ export class DatabaseFiles {
   async attach(fetch: (path: string) => Promise<void>): Promise<Attachment> {
     this.#attachments += 1
     const file = `${this.#attachments}.db`
-    const name = `${ATTACHED}${file}`
+    const name = `${ATTACHED_PREFIX}${file}`
     const path = join(dirname(this.#paths.get(MAIN_FILE) ?? ''), ATTACHED_FOLDER, file)
     const suffixes = ['', '-wal', '-journal']
     const remove = (): void => {
@@ -141,7 +141,7 @@ export class DatabaseFiles {
         if (count === 0) break
         done += count
       }
-      if (this.#beginsMain(descriptor, offset, done) && startsWith(into, IN_USE)) into.set(MAGIC)
+      if (this.#includesMainHeader(descriptor, offset, done) && startsWith(into, IN_USE_MARK)) into.set(MAGIC)
       return done
     } catch {
       return -1
@@ -150,15 +150,15 @@ export class DatabaseFiles {
 
   /** Returns 0 if everything was written, 1 for an error, 2 if the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
-    const isMarked = this.#beginsMain(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
+    const isMarked = this.#includesMainHeader(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
     try {
-      let done = isMarked ? writeSync(descriptor, IN_USE, 0, IN_USE.length, 0) : 0
+      let done = isMarked ? writeSync(descriptor, IN_USE_MARK, 0, IN_USE_MARK.length, 0) : 0
       while (done < bytes.length)
         done += writeSync(descriptor, bytes, done, bytes.length - done, offset + done)
       return 0
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      return code === 'ENOSPC' || code === 'EDQUOT' ? FULL : ERROR
+      return code === 'ENOSPC' || code === 'EDQUOT' ? DISK_FULL : IO_ERROR
     }
   }
 
@@ -190,7 +190,7 @@ export class DatabaseFiles {
 
   delete(name: string): number {
     const path = this.#paths.get(name)
-    return path === undefined ? ERROR : attempt(() => rmSync(path, { force: true }))
+    return path === undefined ? IO_ERROR : attempt(() => rmSync(path, { force: true }))
   }
 
   exists(name: string): boolean {
@@ -198,7 +198,7 @@ export class DatabaseFiles {
     return path !== undefined && existsSync(path)
   }
 
-  #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
+  #includesMainHeader(descriptor: number, offset: number, sizeBytes: number): boolean {
     return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
 }
@@ -238,6 +238,6 @@ function attempt(run: () => void): number {
     run()
     return 0
   } catch {
-    return ERROR
+    return IO_ERROR
   }
 }

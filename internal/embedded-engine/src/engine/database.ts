@@ -15,7 +15,7 @@ import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
 /** Number of connections that are kept for later clients. */
-const MAX_SPARES = 4
+const MAX_SPARE_CONNECTIONS = 4
 
 /** Options of a {@link Database}. */
 export interface DatabaseOptions {
@@ -153,23 +153,23 @@ export class Database {
 
   /** Keeps a connection for a later client, unless it was opened with other settings. */
   #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
-    if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
+    if (settings !== this.#settings || this.#spares.length >= MAX_SPARE_CONNECTIONS) return engine.close()
     if (engine.reset()) this.#spares.push(engine)
     else engine.close()
   }
 
   #countCommits(clock: Clock): CommitCounter {
-    const observer = this.#connection()
+    const observer = this.#openConnection()
     observer.run('PRAGMA journal_mode = WAL')
     return new CommitCounter(observer, clock)
   }
 
-  #connection(): SqliteConnection {
+  #openConnection(): SqliteConnection {
     return new SqliteConnection(this.#engine, { name: this.id, file: MAIN_FILE })
   }
 
   #open(): SqliteConnection {
-    const engine = this.#connection()
+    const engine = this.#openConnection()
     engine.limitLength(MAX_VALUE_BYTES)
     engine.run(`PRAGMA synchronous = ${this.#isDurable ? 'FULL' : 'NORMAL'}`)
     const { sizeLimitBytes } = this.#settings

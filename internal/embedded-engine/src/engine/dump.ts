@@ -61,7 +61,7 @@ async function addRows(
   const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
   const columns = info.map(([, name = '']) => name)
   const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
-  const rowId = needsRowId ? freeRowId(columns) : null
+  const rowId = needsRowId ? findFreeRowId(columns) : null
   const selectedColumns = [...(rowId === null ? [] : [rowId]), ...columns.map(quote)]
   const target = engine.quoteIdentifier(table)
   const columnList =
@@ -91,7 +91,7 @@ function hasOddKey(engine: SqliteConnection, table: string, info: readonly (read
   return readTexts(engine, sql).length > 0
 }
 
-function freeRowId(columns: readonly string[]): string | null {
+function findFreeRowId(columns: readonly string[]): string | null {
   const columnNames = new Set(columns.map((name) => name.toLowerCase()))
   return ROW_IDS.find((name) => !columnNames.has(name)) ?? null
 }

@@ -31,11 +31,11 @@ test('reports the first call that throws, before its changes can be committed', 
   // an error thrown by a host function leaves the engine in the same state as a trap
   const trap = new WebAssembly.RuntimeError('unreachable')
   connection.watch({
-    changed: () => {
+    onChange: () => {
       throw trap
     },
-    savepoint: () => {},
-    committing: () => {},
+    onSavepointEnd: () => {},
+    onCommit: () => {},
   })
   expect(() => statement?.discardRows()).toThrow('the thread has ended')
   expect(failures).toEqual([trap])

@@ -83,11 +83,11 @@ const SCRATCH_BYTES = 8
 /** Receives changes while a statement runs. Must not call the engine. */
 export interface ChangeWatcher {
   /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, including the statement's */
-  changed(action: number, table: string, savepoints: number): void
+  onChange(action: number, table: string, savepoints: number): void
   /** Called when the changes since a savepoint were undone or kept. @param index index of the savepoint; -1 for all changes */
-  savepoint(index: number, isUndone: boolean): void
+  onSavepointEnd(index: number, isUndone: boolean): void
   /** Called before the changes are committed. */
-  committing(): void
+  onCommit(): void
 }
 
 /** Dependencies of an engine. */
@@ -217,12 +217,12 @@ export class EngineInstance {
       time: () => Date.now(),
       float: (value: number, into: Pointer) => this.#bytes.write(floatText(value), into, 'latin1'),
       changed: (connection: Pointer, action: number, table: Pointer, savepoints: number) =>
-        this.#watchers.get(connection)?.changed(action, this.text(table), savepoints),
+        this.#watchers.get(connection)?.onChange(action, this.text(table), savepoints),
       savepoint: (connection: Pointer, index: number, isUndone: number) =>
-        this.#watchers.get(connection)?.savepoint(index, isUndone !== 0),
+        this.#watchers.get(connection)?.onSavepointEnd(index, isUndone !== 0),
       permits: (action: number, first: Pointer, second: Pointer) =>
         Number(this.#tables?.permits(action, this.text(first), this.text(second)) ?? true),
-      committing: (connection: Pointer) => this.#watchers.get(connection)?.committing(),
+      committing: (connection: Pointer) => this.#watchers.get(connection)?.onCommit(),
       interrupted: () => Number(this.#state.isInterrupted),
     }
   }

@@ -1,5 +1,11 @@
 import { ResultError } from '@batonsql/server-common/hrana'
-import { lineAndColumn, parseError, position, type Statement, type Token } from '@batonsql/server-common/sql'
+import {
+  formatPosition,
+  lineAndColumn,
+  parseError,
+  type Statement,
+  type Token,
+} from '@batonsql/server-common/sql'
 import type { SqliteError } from './sqlite-connection.ts'
 
 const PRIMARY_CODES: Readonly<Record<number, string>> = {
@@ -73,7 +79,10 @@ export function syntaxProblem(
   const { sql, offset, tokens } = statement
   if (message === 'incomplete input') {
     const end = offset + sql.length
-    return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
+    return {
+      error: parseError(`unexpected end of input at ${formatPosition(text, end, 1)}`),
+      isIncomplete: true,
+    }
   }
   const badToken = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
   if (badToken !== undefined) {
@@ -82,17 +91,19 @@ export function syntaxProblem(
     const isBlob = badToken.toLowerCase().startsWith("x'")
     if (isBlob)
       return {
-        error: parseError(`malformed blob literal at ${position(text, offset + at, 1)}`),
+        error: parseError(`malformed blob literal at ${formatPosition(text, offset + at, 1)}`),
         isIncomplete: false,
       }
-    const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
+    const error = parseError(
+      isHex ? `malformed hex integer at ${formatPosition(text, offset + at, 1)}` : message,
+    )
     return { error, isIncomplete: false }
   }
   if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
     // at the end of the SQL text the service drops the statement, like an incomplete one
     const isAtEnd = sql.endsWith(')') && text.slice(offset + sql.length).trim() === ''
     return {
-      error: parseError(`${message} at ${position(text, offset + sql.length)}`),
+      error: parseError(`${message} at ${formatPosition(text, offset + sql.length)}`),
       isIncomplete: isAtEnd,
     }
   }

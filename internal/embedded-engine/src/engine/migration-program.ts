@@ -24,7 +24,7 @@ export interface ProgramStep extends Pick<MigrationStep, 'args' | 'namedArgs' | 
   readonly statement: Statement
 }
 
-const INVALID =
+const INVALID_MESSAGE =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
@@ -43,7 +43,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
       if (kind === 'begin' && index === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
       if (index === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
         return { ...step, sql: "SELECT 'neutralized txn component'" }
-      if (kind === 'begin' || kind === 'end') throw new MigrationError(INVALID)
+      if (kind === 'begin' || kind === 'end') throw new MigrationError(INVALID_MESSAGE)
       return step
     }),
   }

@@ -30,7 +30,7 @@ import { StoredTexts } from './stored-texts.ts'
 /** Status for a client that has disconnected; it is never sent. */
 const CLIENT_DISCONNECTED = 499
 
-const DONE = { type: 'results', text: '', isClosed: true } as const
+const EMPTY_RESULTS = { type: 'results', text: '', isClosed: true } as const
 
 type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
@@ -177,18 +177,18 @@ export class OpenDatabase {
         }
       case 'cursor':
         await this.#cursor(session, call, { steps: message.steps.map(unpackStep), permissions })
-        return { ...DONE, isClosed: false }
+        return { ...EMPTY_RESULTS, isClosed: false }
       case 'dump':
         this.#send({ type: 'cursor-begin', call })
         await session.exclusive(call, () =>
           database.dump(call, message.preserveRowIds, this.#createOutput(call, session)),
         )
-        return DONE
+        return EMPTY_RESULTS
       case 'migration':
-        return { ...DONE, text: await this.#migrate(session, message) }
+        return { ...EMPTY_RESULTS, text: await this.#migrate(session, message) }
       case 'snapshot':
         await session.exclusive(call, async () => this.#files.copyTo(message.path))
-        return DONE
+        return EMPTY_RESULTS
       default:
         return message satisfies never
     }

@@ -2,8 +2,8 @@ import { parseError, parseStatements, type Statement } from '@batonsql/server-co
 import { type SyntaxProblem, syntaxProblem } from './error-mapping.ts'
 import { DeniedError, SqliteError } from './sqlite-connection.ts'
 
-const CACHE_ENTRIES = 1_000
-const CACHE_TEXT_LENGTH = 10_000
+const MAX_CACHED_TEXTS = 1_000
+const MAX_CACHED_LENGTH = 10_000
 
 /** Compiles a statement without side effects; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
@@ -23,8 +23,8 @@ export class ProgramTexts {
     const cached = this.#cache.get(text)
     if (cached !== undefined) return cached
     const statements = checkStatements(text, parseStatements(text), check, this.#dropsIncomplete)
-    if (text.length <= CACHE_TEXT_LENGTH) {
-      if (this.#cache.size >= CACHE_ENTRIES) this.#cache.delete(this.#cache.keys().next().value as string)
+    if (text.length <= MAX_CACHED_LENGTH) {
+      if (this.#cache.size >= MAX_CACHED_TEXTS) this.#cache.delete(this.#cache.keys().next().value as string)
       this.#cache.set(text, statements)
     }
     return statements

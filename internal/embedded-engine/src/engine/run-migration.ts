@@ -5,15 +5,15 @@ import { decodeMigration, MigrationError, type MigrationProgram } from './migrat
 import type { Session } from './session.ts'
 
 /** Table in which a child records executed migrations, as in libsql-server. */
-const TASKS = 'sqlite3_libsql_tasks'
-const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
+const TASKS_TABLE = 'sqlite3_libsql_tasks'
+const CREATE_TASKS_TABLE = `CREATE TABLE IF NOT EXISTS ${TASKS_TABLE} (
                 job_id INTEGER PRIMARY KEY,
                 status INTEGER,
                 migration TEXT NOT NULL,
                 error TEXT,
                 finished BOOLEAN GENERATED ALWAYS AS (status = 4 OR status = 5)
             )`
-const SUCCESS = 4
+const STATUS_SUCCESS = 4
 
 /**
  * Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON
@@ -43,13 +43,17 @@ export async function runMigration(
       engine.run(`PRAGMA schema_version = ${job}`)
       return
     }
-    engine.run(CREATE_TASKS)
-    if (engine.readInteger(`SELECT count(*) FROM ${TASKS} WHERE job_id = ${job} AND status = ${SUCCESS}`) > 0)
+    engine.run(CREATE_TASKS_TABLE)
+    if (
+      engine.readInteger(
+        `SELECT count(*) FROM ${TASKS_TABLE} WHERE job_id = ${job} AND status = ${STATUS_SUCCESS}`,
+      ) > 0
+    )
       return
     await session.runMigration(program, MIGRATION)
     const migration = `'${text.replaceAll("'", "''")}'`
     engine.run(
-      `INSERT OR REPLACE INTO ${TASKS} (job_id, status, migration) VALUES (${job}, ${SUCCESS}, ${migration})`,
+      `INSERT OR REPLACE INTO ${TASKS_TABLE} (job_id, status, migration) VALUES (${job}, ${STATUS_SUCCESS}, ${migration})`,
     )
   })
 }

@@ -16,7 +16,7 @@ export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute'
 /**
  * Runs a request that changes a schema database as a migration: first on all of its children, then on the database itself.
  * @returns the results of its statements as JSON, from a dry run; null for a read-only request
- * @throws ResultError; nothing is changed then
+ * @throws ResultError; in that case nothing is changed
  */
 export async function migrateSchema(
   session: Session,
@@ -26,7 +26,8 @@ export async function migrateSchema(
 ): Promise<readonly (JsonText | null)[] | null> {
   const steps = await prepareSteps(session, request, call)
   if (!steps.some(({ statement }) => statement.access === 'write')) return null
-  if (!session.isAutocommit) throw rejection('Interactive transactions are not allowed against a schema')
+  if (!session.isAutocommit)
+    throw createRejection('Interactive transactions are not allowed against a schema')
   try {
     const program = toMigration(
       steps.map(({ statement, request: { args, namedArgs } }, index) => ({
@@ -50,9 +51,9 @@ export async function migrateSchema(
   }
 }
 
-/** Called after a read-only request. @throws ResultError if it has left a transaction open */
+/** Checks that a read-only request has left no transaction open. @throws ResultError */
 export function checkNoTransaction(session: Session): void {
-  if (!session.isAutocommit) throw rejection('Connection left in transaction state')
+  if (!session.isAutocommit) throw createRejection('Connection left in transaction state')
 }
 
 async function prepareSteps(
@@ -76,5 +77,5 @@ async function prepareSteps(
   }
 }
 
-const rejection = (message: string): ResultError =>
+const createRejection = (message: string): ResultError =>
   new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)

@@ -40,7 +40,7 @@ const PAUSE_AFTER_MS = 20
 /** Maximum number of attached databases in a session, including detached ones. */
 const MAX_ATTACHED = 10
 /** Size of a chunk of a cursor. */
-const CURSOR_BYTES = 64 * 1_024
+const CURSOR_CHUNK_BYTES = 64 * 1_024
 
 /** A statement of a program with its arguments. */
 export interface Step {
@@ -52,7 +52,7 @@ export interface Step {
 export interface SessionHost {
   /** Whether the client of a call has disconnected. */
   isAbandoned(call: number): boolean
-  /** @throws PipelineFailure if the database does not exist, or does not allow it */
+  /** Creates a copy of a database to attach. @throws PipelineFailure if it does not exist, or may not be attached */
   attach(database: string, allowed: Permissions['attach']): Promise<Attachment>
   /** Runs a migration. @returns its error; null on success */
   migrate(program: string): Promise<string | null>
@@ -189,7 +189,7 @@ export class Session {
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
         remaining -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
-        if (remaining < 0) throw tooLarge()
+        if (remaining < 0) throw responseTooLarge()
       }
       await this.pause()
     }
@@ -285,7 +285,7 @@ export class Session {
     return await this.#admit(steps, permissions)
   }
 
-  /** @throws ResultError with code `BLOCKED` if one of the statements is blocked */
+  /** Checks that no statement is blocked. @throws ResultError with code `BLOCKED` */
   checkBlocked(steps: readonly Step[]): void {
     for (const { statement } of steps) checkBlocked(statement, this.#database.settings)
   }
@@ -406,7 +406,7 @@ export class Session {
     const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () => run.rows(maxBytes, false))
     if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
-    throw tooLarge()
+    throw responseTooLarge()
   }
 
   async #streamStep(
@@ -419,7 +419,7 @@ export class Session {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (;;) {
-        const next = this.#withClientErrors(permissions, () => run.rows(CURSOR_BYTES, true))
+        const next = this.#withClientErrors(permissions, () => run.rows(CURSOR_CHUNK_BYTES, true))
         // before waiting for the reader, so that a finished statement releases the write lock
         const result = next.isDone ? this.#count(step.statement, run.finish()) : null
         await sink.rows(next.text)
@@ -491,7 +491,7 @@ function bareName<T extends string | null>(name: T): T | string {
   return name === null ? name : name.replace(/^[:@$]/, '')
 }
 
-function tooLarge(): ResultError {
+function responseTooLarge(): ResultError {
   return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
 }
 

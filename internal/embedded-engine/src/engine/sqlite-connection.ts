@@ -2,13 +2,13 @@ import type { EngineValue } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
-const OK = 0
-const OUT_OF_MEMORY = 7
+const SQLITE_OK = 0
+const SQLITE_NOMEM = 7
 const LIMIT_LENGTH = 0
-const ROW = 100
-const DONE = 101
-const TOO_BIG = 18
-/** Codes of the module itself. */
+const SQLITE_ROW = 100
+const SQLITE_DONE = 101
+const SQLITE_TOOBIG = 18
+/** Codes that the module defines itself. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
 /** From this length on, rows are not decoded. */
@@ -53,7 +53,7 @@ export interface SqliteRows {
 
 /** How rows are read. */
 export interface RowsOptions {
-  /** Rows are returned once their lines, or their size, exceed this limit, in bytes. */
+  /** Rows are returned as soon as their lines, or their size, exceed this limit, in bytes. */
   readonly limitBytes: number
   /** Whether each row becomes a line of a cursor. */
   readonly asLines: boolean
@@ -78,7 +78,7 @@ export class SqliteConnection {
   /** Number of the current call; 0 for none. */
   call = 0
 
-  /** @throws Error if the file cannot be opened */
+  /** Opens a connection. @throws Error if the file cannot be opened */
   constructor(engine: EngineInstance, { name, file }: ConnectionOptions) {
     this.#engine = engine
     const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
@@ -117,7 +117,7 @@ export class SqliteConnection {
     try {
       this.#engine.grant(grant)
       const code = this.work(() => api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0))
-      if (code !== OK) {
+      if (code !== SQLITE_OK) {
         if (api.baton_was_denied() !== 0)
           throw new DeniedError(this.#engine.text(api.sqlite3_errmsg(this.#pointer)))
         throw this.error()
@@ -272,7 +272,7 @@ export class SqliteStatement {
   /** Binds values to the parameters, in the order of their numbers. */
   bind(values: readonly EngineValue[]): void {
     for (const [index, value] of values.entries()) {
-      if (this.#bindValue(index + 1, value) !== OK) throw this.#connection.error()
+      if (this.#bindValue(index + 1, value) !== SQLITE_OK) throw this.#connection.error()
     }
   }
 
@@ -284,19 +284,19 @@ export class SqliteStatement {
     const code = this.#connection.work(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
     )
-    this.#hasMoreRows = code === ROW
-    if (code === DONE || code === ROW) {
+    this.#hasMoreRows = code === SQLITE_ROW
+    if (code === SQLITE_DONE || code === SQLITE_ROW) {
       const [at, length] = [api.baton_output(), api.baton_output_length()]
       const text =
         length < LONG_TEXT_BYTES ? this.#engine.textAt(at, length) : [this.#engine.copyBytes(at, length)]
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
       api.baton_shrink_output()
-      return { text, count, sizeBytes, isDone: code === DONE }
+      return { text, count, sizeBytes, isDone: code === SQLITE_DONE }
     }
     api.baton_shrink_output()
-    if (code === VALUE_TOO_BIG) throw new SqliteError('string or blob too big', TOO_BIG, -1)
+    if (code === VALUE_TOO_BIG) throw new SqliteError('string or blob too big', SQLITE_TOOBIG, -1)
     if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
-    if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
+    if (code === SQLITE_NOMEM) throw new SqliteError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
     throw this.#connection.error()
   }
@@ -308,11 +308,11 @@ export class SqliteStatement {
     const at = this.#engine.put(Buffer.from(prefix))
     try {
       const code = this.#connection.work(() => api.baton_dump_rows(this.#pointer, at, limitBytes))
-      if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
-      if (code !== DONE && code !== ROW) throw this.#connection.error()
+      if (code === SQLITE_NOMEM) throw new SqliteError('out of memory', code, -1)
+      if (code !== SQLITE_DONE && code !== SQLITE_ROW) throw this.#connection.error()
       return {
         text: this.#engine.textAt(api.baton_output(), api.baton_output_length()),
-        isDone: code === DONE,
+        isDone: code === SQLITE_DONE,
       }
     } finally {
       api.baton_shrink_output()
@@ -327,10 +327,10 @@ export class SqliteStatement {
     const code = this.#connection.work(() => {
       for (;;) {
         const step = api.sqlite3_step(this.#pointer)
-        if (step !== ROW) return step
+        if (step !== SQLITE_ROW) return step
       }
     })
-    if (code !== DONE) throw this.#connection.error()
+    if (code !== SQLITE_DONE) throw this.#connection.error()
   }
 
   /** Returns the integer in the first column of the first row. */

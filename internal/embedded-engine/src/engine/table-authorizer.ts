@@ -26,9 +26,9 @@ const UPDATE = 23
 const DELETE = 9
 const REINDEX = 27
 const CREATE_INDEX = 1
-const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
+const DROP_ACTIONS: ReadonlySet<number> = new Set([11, 17, 30])
 /** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: covered by other checks. */
-const HARMLESS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
+const UNCHECKED_ACTIONS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
 const PRAGMA = 19
 /** Pragmas whose argument names an object; the argument of any other pragma is a new value. */
 const NAMING_PRAGMAS =
@@ -66,7 +66,7 @@ export class TableAuthorizer {
 
   /** Whether an action of a statement is allowed. @param code SQLite's code @param first @param second the objects of the action */
   permits(code: number, first: string, second: string): boolean {
-    if (HARMLESS.has(code)) return true
+    if (UNCHECKED_ACTIONS.has(code)) return true
     // settings do not belong to a table
     if (code === PRAGMA) return second === '' || NAMING_PRAGMAS.test(first)
     const rule = ACTIONS.get(code)
@@ -78,7 +78,7 @@ export class TableAuthorizer {
     if (code === REINDEX) return first === this.#createdIndex || this.#allows(rule.action, null)
     const deletes = this.#replaces && (code === INSERT || code === UPDATE)
     const isAllowed = this.#allows(rule.action, name) && (!deletes || this.#allows('data_delete', name))
-    if (isAllowed && DROPS.has(code)) this.#droppedObject = name
+    if (isAllowed && DROP_ACTIONS.has(code)) this.#droppedObject = name
     if (isAllowed && code === CREATE_INDEX) this.#createdIndex = first
     return isAllowed
   }

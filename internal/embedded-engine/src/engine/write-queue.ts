@@ -45,7 +45,7 @@ export class WriteQueue {
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ writer, grant: resolve, reject })
-      this.#watch()
+      this.#startTimer()
     })
   }
 
@@ -57,12 +57,12 @@ export class WriteQueue {
 
   /** Releases the lock. */
   release(writer: Writer): void {
-    if (this.#holder === writer) this.#next()
+    if (this.#holder === writer) this.#handOver()
   }
 
   /** Called when a request of the holder has ended: preempts it if its time limit has passed. */
   requestEnded(writer: Writer): void {
-    if (this.#holder === writer && this.#waiting.length > 0) this.#watch()
+    if (this.#holder === writer && this.#waiting.length > 0) this.#startTimer()
   }
 
   #give(writer: Writer): void {
@@ -70,7 +70,7 @@ export class WriteQueue {
     this.#heldSince = this.#clock.now()
   }
 
-  #next(): void {
+  #handOver(): void {
     this.#cancelTimer?.()
     this.#cancelTimer = null
     this.#holder = null
@@ -78,19 +78,19 @@ export class WriteQueue {
     if (next === undefined) return
     this.#give(next.writer)
     next.grant()
-    if (this.#waiting.length > 0) this.#watch()
+    if (this.#waiting.length > 0) this.#startTimer()
   }
 
-  #watch(): void {
+  #startTimer(): void {
     if (this.#cancelTimer !== null) return
     const remaining = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
     this.#cancelTimer = this.#clock.after(Math.max(0, remaining), () => {
       this.#cancelTimer = null
       const holder = this.#holder
-      // no writer is waiting, or this is checked again when the holder's request ends
+      // a holder with a running request is preempted when the request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
       holder.onPreempted()
-      this.#next()
+      this.#handOver()
     })
   }
 }

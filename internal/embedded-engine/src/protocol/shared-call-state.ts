@@ -1,8 +1,8 @@
-const CURRENT = 0
-const LAST_BEGUN = 1
-const ENDING = 2
-const FIRST_SLOT = 3
-const SLOTS = 1_024
+const CURRENT_CELL = 0
+const LAST_BEGUN_CELL = 1
+const ENDING_CELL = 2
+const FIRST_SLOT_CELL = 3
+const SLOT_COUNT = 1_024
 
 /**
  * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine executes, the
@@ -12,18 +12,18 @@ export class SharedCallState {
   readonly memory: SharedArrayBuffer
   readonly #cells: Int32Array
 
-  constructor(memory = new SharedArrayBuffer(4 * (FIRST_SLOT + SLOTS))) {
+  constructor(memory = new SharedArrayBuffer(4 * (FIRST_SLOT_CELL + SLOT_COUNT))) {
     this.memory = memory
     this.#cells = new Int32Array(memory)
   }
 
   /** The call that the engine executes; 0 for none. */
   get current(): number {
-    return Atomics.load(this.#cells, CURRENT)
+    return Atomics.load(this.#cells, CURRENT_CELL)
   }
 
   set current(call: number) {
-    Atomics.store(this.#cells, CURRENT, call)
+    Atomics.store(this.#cells, CURRENT_CELL, call)
   }
 
   /** Whether the current call must be interrupted. */
@@ -47,21 +47,21 @@ export class SharedCallState {
 
   hasBegun(call: number): boolean {
     // compares the difference, so that numbers may wrap around
-    return ((Atomics.load(this.#cells, LAST_BEGUN) - call) | 0) >= 0
+    return ((Atomics.load(this.#cells, LAST_BEGUN_CELL) - call) | 0) >= 0
   }
 
-  /** Called before any part of the call is executed. */
+  /** Marks a call as begun, before any part of it is executed. */
   begin(call: number): void {
-    Atomics.store(this.#cells, LAST_BEGUN, call)
+    Atomics.store(this.#cells, LAST_BEGUN_CELL, call)
   }
 
   /** Whether the worker is about to exit: no more calls are begun, and running ones are interrupted. */
   get isEnding(): boolean {
-    return Atomics.load(this.#cells, ENDING) !== 0
+    return Atomics.load(this.#cells, ENDING_CELL) !== 0
   }
 
   end(): void {
-    Atomics.store(this.#cells, ENDING, 1)
+    Atomics.store(this.#cells, ENDING_CELL, 1)
   }
 }
 
@@ -70,5 +70,5 @@ export class SharedCallState {
  * concurrent calls is below the number of cells.
  */
 function interruptSlot(call: number): number {
-  return FIRST_SLOT + (call % SLOTS)
+  return FIRST_SLOT_CELL + (call % SLOT_COUNT)
 }

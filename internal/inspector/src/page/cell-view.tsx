@@ -3,8 +3,8 @@ import type { Cell } from './database-client.ts'
 import { bytesText } from './format.ts'
 import { copy } from './request-details.tsx'
 
-const LIST_CHARACTERS = 200
-/** Only this much of a longer blob is shown. */
+const MAX_LIST_CHARACTERS = 200
+/** Maximum number of bytes of a blob that are shown. */
 const MAX_HEX_BYTES = 64 * 1_024
 
 /** Formats a value as one line of a list. @param length its full length if it is truncated */
@@ -13,8 +13,8 @@ export function cellText(cell: Cell, length: number | null = null): string {
   if (cell.type === 'blob') return `blob, ${bytesText(length ?? byteLength(cell.base64))}`
   if (cell.type === 'float') return realText(cell.value)
   if (cell.type === 'integer') return cell.value
-  const isTruncated = length !== null || cell.value.length > LIST_CHARACTERS
-  return isTruncated ? `${cell.value.slice(0, LIST_CHARACTERS)}…` : cell.value
+  const isTruncated = length !== null || cell.value.length > MAX_LIST_CHARACTERS
+  return isTruncated ? `${cell.value.slice(0, MAX_LIST_CHARACTERS)}…` : cell.value
 }
 
 /** Formats a REAL with a decimal point, to distinguish it from an integer. */

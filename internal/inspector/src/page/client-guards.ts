@@ -1,18 +1,18 @@
 import type { Statement, WireRequest } from './wire-model.ts'
 
 /** Matches statements that clients add around the user's own. */
-const CONTROL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i
+const CONTROL_SQL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i
 /** Matches the guard that Baton adds to a COMMIT: it runs only if the transaction was lost. */
-const PROBE = /^\s*select 1\s*$/i
+const PROBE_SQL = /^\s*select 1\s*$/i
 
 /** Whether a statement only begins or ends a transaction or a savepoint. */
-export const isControl = ({ sql }: Statement): boolean => CONTROL.test(sql)
+export const isControl = ({ sql }: Statement): boolean => CONTROL_SQL.test(sql)
 
 /** Returns the statements of a request, without those that only guard its transaction. */
 export function userStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
   const isGuard = ({ sql }: Statement, index: number): boolean =>
-    outcomes[index] === 'skipped' && (PROBE.test(sql) || /^\s*rollback\b/i.test(sql))
+    outcomes[index] === 'skipped' && (PROBE_SQL.test(sql) || /^\s*rollback\b/i.test(sql))
   const requested = statements.filter((statement, index) => !isGuard(statement, index))
   const dataStatements = requested.filter((statement) => !isControl(statement))
   return dataStatements.length === 0 ? requested : dataStatements
@@ -23,6 +23,6 @@ export function skippedText({ sql }: Statement, request: WireRequest): string {
   const hasFailed = request.outcomes.some((outcome) => typeof outcome === 'object')
   if (hasFailed) return 'skipped, because an earlier statement failed'
   if (/^\s*rollback\b/i.test(sql)) return 'not needed: the COMMIT succeeded'
-  if (PROBE.test(sql)) return "the client's guard: it runs only if the transaction was lost"
+  if (PROBE_SQL.test(sql)) return "the client's guard: it runs only if the transaction was lost"
   return 'skipped'
 }

@@ -88,7 +88,7 @@ async function refreshDatabases(actionSignal: AbortSignal): Promise<void> {
 async function refreshTables(actionSignal: AbortSignal): Promise<void> {
   if (database.value === '') return
   const newTables = await listTables(database.value)
-  // another database may have been chosen
+  // the user may have chosen another database
   if (actionSignal.aborted) return
   tables.value = newTables
   const current = tables.value.find(({ name }) => name === table.value?.name) ?? null
@@ -219,7 +219,7 @@ function Editor(): JSX.Element {
         />
       </label>
       <div class="panel-head">
-        {/* two elements: one that turns into a submit button while it is clicked submits the form */}
+        {/* two elements, because a button that becomes a submit button while it is clicked submits the form */}
         {isRunning.value ? (
           <button key="stop" id="stop" type="button" onClick={stop}>
             Stop

@@ -43,13 +43,13 @@ type CursorEntry =
   | { readonly type: 'step_error'; readonly error: WireError }
   | { readonly type: 'error'; readonly error: WireError }
 
-/** Marks requests of this page, which the inspector does not list. */
-const HEADERS = { 'content-type': 'application/json', 'x-baton-inspector': '1' }
+/** Headers that mark requests of this page, which the inspector does not list. */
+const REQUEST_HEADERS = { 'content-type': 'application/json', 'x-baton-inspector': '1' }
 
 async function post(database: string, path: string, body: object, signal?: AbortSignal): Promise<Response> {
   const response = await fetch(`/${encodeURIComponent(database)}${path}`, {
     method: 'POST',
-    headers: HEADERS,
+    headers: REQUEST_HEADERS,
     body: JSON.stringify(body),
     signal: signal ?? null,
   })
@@ -85,7 +85,7 @@ export async function executeAll(
   })
 }
 
-/** Whether a statement is read-only according to the server, which prepares it. Its text is not examined here. */
+/** Whether a statement is read-only according to the server, which prepares it. */
 async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
   const body = { requests: [{ type: 'describe', sql }, { type: 'close' }] }
   const response = await post(database, '/v2/pipeline', body, signal)
@@ -130,7 +130,11 @@ export async function runStatement(
   const stream: OpenStream = { baton: null }
   try {
     // a write must not be aborted after the last row that is shown, because it would be undone
-    return await readCursor(response, { step: steps.length > 1 ? 1 : 0, maxRows, toEnd: mayWrite }, stream)
+    return await readCursor(
+      response,
+      { step: steps.length > 1 ? 1 : 0, maxRows, readsToEnd: mayWrite },
+      stream,
+    )
   } finally {
     // ends the statement if there are more rows than requested
     cursorAbort.abort()
@@ -140,14 +144,18 @@ export async function runStatement(
   }
 }
 
-/** The stream of a cursor, which is closed after it. */
+/** The stream of a cursor. It is closed after the cursor. */
 interface OpenStream {
   baton: string | null
 }
 
 async function readCursor(
   response: Response,
-  { step, maxRows, toEnd }: { readonly step: number; readonly maxRows: number; readonly toEnd: boolean },
+  {
+    step,
+    maxRows,
+    readsToEnd,
+  }: { readonly step: number; readonly maxRows: number; readonly readsToEnd: boolean },
   stream: OpenStream,
 ): Promise<Result> {
   let columns: readonly string[] = []
@@ -163,7 +171,7 @@ async function readCursor(
     else if (entry.type === 'step_end' && currentStep === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
       isTruncated = rows.length === maxRows
-      if (isTruncated && !toEnd) break
+      if (isTruncated && !readsToEnd) break
       if (!isTruncated) rows.push(entry.row)
     }
   }

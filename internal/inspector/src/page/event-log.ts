@@ -60,7 +60,7 @@ class EventLog {
     this.#defaultDatabase = defaultDatabase
   }
 
-  /** @returns whether it is an event with a timestamp */
+  /** Adds an event. @returns false for a value that is not an event with a timestamp */
   add(value: unknown): boolean {
     const event = (value ?? {}) as ClientEvent
     const at = typeof event.at === 'number' ? event.at : Date.parse(String(event.at))
@@ -80,7 +80,7 @@ class EventLog {
       case 'transaction:commit':
       case 'transaction:rollback':
       case 'transaction:lost':
-        this.#close(event, at)
+        this.#closeSpan(event, at)
         return true
       case 'request':
         this.#assignRequest(event)
@@ -118,27 +118,25 @@ class EventLog {
     if (event.type === 'query:error') request.error = errorText(event.error)
   }
 
-  #close(event: ClientEvent, at: number): void {
+  #closeSpan(event: ClientEvent, at: number): void {
     const span = this.#transactions.get(Number(event.id))
     this.#transactions.delete(Number(event.id))
-    const STATES: Record<string, Span['state']> = {
+    const END_STATES: Record<string, Span['state']> = {
       'transaction:commit': 'committed',
       'transaction:rollback': 'rolled back',
     }
-    const state = STATES[String(event.type)]
+    const state = END_STATES[String(event.type)]
     if (span !== undefined) this.model.closeSpan(span, state ?? 'lost', at)
   }
 
-  /**
-   * Assigns a request to the call in flight, if there is exactly one.
-   */
+  /** Assigns a request to the call in flight, if there is exactly one. */
   #assignRequest(event: ClientEvent): void {
     const [call, ...others] = this.#calls.values()
     if (call === undefined || others.length > 0) return
     call.bytes += Number(event.requestBytes ?? 0)
     call.responseBytes += Number(event.responseBytes ?? 0)
     call.status = typeof event.status === 'number' ? event.status : null
-    if (call.span !== null) call.span.trips += 1
+    if (call.span !== null) call.span.roundTrips += 1
   }
 
   #addNote(text: string, event: ClientEvent, at: number, database: string): void {

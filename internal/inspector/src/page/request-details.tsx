@@ -61,7 +61,7 @@ function describeRequest(request: WireRequest): readonly (readonly [string, stri
     ['Database', database],
     ['Request', `${method} ${path}`.trim()],
     ['Stream', stream === null ? 'none' : `#${stream}`],
-    ['Transaction', span === null ? 'none' : `${span.state}, ${countText(span.trips, 'round trip')}`],
+    ['Transaction', span === null ? 'none' : `${span.state}, ${countText(span.roundTrips, 'round trip')}`],
     ['Started', clockText(at)],
     ['Duration', end === null ? 'running' : durationText(end - at)],
     ...(waitedUntil === null

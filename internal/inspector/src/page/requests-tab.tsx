@@ -16,10 +16,10 @@ import {
   selectedNumber,
 } from './state.ts'
 import { Timeline } from './timeline.tsx'
-import { findProblem, type Span, WINDOW_MS, type WireRequest } from './wire-model.ts'
+import { findProblem, LOCK_WINDOW_MS, type Span, type WireRequest } from './wire-model.ts'
 
 const MAX_ROWS = 500
-const RANGES = [
+const TIMELINE_RANGES = [
   ['5', '5 s'],
   ['10', '10 s'],
   ['30', '30 s'],
@@ -30,8 +30,8 @@ const RANGES = [
 const LEGEND = [
   ['transaction', 'transaction'],
   ['locked', 'holds the write lock'],
-  ['overdue', 'past 5 s, can lose it'],
-  ['waiting', 'waiting for it'],
+  ['overdue', 'can lose the lock (after 5 s)'],
+  ['waiting', 'waiting for the lock'],
   ['request', 'request'],
   ['failed', 'error'],
 ] as const
@@ -94,7 +94,7 @@ function TimelineRange(): JSX.Element {
             range.value = event.currentTarget.value
           }}
         >
-          {RANGES.map(([value, text]) => (
+          {TIMELINE_RANGES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}
             </option>
@@ -142,7 +142,7 @@ function LockCard({ span }: { span: Span }): JSX.Element {
   const heldMs = at - (span.lockSince ?? span.begin)
   const waiters = currentModel().waiters(span.database)
   return (
-    <div class={heldMs > WINDOW_MS ? 'lock overdue' : 'lock'}>
+    <div class={heldMs > LOCK_WINDOW_MS ? 'lock overdue' : 'lock'}>
       <p>
         <b>
           {span.database} #{span.stream}
@@ -150,9 +150,9 @@ function LockCard({ span }: { span: Span }): JSX.Element {
         has held the write lock for {durationText(Math.max(heldMs, 0))}
       </p>
       <progress
-        max={WINDOW_MS}
-        value={Math.min(Math.max(heldMs, 0), WINDOW_MS)}
-        aria-label={`Time with the lock, out of ${WINDOW_MS / 1_000} seconds`}
+        max={LOCK_WINDOW_MS}
+        value={Math.min(Math.max(heldMs, 0), LOCK_WINDOW_MS)}
+        aria-label={`Time with the lock, out of ${LOCK_WINDOW_MS / 1_000} seconds`}
       />
       {waiters.length === 0 ? (
         <p class="quiet">no requests waiting</p>
@@ -183,13 +183,13 @@ function OpenStreams(): JSX.Element {
       </div>
       <ul id="streams" class="content">
         {streams.length === 0 && <li class="quiet">none</li>}
-        {streams.map(({ database, number, span, inFlight, lastAt }) => (
+        {streams.map(({ database, number, span, inFlight, lastActiveAt }) => (
           <li key={number}>
             <b>
               {database} #{number}
             </b>{' '}
             {span !== null && 'in a transaction, '}
-            {inFlight > 0 ? 'busy' : `idle ${durationText(Math.max(at - lastAt, 0))}`}
+            {inFlight > 0 ? 'busy' : `idle ${durationText(Math.max(at - lastActiveAt, 0))}`}
           </li>
         ))}
       </ul>
@@ -243,7 +243,7 @@ function RequestList(): JSX.Element {
                 request={request}
                 end={request.end}
                 isSelected={request.n === visibleSelection}
-                isStop={request.n === tabStop}
+                isTabStop={request.n === tabStop}
               />
             ))}
           </tbody>
@@ -263,18 +263,18 @@ interface RowProps {
   /** End of the request; a separate property, because the request is changed in place. */
   readonly end: number | null
   readonly isSelected: boolean
-  /** Whether the Tab key stops here. */
-  readonly isStop: boolean
+  /** Whether the Tab key moves to this row. */
+  readonly isTabStop: boolean
 }
 
 /** A row that is rendered again only if it has changed. */
 class RequestRow extends Component<RowProps> {
-  override shouldComponentUpdate({ end, isSelected, isStop }: RowProps): boolean {
+  override shouldComponentUpdate({ end, isSelected, isTabStop }: RowProps): boolean {
     const { props } = this
-    return end !== props.end || isSelected !== props.isSelected || isStop !== props.isStop
+    return end !== props.end || isSelected !== props.isSelected || isTabStop !== props.isTabStop
   }
 
-  override render({ request, isSelected, isStop }: RowProps): JSX.Element {
+  override render({ request, isSelected, isTabStop }: RowProps): JSX.Element {
     const { n, at, end, database, stream, bytes, responseBytes, rows, more } = request
     const problem = findProblem(request)
     const shownStatements = userStatements(request)
@@ -282,7 +282,7 @@ class RequestRow extends Component<RowProps> {
     return (
       <tr
         data-n={n}
-        tabIndex={isStop ? 0 : -1}
+        tabIndex={isTabStop ? 0 : -1}
         aria-selected={isSelected}
         class={problem === null ? undefined : 'failed'}
         onClick={() => {

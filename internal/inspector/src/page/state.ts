@@ -23,7 +23,7 @@ type FeedEvent =
   | RequestEvent
   | ResponseEvent
 
-const FRAME_MS = 250
+const UPDATE_INTERVAL_MS = 250
 
 export const tab = signal<'requests' | 'data'>('requests')
 export const connection = signal<'connecting' | 'open' | 'lost'>('connecting')
@@ -173,7 +173,7 @@ export function start(): void {
   })
   setInterval(() => {
     // even while the page is hidden, so that expired streams are removed
-    liveModel.settle(Date.now())
+    liveModel.closeExpiredStreams(Date.now())
     if (!document.hidden) now.value = Date.now()
-  }, FRAME_MS)
+  }, UPDATE_INTERVAL_MS)
 }

@@ -28,10 +28,10 @@ export interface TableRow {
 
 export const PAGE_ROWS = 100
 /** Values are truncated to this length in the list. */
-const LIST_LENGTH = 200
+const MAX_LIST_LENGTH = 200
 
-/** Does not look up the columns of views, because that fails if one of their tables is missing. */
-const TABLES = `select name, type, case when wr = 0 and type = 'table' then not exists
+/** Lists tables and views. The columns of views are not looked up, because that fails if one of their tables is missing. */
+const LIST_TABLES_SQL = `select name, type, case when wr = 0 and type = 'table' then not exists
     (select 1 from pragma_table_xinfo(t.name) where name = '_rowid_' collate nocase) else 0 end as rowids
   from pragma_table_list as t
   where schema = 'main' and type in ('table', 'view', 'virtual') and name not like 'sqlite\\_%' escape '\\'
@@ -45,7 +45,7 @@ const integerCell = (value: number): Cell => ({ type: 'integer', value: String(v
 
 /** Lists tables with their row counts, and views. */
 export async function listTables(database: string): Promise<readonly Table[]> {
-  const { rows } = await execute(database, TABLES)
+  const { rows } = await execute(database, LIST_TABLES_SQL)
   return await Promise.all(
     rows.map(async ([name, type, rowids]) => ({
       name: getText(name),
@@ -70,10 +70,11 @@ export async function readPage(database: string, table: Table, page: number): Pr
   const names = await listColumns(database, table.name)
   const columns = names.map(quote)
   const isLong = (column: string): string =>
-    `typeof(${column}) in ('text', 'blob') and length(${column}) > ${LIST_LENGTH}`
+    `typeof(${column}) in ('text', 'blob') and length(${column}) > ${MAX_LIST_LENGTH}`
   const list = [
     ...columns.map(
-      (column) => `case when ${isLong(column)} then substr(${column}, 1, ${LIST_LENGTH}) else ${column} end`,
+      (column) =>
+        `case when ${isLong(column)} then substr(${column}, 1, ${MAX_LIST_LENGTH}) else ${column} end`,
     ),
     ...columns.map((column) => `case when ${isLong(column)} then length(${column}) end`),
     ...(table.hasRowid ? ['_rowid_'] : []),

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { userStatements } from './client-guards.ts'
 import { clockText, countText, durationText, shorten } from './format.ts'
 import { changes, currentModel, isShown, selectedNumber, visiblePeriod } from './state.ts'
-import { findProblem, type Span, WINDOW_MS, type WireModel, type WireRequest } from './wire-model.ts'
+import { findProblem, LOCK_WINDOW_MS, type Span, type WireModel, type WireRequest } from './wire-model.ts'
 
 /** A transaction with its requests, or a request outside a transaction. */
 interface Bar {
@@ -29,11 +29,11 @@ interface View {
   readonly width: number
 }
 
-const GUTTER = 132
-const LANE = 26
-const TOP = 26
+const GUTTER_WIDTH = 132
+const LANE_HEIGHT = 26
+const TOP_MARGIN = 26
 const MAX_LANES = 30
-const STEPS = [
+const TICK_STEPS_MS = [
   10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
 ]
 
@@ -55,7 +55,7 @@ export function Timeline(): JSX.Element {
   const model = currentModel()
   const view: View = { ...visiblePeriod(), width: width.value }
   const lanes = createLanes(createBars(model, view), view)
-  const height = TOP + Math.max(lanes.length, 1) * LANE + 8
+  const height = TOP_MARGIN + Math.max(lanes.length, 1) * LANE_HEIGHT + 8
   const waiting = new Set([...model.holders.keys()].flatMap((database) => model.waiters(database)))
   const count = lanes.flatMap(({ bars }) => bars).filter(({ span }) => span !== null).length
   return (
@@ -74,9 +74,15 @@ export function Timeline(): JSX.Element {
           {lanes[at - 1]?.database !== database && (
             <>
               {at > 0 && (
-                <line x1={0} x2={view.width} y1={TOP + at * LANE} y2={TOP + at * LANE} class="rule" />
+                <line
+                  x1={0}
+                  x2={view.width}
+                  y1={TOP_MARGIN + at * LANE_HEIGHT}
+                  y2={TOP_MARGIN + at * LANE_HEIGHT}
+                  class="rule"
+                />
               )}
-              <text x={12} y={TOP + at * LANE + 17} class="lane-name">
+              <text x={12} y={TOP_MARGIN + at * LANE_HEIGHT + 17} class="lane-name">
                 {shorten(database, 16)}
               </text>
             </>
@@ -85,7 +91,7 @@ export function Timeline(): JSX.Element {
             <BarMark
               key={bar.span?.id ?? `r${bar.requests[0]?.n}`}
               bar={bar}
-              y={TOP + at * LANE}
+              y={TOP_MARGIN + at * LANE_HEIGHT}
               view={view}
               waiting={waiting}
             />
@@ -97,7 +103,7 @@ export function Timeline(): JSX.Element {
 }
 
 const toX = (at: number, { from, to, width: totalWidth }: View): number =>
-  GUTTER + ((at - from) / (to - from)) * (totalWidth - GUTTER - 12)
+  GUTTER_WIDTH + ((at - from) / (to - from)) * (totalWidth - GUTTER_WIDTH - 12)
 
 function createBars(model: WireModel, { from, to, now }: View): Bar[] {
   const bySpan = new Map<Span, Bar>()
@@ -137,8 +143,8 @@ function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View
 
 function Axis({ view, height }: { view: View; height: number }): JSX.Element {
   const { from, to, width: totalWidth } = view
-  const room = Math.max(2, Math.floor((totalWidth - GUTTER) / 110))
-  const step = STEPS.find((candidate) => (to - from) / candidate <= room) ?? (to - from) / room
+  const room = Math.max(2, Math.floor((totalWidth - GUTTER_WIDTH) / 110))
+  const step = TICK_STEPS_MS.find((candidate) => (to - from) / candidate <= room) ?? (to - from) / room
   const ticks: number[] = []
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at)
   return (
@@ -148,7 +154,7 @@ function Axis({ view, height }: { view: View; height: number }): JSX.Element {
         const text = step < 1_000 ? clockText(at) : clockText(at).slice(0, 8)
         return (
           <g key={at}>
-            <line x1={x} x2={x} y1={TOP - 6} y2={height} class="tick" />
+            <line x1={x} x2={x} y1={TOP_MARGIN - 6} y2={height} class="tick" />
             {x + 90 < totalWidth && (
               <text x={x + 4} y={14} class="tick-text">
                 {text}
@@ -214,7 +220,7 @@ function Box({ start, end, kind, y, view, top = 3, bottom = 3, onClick, title }:
       x={clip(start, view)}
       y={y + top}
       width={Math.max(clip(end, view) - clip(start, view), 3)}
-      height={LANE - top - bottom}
+      height={LANE_HEIGHT - top - bottom}
       rx={2}
       class={kind}
       onClick={onClick}
@@ -234,11 +240,11 @@ interface SpanProps {
 
 function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
   const { lockSince } = span
-  const deadline = lockSince === null ? null : lockSince + WINDOW_MS
+  const deadline = lockSince === null ? null : lockSince + LOCK_WINDOW_MS
   const isOverdue = deadline !== null && to > deadline
   const showsLimit =
     deadline !== null && deadline > view.from && deadline < view.to && (span.end === null || isOverdue)
-  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${countText(span.trips, 'round trip')}`
+  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${countText(span.roundTrips, 'round trip')}`
   return (
     <>
       <title>{title}</title>
@@ -250,12 +256,18 @@ function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
           kind="locked"
           y={y}
           view={view}
-          top={LANE - 7}
+          top={LANE_HEIGHT - 7}
         />
       )}
       {deadline !== null && isOverdue && <Box start={deadline} end={to} kind="overdue" y={y} view={view} />}
       {deadline !== null && showsLimit && (
-        <line x1={toX(deadline, view)} x2={toX(deadline, view)} y1={y + 1} y2={y + LANE - 1} class="limit" />
+        <line
+          x1={toX(deadline, view)}
+          x2={toX(deadline, view)}
+          y1={y + 1}
+          y2={y + LANE_HEIGHT - 1}
+          class="limit"
+        />
       )}
     </>
   )

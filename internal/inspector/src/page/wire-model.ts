@@ -16,7 +16,7 @@ export interface Span {
   end: number | null
   /** When it acquired the write lock. */
   lockSince: number | null
-  trips: number
+  roundTrips: number
   state: 'open' | 'committed' | 'rolled back' | 'lost' | 'expired'
 }
 
@@ -50,7 +50,7 @@ export interface Stream {
   readonly number: number
   readonly database: string
   readonly opened: number
-  lastAt: number
+  lastActiveAt: number
   inFlight: number
   span: Span | null
 }
@@ -91,9 +91,9 @@ export interface ResponseEvent {
 }
 
 /** Time after which a transaction loses the write lock if another writer waits. */
-export const WINDOW_MS = 5_000
+export const LOCK_WINDOW_MS = 5_000
 /** Streams expire after 10 s without a request, at the next full second. */
-const IDLE_MS = 11_000
+const IDLE_LIMIT_MS = 11_000
 const MAX_REQUESTS = 1_000
 const MAX_SPANS = 500
 
@@ -109,7 +109,7 @@ export class WireModel {
   readonly holders = new Map<string, Span>()
   /** Time of the last release of the write lock, by database. */
   readonly #releaseTimes = new Map<string, number>()
-  #lastSpan = 0
+  #lastSpanId = 0
 
   /** Adds a request. */
   begin(event: RequestEvent): void {
@@ -118,7 +118,7 @@ export class WireModel {
     if (stream !== null && stream.span === null && listEffects(statements).some(isBegin))
       stream.span = this.openSpan(database, stream.number, at)
     const span = stream?.span ?? null
-    if (span !== null) span.trips += 1
+    if (span !== null) span.roundTrips += 1
     this.add({
       n,
       at,
@@ -160,7 +160,7 @@ export class WireModel {
     const stream = request.stream === null ? undefined : this.streams.get(request.stream)
     if (stream === undefined) return request
     stream.inFlight -= 1
-    stream.lastAt = at
+    stream.lastActiveAt = at
     if (status === 200) this.#apply(request, stream, event)
     const isClosed = !event.isOpen
     if (isClosed && stream.span !== null)
@@ -171,10 +171,10 @@ export class WireModel {
   }
 
   /** Closes streams that have expired. */
-  settle(now: number): void {
+  closeExpiredStreams(now: number): void {
     for (const stream of this.streams.values()) {
-      if (stream.inFlight > 0 || stream.lastAt + IDLE_MS > now) continue
-      this.#endTransaction(stream, 'expired', stream.lastAt + IDLE_MS)
+      if (stream.inFlight > 0 || stream.lastActiveAt + IDLE_LIMIT_MS > now) continue
+      this.#endTransaction(stream, 'expired', stream.lastActiveAt + IDLE_LIMIT_MS)
       this.streams.delete(stream.number)
     }
   }
@@ -200,15 +200,15 @@ export class WireModel {
   }
 
   openSpan(database: string, stream: number, at: number): Span {
-    this.#lastSpan += 1
+    this.#lastSpanId += 1
     const span: Span = {
-      id: this.#lastSpan,
+      id: this.#lastSpanId,
       database,
       stream,
       begin: at,
       end: null,
       lockSince: null,
-      trips: 0,
+      roundTrips: 0,
       state: 'open',
     }
     this.spans.push(span)
@@ -235,28 +235,28 @@ export class WireModel {
       if (outcome !== 'ok') continue
       for (const effect of effects) {
         hasBegun ||= isBegin(effect)
-        this.#effect(effect, request, stream, at)
+        this.#applyEffect(effect, request, stream, at)
       }
     }
-    if (!hasBegun) this.#forget(stream, request)
+    if (!hasBegun) this.#removeTransaction(stream, request)
     if (isAutocommit === true) this.#endTransaction(stream, 'rolled back', at)
     if (isAutocommit === false) stream.span ??= this.openSpan(request.database, stream.number, request.at)
   }
 
-  #effect(effect: string, request: WireRequest, stream: Stream, at: number): void {
+  #applyEffect(effect: string, request: WireRequest, stream: Stream, at: number): void {
     if (isBegin(effect)) stream.span ??= this.openSpan(request.database, stream.number, request.at)
-    if (needsLock(effect)) this.#lock(request, stream.span, at)
+    if (needsLock(effect)) this.#assignLock(request, stream.span, at)
     if (effect === 'commit') this.#endTransaction(stream, 'committed', at)
     if (effect === 'rollback') this.#endTransaction(stream, 'rolled back', at)
   }
 
-  /** Assigns the write lock to a stream that has written; the previous holder has lost it. `span` is null outside transactions. */
-  #lock(request: WireRequest, span: Span | null, at: number): void {
+  /** Assigns the write lock to a stream that has written, so the previous holder has lost it. `span` is null outside transactions. */
+  #assignLock(request: WireRequest, span: Span | null, at: number): void {
     const { database, at: requestedAt } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
     const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
-    // the response of a responding holder will contain more information
+    // a holder with a request in flight is closed by its response, which contains more information
     if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
     const since = Math.max(requestedAt, this.#releaseTimes.get(database) ?? 0)
     if (since > requestedAt && span?.lockSince == null) request.waitedUntil ??= since
@@ -271,7 +271,7 @@ export class WireModel {
   }
 
   /** Removes a requested transaction that did not begin. */
-  #forget(stream: Stream, request: WireRequest): void {
+  #removeTransaction(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
     this.spans = this.spans.filter((span) => span !== stream.span)
     stream.span = null
@@ -283,20 +283,18 @@ export class WireModel {
       number,
       database,
       opened: at,
-      lastAt: at,
+      lastActiveAt: at,
       inFlight: 0,
       span: null,
     }
     stream.inFlight += 1
-    stream.lastAt = at
+    stream.lastActiveAt = at
     this.streams.set(number, stream)
     return stream
   }
 }
 
-/**
- * Describes the error of a request in one line; null on success.
- */
+/** Describes the error of a request in one line; null on success. */
 export function findProblem({ outcomes, error, status, end }: WireRequest): string | null {
   if (error !== null) return status === null ? error : `${status} ${error}`
   const failure = outcomes.find((outcome) => typeof outcome === 'object')

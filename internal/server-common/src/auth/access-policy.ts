@@ -16,9 +16,9 @@ export interface AccessOptions {
   readonly allowOrigins: readonly string[]
 }
 
-const HOST = /^(?<name>\[[0-9a-f:.]+\]|[^\s:/?#@,[\]\\]+)(?::\d{1,5})?$/i
-const LOOPBACK_NAME = /^(?:localhost|[^.]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
-const VARY = 'origin, access-control-request-method, access-control-request-headers'
+const HOST_PATTERN = /^(?<name>\[[0-9a-f:.]+\]|[^\s:/?#@,[\]\\]+)(?::\d{1,5})?$/i
+const LOOPBACK_PATTERN = /^(?:localhost|[^.]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
+const VARY_HEADER = 'origin, access-control-request-method, access-control-request-headers'
 
 /**
  * Rejects requests from foreign web pages, because any page in a browser on this machine can send requests to the server. A
@@ -28,7 +28,7 @@ export class AccessPolicy {
   readonly #options: AccessOptions
   readonly #isPublic: boolean
 
-  /** @throws TypeError for an origin that no browser would send */
+  /** Creates a policy. @throws TypeError for an origin that no browser would send */
   constructor(options: AccessOptions) {
     for (const origin of options.allowOrigins) checkOrigin(origin)
     this.#options = options
@@ -40,7 +40,7 @@ export class AccessPolicy {
     const name = hostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {
-      const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST=DATABASE`)'
+      const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST_PATTERN=DATABASE`)'
       return errorResponse(403, `This server does not serve the host \`${name}\`; ${remedy}`)
     }
     const origin = getOrigin(request)
@@ -52,7 +52,7 @@ export class AccessPolicy {
     )
   }
 
-  /** Whether a page of another site loads this through an HTML tag; browsers then send no `Origin` header. */
+  /** Whether a page of another site sends this request through an HTML tag, for which browsers send no `Origin` header. */
   isCrossSiteLoad({ headers }: Headers): boolean {
     return headers['origin'] === undefined && headers['sec-fetch-site'] === 'cross-site'
   }
@@ -60,7 +60,7 @@ export class AccessPolicy {
   /** Returns the headers that allow a page to read the response, for an allowed request. */
   corsHeaders(request: Headers): Record<string, string> {
     const origin = getOrigin(request)
-    return { vary: VARY, ...(origin !== null && { 'access-control-allow-origin': origin }) }
+    return { vary: VARY_HEADER, ...(origin !== null && { 'access-control-allow-origin': origin }) }
   }
 
   /** Returns the headers of a preflight response. */
@@ -77,7 +77,7 @@ export class AccessPolicy {
   }
 
   #allowsHost(name: string): boolean {
-    if (LOOPBACK_NAME.test(name) || Object.hasOwn(this.#options.domains, name)) return true
+    if (LOOPBACK_PATTERN.test(name) || Object.hasOwn(this.#options.domains, name)) return true
     const { domain } = this.#options
     if (domain !== null && name.endsWith(`.${domain.replace(/:\d+$/, '')}`)) return true
     // the owner of a host name can point it here, but an address cannot be redirected
@@ -89,20 +89,20 @@ export class AccessPolicy {
     if (this.#options.allowOrigins.includes(origin)) return true
     const authority = /^https?:\/\/([^/\s]+)$/.exec(origin)?.[1]
     if (authority === undefined) return false
-    const name = HOST.exec(authority)?.groups?.['name']
-    return name !== undefined && (LOOPBACK_NAME.test(name) || authority === headers['host'])
+    const name = HOST_PATTERN.exec(authority)?.groups?.['name']
+    return name !== undefined && (LOOPBACK_PATTERN.test(name) || authority === headers['host'])
   }
 }
 
 /** Whether an address or host name can be reached only from this machine. */
 export function isLoopback(host: string): boolean {
-  return LOOPBACK_NAME.test(isIP(host) === 6 ? `[${host}]` : host)
+  return LOOPBACK_PATTERN.test(isIP(host) === 6 ? `[${host}]` : host)
 }
 
 /** Returns the requested host without its port; null if the header is missing or invalid. */
 export function hostName({ headers }: Headers): string | null {
   const header = headers['host']
-  return (typeof header === 'string' && HOST.exec(header)?.groups?.['name']) || null
+  return (typeof header === 'string' && HOST_PATTERN.exec(header)?.groups?.['name']) || null
 }
 
 function getOrigin({ headers }: Headers): string | null {

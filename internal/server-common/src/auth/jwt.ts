@@ -9,7 +9,7 @@ export interface KeyPair {
 /** The claims of a token. */
 export type Claims = Readonly<Record<string, unknown>>
 
-const HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
+const ENCODED_HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
 const privateKeys = new WeakMap<KeyPair, KeyObject>()
 
 /** Generates an Ed25519 key pair. */
@@ -23,7 +23,7 @@ export function newKeyPair(): KeyPair {
 
 /** Signs a token (JWT, EdDSA). `exp` is in seconds since the Unix epoch. */
 export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now()): string {
-  const text = `${HEADER}.${encodePart({ ...claims, iat: Math.floor(issuedAtMs / 1_000) })}`
+  const text = `${ENCODED_HEADER}.${encodePart({ ...claims, iat: Math.floor(issuedAtMs / 1_000) })}`
   const privateKey = privateKeys.get(key) ?? createPrivateKey(key.privatePem)
   privateKeys.set(key, privateKey)
   return `${text}.${sign(null, Buffer.from(text), privateKey).toString('base64url')}`

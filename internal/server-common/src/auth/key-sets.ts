@@ -15,8 +15,8 @@ interface KeySetTimes {
   readonly timeoutMs: number
 }
 
-const TIMES: KeySetTimes = { freshMs: 300_000, staleMs: 3_600_000, pauseMs: 10_000, timeoutMs: 5_000 }
-const MAX_BYTES = 262_144
+const DEFAULT_TIMES: KeySetTimes = { freshMs: 300_000, staleMs: 3_600_000, pauseMs: 10_000, timeoutMs: 5_000 }
+const MAX_KEY_SET_BYTES = 262_144
 const VERIFY_OPTIONS: JWTVerifyOptions = {
   algorithms: ['RS256', 'ES256', 'EdDSA'],
   requiredClaims: ['exp'],
@@ -37,7 +37,7 @@ export class KeySets {
   readonly #times: KeySetTimes
   readonly #cache = new Map<string, CachedSet>()
 
-  constructor(times = TIMES) {
+  constructor(times = DEFAULT_TIMES) {
     this.#times = times
   }
 
@@ -98,7 +98,7 @@ export class KeySets {
   }
 }
 
-/** Returns null if the key is not in the set, cannot be used, or has not signed the token. */
+/** Returns the claims of a token; null if the key is not in the set, cannot be used, or has not signed the token. */
 async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPayload | null> {
   try {
     return (await jwtVerify(token, getKey, VERIFY_OPTIONS)).payload
@@ -121,7 +121,7 @@ async function fetchText(url: string, timeoutMs: number): Promise<string> {
   let size = 0
   for await (const part of response.body ?? []) {
     size += part.length
-    if (size > MAX_BYTES) throw new Error('it is too large')
+    if (size > MAX_KEY_SET_BYTES) throw new Error('it is too large')
     parts.push(part)
   }
   if (response.status !== 200) throw new Error(`HTTP ${response.status}`)

@@ -9,8 +9,8 @@ import { type Claims, decodeClaims, readToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
-const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
-const READ: Permissions = { ...FULL, write: false }
+const FULL_ACCESS: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
+const READ_ACCESS: Permissions = { ...FULL_ACCESS, write: false }
 /** Maximum number of verified tokens cached per database. */
 const MAX_VERIFIED = 1_000
 
@@ -51,11 +51,11 @@ export class TokenCheck {
     this.#keys.delete(database)
   }
 
-  /** @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
+  /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
   getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? NO_KEYS)
-    const permissions = permissionsFrom(claims, database)
+    const permissions = getClaimedPermissions(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
@@ -64,7 +64,7 @@ export class TokenCheck {
   }
 }
 
-function unauthorized(text: string): PipelineFailure {
+function unauthorizedError(text: string): PipelineFailure {
   return PipelineFailure.service(401, `Unauthorized: \`${text}\``)
 }
 
@@ -72,13 +72,13 @@ function unauthorized(text: string): PipelineFailure {
 function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const value = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(value) ? value[0] : value
-  if (header === undefined) throw unauthorized('Expected authorization header but none given')
-  const blank = header.indexOf(' ')
-  if (blank < 0) throw unauthorized("Auth string does not conform to '<scheme> <token>' form")
-  if (header.slice(0, blank).toLowerCase() !== 'bearer') {
-    throw unauthorized('The authentication scheme in the `Authorization` HTTP header is not supported')
+  if (header === undefined) throw unauthorizedError('Expected authorization header but none given')
+  const space = header.indexOf(' ')
+  if (space < 0) throw unauthorizedError("Auth string does not conform to '<scheme> <token>' form")
+  if (header.slice(0, space).toLowerCase() !== 'bearer') {
+    throw unauthorizedError('The authentication scheme in the `Authorization` HTTP header is not supported')
   }
-  return header.slice(blank + 1).trim()
+  return header.slice(space + 1).trim()
 }
 
 /** Returns the token of a request, if any. */
@@ -95,14 +95,14 @@ export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): strin
 
 function readClaims(token: string, { keys, verified }: Keys): Claims {
   const claims = verified.get(token) ?? readToken(token, keys)
-  if (claims === null || !hasValidTypes(claims)) throw unauthorized('The JWT is invalid')
+  if (claims === null || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
   const expiry = claims['exp']
   if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {
-    throw unauthorized('The JWT has expired')
+    throw unauthorizedError('The JWT has expired')
   }
   if (verified.size >= MAX_VERIFIED) verified.clear()
   verified.set(token, claims)
-  if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
+  if (claims['aud'] !== undefined) throw unauthorizedError('Authentication failed')
   return claims
 }
 
@@ -116,8 +116,8 @@ function hasValidTypes({ exp, id, a, p, perm }: Claims): boolean {
   )
 }
 
-/** Returns null if the token is not for this database. */
-function permissionsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
+/** Returns the permissions that a token grants; null if it is not for this database. */
+function getClaimedPermissions({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
   const permissions =
     typeof p === 'object' && p !== null
       ? scopedPermissions(p as Claims, database)
@@ -146,8 +146,8 @@ function isTableClaim(claim: unknown): boolean {
 
 function legacyPermissions(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
   if (typeof id === 'string' && id !== database) return null
-  if (a === 'roa') return { ...READ, attach: typeof id === 'string' ? [id] : 'all' }
-  return a === 'ro' ? READ : FULL
+  if (a === 'roa') return { ...READ_ACCESS, attach: typeof id === 'string' ? [id] : 'all' }
+  return a === 'ro' ? READ_ACCESS : FULL_ACCESS
 }
 
 function scopedPermissions(permissions: Claims, database: DatabaseId): Permissions | null {
@@ -158,6 +158,6 @@ function scopedPermissions(permissions: Claims, database: DatabaseId): Permissio
   const covers = (level: string): boolean => getNames(level).includes(database)
   const attach = [...getNames('roa'), ...getNames('rwa')]
   if (['rw', 'rwa', 'ddl'].some(covers))
-    return { ...FULL, attach, changeSharedSchema: ['rwa', 'ddl'].some(covers) }
-  return ['ro', 'roa'].some(covers) ? { ...READ, attach } : null
+    return { ...FULL_ACCESS, attach, changeSharedSchema: ['rwa', 'ddl'].some(covers) }
+  return ['ro', 'roa'].some(covers) ? { ...READ_ACCESS, attach } : null
 }

@@ -78,7 +78,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
-  /** Resumes interrupted work. Called once the settings of all databases are known. */
+  /** Resumes interrupted work. Called when the settings of all databases are known. */
   resume(): void
   /**
    * Creates a database completely, with its settings. If it rejects, the id must not be used again.
@@ -99,8 +99,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Removes what the back end still stores for a removed group that has no databases. */
   endGroup?(group: string): Promise<void>
   /**
-   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves once
-   * none of them can read or write.
+   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when
+   * none of them can read or write any longer.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */

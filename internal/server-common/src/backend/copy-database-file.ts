@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { copyFile, open, rm } from 'node:fs/promises'
 
 const MAGIC = 'SQLite format 3\0'
-const IN_USE = 'in use by Baton\0'
+const IN_USE_MARK = 'in use by Baton\0'
 
 /**
  * Copies an SQLite file that no other program is writing to, including its journals. An empty file counts as an empty database.
@@ -41,7 +41,7 @@ async function checkHeader(path: string): Promise<void> {
   try {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
     const head = buffer.toString('latin1', 0, bytesRead)
-    if (head === IN_USE) throw new Error(`${path} is in use by a local server; stop it first`)
+    if (head === IN_USE_MARK) throw new Error(`${path} is in use by a local server; stop it first`)
     if (head !== '' && head !== MAGIC) throw new Error(`${path} is not an SQLite database`)
   } finally {
     await file.close()

@@ -17,7 +17,7 @@ export interface ExportedFile {
 const GENERATION = 1
 
 /** Maximum number of concurrent exports of a database; each takes disk space until its client has received it. */
-const MAX_AT_ONCE = 4
+const MAX_CONCURRENT_EXPORTS = 4
 
 /** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
@@ -36,10 +36,10 @@ export async function exportResponse(
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
   const count = running.get(id) ?? 0
-  if (count >= MAX_AT_ONCE)
+  if (count >= MAX_CONCURRENT_EXPORTS)
     return errorResponse(
       503,
-      `${MAX_AT_ONCE} exports of this database are already running; try again when one has finished`,
+      `${MAX_CONCURRENT_EXPORTS} exports of this database are already running; try again when one has finished`,
     )
   running.set(id, count + 1)
   const end = (): void => {
@@ -55,7 +55,7 @@ export async function exportResponse(
   }
 }
 
-/** @param end called when the body is closed; not called if this rejects */
+/** Returns the response with the file. @param end called when the body is closed; not called if this rejects */
 async function fileResponse(
   file: ExportedFile,
   signal: AbortSignal,

@@ -3,9 +3,9 @@ import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
 import type { DatabaseId, RevokedAccess } from './backend.ts'
 
 /** How long a request that may write may take to finish after its access was revoked. */
-const FINISH_MS = 2_000
+const FINISH_LIMIT_MS = 2_000
 /** How long an aborted request may take to end. */
-const ABORT_MS = 1_000
+const ABORT_LIMIT_MS = 1_000
 
 const ACCESS_REVOKED = 'access to the database was revoked'
 
@@ -88,7 +88,7 @@ export class RunningRequest {
   abort(): void {
     this.#isAborted = true
     this.#controller.abort()
-    // with an error, because a pipe does not detect that an incomplete body was destroyed without one
+    // a pipe does not detect that an incomplete body was destroyed without an error
     this.#body?.destroy(new Error(ACCESS_REVOKED))
   }
 
@@ -114,7 +114,7 @@ export function accessRevokedBeforeStart(): ServiceResponse {
 export class RunningRequests {
   readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
 
-  /** Must be called before access is checked, without an await in between. */
+  /** Tracks a new request. Must be called before access is checked, without an await in between. */
   begin(id: DatabaseId, controller: AbortController): RunningRequest {
     let requests = this.#requests.get(id)
     if (requests === undefined) {
@@ -141,9 +141,9 @@ export class RunningRequests {
     )
     const affected = access === 'all' ? revoked : revoked.filter((request) => writers.has(request))
     for (const request of affected) if (!writers.has(request)) request.abort()
-    const unfinished = await waitUntilEnded(affected, FINISH_MS)
+    const unfinished = await waitUntilEnded(affected, FINISH_LIMIT_MS)
     for (const request of unfinished) request.abort()
-    return await waitUntilEnded(unfinished, ABORT_MS)
+    return await waitUntilEnded(unfinished, ABORT_LIMIT_MS)
   }
 
   /** Aborts all requests of a database at once. */
@@ -159,14 +159,14 @@ export class RunningRequests {
   async abortAttaching(id: DatabaseId): Promise<void> {
     const requests = this.#getAllRequests().filter(({ attached }) => attached.includes(id))
     for (const request of requests) request.abort()
-    await waitUntilEnded(requests, ABORT_MS)
+    await waitUntilEnded(requests, ABORT_LIMIT_MS)
   }
 
   /** Aborts the requests of all databases, and waits for them to end. */
   async abortAll(): Promise<void> {
     const requests = this.#getAllRequests()
     for (const request of requests) request.abort()
-    await waitUntilEnded(requests, ABORT_MS)
+    await waitUntilEnded(requests, ABORT_LIMIT_MS)
   }
 
   #getAllRequests(): readonly RunningRequest[] {

@@ -8,12 +8,12 @@ import { processIdentity } from './process-identity.ts'
 import { sqliteModule } from './sqlite-module.ts'
 
 /** The empty file that is locked. It is never removed, because a new file with that name would be a different lock. */
-const LOCK_NAME = 'baton.lock.db'
+const LOCK_FILE = 'baton.lock.db'
 /** Describes the owner of the lock, in readable form. */
-const OWNER_NAME = 'baton.lock'
+const OWNER_FILE = 'baton.lock'
 /** How long servers that start at the same time wait for each other. */
-const CONTENTION_MS = 200
-const WATCH_MS = 1_000
+const LOCK_WAIT_MS = 200
+const CHECK_INTERVAL_MS = 1_000
 const SQLITE_BUSY = 5
 
 interface Owner {
@@ -31,21 +31,21 @@ interface Owner {
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
   #lock: HeldLock
-  readonly #watch: NodeJS.Timeout
+  readonly #timer: NodeJS.Timeout
 
   private constructor(directory: string, lock: HeldLock) {
     this.#directory = directory
     this.#lock = lock
     // one check at a time: a slow check would mistake its own new file for another server's
     let checking: Promise<void> | null = null
-    this.#watch = setInterval(() => {
+    this.#timer = setInterval(() => {
       checking ??= this.#check().finally(() => {
         checking = null
       })
-    }, WATCH_MS).unref()
+    }, CHECK_INTERVAL_MS).unref()
   }
 
-  /** Rejects if another server uses the directory, or if it is not writable. */
+  /** Locks a directory. Rejects if another server uses it, or if it is not writable. */
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {
@@ -62,10 +62,10 @@ export class DirectoryLock implements AsyncDisposable {
   }
 
   async release(): Promise<void> {
-    clearInterval(this.#watch)
+    clearInterval(this.#timer)
     const { database } = this.#lock
     if (!database.isOpen) return
-    await rm(join(this.#directory, OWNER_NAME), { force: true })
+    await rm(join(this.#directory, OWNER_FILE), { force: true })
     database.close()
   }
 
@@ -76,8 +76,8 @@ export class DirectoryLock implements AsyncDisposable {
   /** Recreates and locks the file if it was removed. If another server locked it first, this one must no longer write. */
   async #check(): Promise<void> {
     const { database, file, note } = this.#lock
-    const currentFile = await getFileIdentity(join(this.#directory, LOCK_NAME))
-    const storedNote = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
+    const currentFile = await getFileIdentity(join(this.#directory, LOCK_FILE))
+    const storedNote = await readFile(join(this.#directory, OWNER_FILE), 'utf8').catch(() => '')
     if (!database.isOpen) return
     if (currentFile === null) {
       const lock = await acquireLock(this.#directory).catch((error: unknown) =>
@@ -107,10 +107,10 @@ interface HeldLock {
   readonly note: string
 }
 
-/** @throws Error with `errcode` of SQLITE_BUSY if another process holds the lock */
+/** Acquires the lock. @throws Error with `errcode` of SQLITE_BUSY if another process holds it */
 async function acquireLock(directory: string): Promise<HeldLock> {
-  const path = join(directory, LOCK_NAME)
-  const database = new (sqliteModule().DatabaseSync)(path, { timeout: CONTENTION_MS })
+  const path = join(directory, LOCK_FILE)
+  const database = new (sqliteModule().DatabaseSync)(path, { timeout: LOCK_WAIT_MS })
   try {
     // nothing is ever written, so nothing has to be rolled back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
@@ -120,7 +120,7 @@ async function acquireLock(directory: string): Promise<HeldLock> {
     const identity = await processIdentity(process.pid)
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
     const note = JSON.stringify(owner)
-    await writeNote(join(directory, OWNER_NAME), note)
+    await writeNote(join(directory, OWNER_FILE), note)
     return { database, file: await getFileIdentity(path), note }
   } catch (error) {
     database.close()
@@ -128,7 +128,7 @@ async function acquireLock(directory: string): Promise<HeldLock> {
   }
 }
 
-/** Writes the file completely, or removes it. */
+/** Writes the owner note. If that fails, the file is removed. */
 async function writeNote(path: string, note: string): Promise<void> {
   try {
     await writeFile(path, note)
@@ -147,7 +147,7 @@ async function getFileIdentity(path: string): Promise<string | null> {
 }
 
 async function readNote(directory: string): Promise<Partial<Owner>> {
-  return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
+  return JSON.parse(await readFile(join(directory, OWNER_FILE), 'utf8')) as Partial<Owner>
 }
 
 /** Whether the owner file names another running process on this machine whose id is visible here. */
@@ -170,7 +170,7 @@ async function readOwner(directory: string): Promise<string> {
 }
 
 async function prepareDirectory(directory: string): Promise<void> {
-  const probe = join(directory, `${OWNER_NAME}.${randomUUID()}.new`)
+  const probe = join(directory, `${OWNER_FILE}.${randomUUID()}.new`)
   try {
     await makeDirectory(resolve(directory))
     await writeFile(probe, '')

@@ -4,7 +4,7 @@
  */
 export type Dialect = 'sqld' | 'cloud'
 
-/** @throws TypeError for an unknown name */
+/** Checks the name of a dialect. @throws TypeError */
 export function checkDialect(subject: string, name: string): Dialect {
   if (name === 'sqld' || name === 'cloud') return name
   throw new TypeError(`${subject}: unknown dialect ${name} (expected "sqld" or "cloud")`)

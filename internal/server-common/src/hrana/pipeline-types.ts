@@ -3,7 +3,7 @@ import type { TableAction } from './table-actions.ts'
 /** An engine value: text is a string, a blob is bytes, an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
-/** The primary's state that a replica must have reached before it executes this; ignored by a primary. */
+/** The primary's state that a replica must have reached before it executes the request; ignored by a primary. */
 export interface AwaitedIndex {
   /** Decimal digits. */
   readonly replicationIndex?: string | undefined

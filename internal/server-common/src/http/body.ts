@@ -60,7 +60,7 @@ export class StreamedBody extends Readable {
     this.#source = source
   }
 
-  /** @param onDisconnect whether to destroy the source or read it to its end if the client stops reading */
+  /** Adds watchers. @param onDisconnect whether to destroy the source or read it to its end if the client stops reading */
   watch(watchers: readonly BodyWatcher[], onDisconnect: 'destroy' | 'drain'): void {
     this.#watchers.push(...watchers)
     if (onDisconnect === 'drain') this.#isDrained = true
@@ -140,7 +140,7 @@ export function watchBody<Body extends Buffer | Readable>(
 }
 
 function toStreamedBody(source: Readable): StreamedBody {
-  // starts flowing with the first read
+  // the source starts flowing with the first read
   source.pause()
   const body = new StreamedBody(source)
   source.on('data', (part: Buffer) => body.receive(part))

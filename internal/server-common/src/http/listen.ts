@@ -1,8 +1,8 @@
 import type { Server } from 'node:http'
 
 /**
- * How long idle connections stay open, in ms. Longer than those of clients and proxies (nginx 60 s, Caddy 2 min): if the server
- * were the first to close one, a request sent at that moment would fail with ECONNRESET.
+ * How long idle connections stay open, in ms. Clients and proxies must close them first (nginx after 60 s, Caddy after 2 min): if
+ * the server closed one, a request sent at that moment would fail with ECONNRESET.
  */
 const KEEP_ALIVE_MS = 300_000
 

@@ -55,11 +55,11 @@ export function parseStatements(text: string): Statement[] {
   const lastToken = tokens.at(-1)
   if (lastToken?.kind === 'unterminated') {
     const tokenName = text.startsWith('/*', lastToken.start) ? 'block comment' : 'literal'
-    throw parseError(`non-terminated ${tokenName} at ${position(text, lastToken.start, 1)}`)
+    throw parseError(`non-terminated ${tokenName} at ${formatPosition(text, lastToken.start, 1)}`)
   }
   // the engine would treat this as the end of the text
   const nul = text.indexOf('\0')
-  if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
+  if (nul >= 0) throw parseError(`unrecognized token at ${formatPosition(text, nul, 1)}`)
   checkTokens(text, tokens)
   const ranges = splitStatements(text, tokens)
   return ranges.map((range) => {
@@ -74,11 +74,11 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
   for (const [index, { kind, start }] of tokens.entries()) {
     const character = kind === 'symbol' ? text.charAt(start) : ''
     if (character !== '' && ':@#$'.includes(character)) {
-      throw parseError(`bad variable name at ${position(text, start, 1)}`)
+      throw parseError(`bad variable name at ${formatPosition(text, start, 1)}`)
     }
     // the engine skips these like white space; the service's parser does not
     if (text.charCodeAt(start) === BYTE_ORDER_MARK || character === '\v') {
-      throw parseError(`unrecognized token at ${position(text, start, 1)}`)
+      throw parseError(`unrecognized token at ${formatPosition(text, start, 1)}`)
     }
     // `cast(x as )`
     if (character === ')' && upper(text, tokens[index - 1]) === 'AS')
@@ -249,7 +249,7 @@ export function parseError(detail: string): ResultError {
 }
 
 /** Formats an offset as `(line, column)`, as the service does. @param shift added to the column */
-export function position(text: string, offset: number, shift = 0): string {
+export function formatPosition(text: string, offset: number, shift = 0): string {
   const { line, column } = lineAndColumn(text, offset)
   return `(${line}, ${column + shift})`
 }

@@ -1,17 +1,17 @@
 import { identifier, scanSql, type Token, upper } from './scanner.ts'
 
-const NAME = 'vector_top_k'
-const NAME_PATTERN = new RegExp(NAME, 'i')
-const ARGUMENTS = 3
+const FUNCTION_NAME = 'vector_top_k'
+const NAME_PATTERN = new RegExp(FUNCTION_NAME, 'i')
+const ARGUMENT_COUNT = 3
 /**
  * Maximum number of rows. A search for 0 rows, or for 268,435,455 or more, crashes libsql-server and corrupts the memory of the
  * embedded engine. For NULL, both return an error.
  */
 const MAX_ROWS = 100_000_000
-const PLAIN_ROWS = /^[1-9][0-9]{0,7}$/
+const ROW_COUNT_LITERAL = /^[1-9][0-9]{0,7}$/
 
 /** A statement that fails in both engines. */
-const REJECTED = `SELECT "${NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
+const REJECTED_SQL = `SELECT "${FUNCTION_NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
 
 /**
  * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
@@ -22,20 +22,20 @@ export function boundSearches(sql: string): string {
   if (!NAME_PATTERN.test(sql)) return sql
   const tokens = scanSql(sql)
   // virtual table modules build SQL from their arguments
-  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REJECTED
+  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REJECTED_SQL
   // SQLite reads `$a(…)` as one parameter, so its parentheses must not be matched
-  if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED
+  if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED_SQL
   const bounds = new Map<number, string>()
   let unboundedCount = tokens.filter(
-    (token, index) => isSearch(sql, token) && symbol(sql, tokens[index + 1]) !== '.',
+    (token, index) => isSearch(sql, token) && getSymbol(sql, tokens[index + 1]) !== '.',
   ).length
   for (const { start, end } of findRowArguments(sql, tokens)) {
     unboundedCount -= 1
-    if (PLAIN_ROWS.test(sql.slice(start, end))) continue
+    if (ROW_COUNT_LITERAL.test(sql.slice(start, end))) continue
     bounds.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
     bounds.set(end, ') AS k))')
   }
-  return unboundedCount === 0 ? insertTexts(sql, bounds) : REJECTED
+  return unboundedCount === 0 ? insertTexts(sql, bounds) : REJECTED_SQL
 }
 
 interface OpenBracket {
@@ -49,13 +49,13 @@ function findRowArguments(sql: string, tokens: readonly Token[]): { start: numbe
   const ranges: { start: number; end: number }[] = []
   const openBrackets: OpenBracket[] = []
   for (const [index, token] of tokens.entries()) {
-    const sign = symbol(sql, token)
+    const sign = getSymbol(sql, token)
     if (sign === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[index - 1]), commas: [] })
     else if (sign === ',') openBrackets.at(-1)?.commas.push(index)
     else if (sign === ')') {
       const { isSearch: isSearchCall = false, commas = [] } = openBrackets.pop() ?? {}
       const first = tokens[(commas.at(-1) ?? index) + 1]
-      const isComplete = commas.length === ARGUMENTS - 1 && first !== token
+      const isComplete = commas.length === ARGUMENT_COUNT - 1 && first !== token
       if (isSearchCall && isComplete)
         ranges.push({ start: first?.start ?? 0, end: tokens[index - 1]?.end ?? 0 })
     }
@@ -67,14 +67,14 @@ function findRowArguments(sql: string, tokens: readonly Token[]): { start: numbe
 function isSearch(sql: string, token: Token | undefined): boolean {
   if (token === undefined) return false
   const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)
-  return text?.toLowerCase() === NAME
+  return text?.toLowerCase() === FUNCTION_NAME
 }
 
 function isParameterWithBracket(sql: string, { kind, start, end }: Token): boolean {
   return kind === 'parameter' && sql[start] !== '?' && sql[end] === '('
 }
 
-function symbol(sql: string, token: Token | undefined): string | undefined {
+function getSymbol(sql: string, token: Token | undefined): string | undefined {
   return token?.kind === 'symbol' ? sql[token.start] : undefined
 }
 

@@ -33,7 +33,7 @@ export class InspectorClient {
    */
   read(): { readonly model: WireModel; readonly since: number } {
     if (this.#problem !== null) throw new Error(`The request inspector cannot be read: ${this.#problem}`)
-    this.#model.settle(Date.now())
+    this.#model.closeExpiredStreams(Date.now())
     return { model: this.#model, since: this.#since }
   }
 

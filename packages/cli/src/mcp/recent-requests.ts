@@ -62,13 +62,13 @@ const holdersBetween = ({ spans }: WireModel, database: string, from: number, to
       span.database === database && span.lockSince !== null && span.lockSince < to && (span.end ?? to) > from,
   )
 
-const describeSpan = ({ id, database, stream, begin, end, lockSince, trips, state }: Span): object => ({
+const describeSpan = ({ id, database, stream, begin, end, lockSince, roundTrips, state }: Span): object => ({
   transaction: id,
   database,
   stream,
   state,
   began: formatTime(begin),
-  requests: trips,
+  requests: roundTrips,
   ...(end !== null && { tookMs: round(end - begin) }),
   ...(lockSince !== null && { heldWriteLockMs: end === null ? null : round(end - lockSince) }),
 })
