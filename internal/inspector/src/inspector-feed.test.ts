@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type ServiceRequest, type ServiceResponse, toResponse } from '@batonsql/server-common/http'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { EventRing } from './event-ring.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
@@ -57,6 +57,19 @@ test('is active while a page is open; at most eight pages can connect', async ()
   for (const page of pages) page?.destroy()
   await new Promise(setImmediate)
   expect(feed.isWatched).toBe(false)
+})
+
+test('sends a heartbeat to an idle page; without a page, no timer runs', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const feed = new InspectorFeed({ version: 'v' })
+  const page = feed.open()
+  expect(String(page?.read())).toContain('"version":"v"')
+  vi.advanceTimersToNextTimer()
+  expect(String(page?.read())).toBe('data: []\n\n')
+  page?.destroy()
+  await new Promise(setImmediate)
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 test('emits statements, but neither arguments, nor tokens, nor batons', async () => {

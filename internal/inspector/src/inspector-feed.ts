@@ -43,7 +43,7 @@ export class InspectorFeed {
   readonly #ring = new EventRing(MAX_EVENTS, MAX_EVENT_CHARACTERS)
   #pending: string[] = []
   #flushing: NodeJS.Timeout | null = null
-  #heartbeat: NodeJS.Timeout | null = null
+  #heartbeat: NodeJS.Timeout | undefined
   #lastNumber = 0
 
   /** @param serverInfo content of the first event for each page */
@@ -112,9 +112,9 @@ export class InspectorFeed {
 
   #remove(viewer: Viewer): void {
     this.#viewers.delete(viewer)
-    if (this.isWatched || this.#heartbeat === null) return
+    if (this.isWatched) return
     clearInterval(this.#heartbeat)
-    this.#heartbeat = null
+    this.#heartbeat = undefined
   }
 }
 

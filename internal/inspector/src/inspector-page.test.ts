@@ -3,19 +3,23 @@ import { expect, test } from 'vitest'
 import { InspectorFeed } from './inspector-feed.ts'
 import { InspectorPage } from './inspector-page.ts'
 
-async function statusFor(remoteAddress: string | undefined, headers: Record<string, string>) {
-  const page = new InspectorPage(new InspectorFeed({ version: 'v' }), () => [])
-  const response = await page.handle({
+async function get(path: string, remoteAddress: string | undefined, headers: Record<string, string>) {
+  const page = new InspectorPage(new InspectorFeed({ version: 'v' }), () => ['app', 'default'])
+  return await page.handle({
     method: 'GET',
-    path: '/_baton',
+    path,
     query: '',
     headers,
     body: Readable.from([]),
     remoteAddress,
     controller: new AbortController(),
   })
-  return response.status
 }
+
+const statusFor = async (
+  remoteAddress: string | undefined,
+  headers: Record<string, string>,
+): Promise<number> => (await get('/_baton', remoteAddress, headers)).status
 
 test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])(
   'a client at %s can open the page',
@@ -55,3 +59,16 @@ test.each(['x-forwarded-for', 'forwarded'])(
     expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
   },
 )
+
+test('serves the page, the names of databases and the events, each with its type', async () => {
+  const serve = (path: string) => get(path, '127.0.0.1', { host: 'localhost' })
+  const typeOf = async (path: string) => (await serve(path)).headers['content-type']
+  expect(await typeOf('/_baton')).toContain('text/html')
+  expect((await serve('/_baton/databases')).body).toBe('["app","default"]')
+  expect(await typeOf('/_baton/databases')).toBe('application/json')
+  const { headers, body } = await serve('/_baton/events')
+  expect(headers['content-type']).toBe('text/event-stream')
+  expect(String((await (body as Readable).take(1).toArray())[0])).toContain('"version":"v"')
+  ;(body as Readable).destroy()
+  expect((await serve('/_baton/nothing')).status).toBe(404)
+})

@@ -65,14 +65,12 @@ async function fileResponse(
     const handle = await open(file.path)
     const { size } = await handle.stat()
     const body = handle.createReadStream()
-    const onAbort = (): unknown => body.destroy()
     body.once('close', () => {
-      signal.removeEventListener('abort', onAbort)
       void file.remove() // again, if the open file could not be removed
       end()
     })
-    signal.addEventListener('abort', onAbort, { once: true })
-    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', () => body.destroy(), { once: true })
+    if (signal.aborted) body.destroy()
     // the data stays readable until the file is closed
     await file.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }

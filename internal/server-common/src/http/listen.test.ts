@@ -13,3 +13,14 @@ test('idle connections stay open longer than those of proxies', async () => {
   const response = await fetch(urlOf('127.0.0.1', (http.address() as AddressInfo).port))
   expect(response.headers.get('keep-alive')).toBe('timeout=300')
 })
+
+test.each([
+  ['127.0.0.1', 'http://127.0.0.1:8080'],
+  ['localhost', 'http://localhost:8080'],
+  ['::1', 'http://[::1]:8080'],
+  // clients cannot connect to these addresses on every system
+  ['0.0.0.0', 'http://127.0.0.1:8080'],
+  ['::', 'http://127.0.0.1:8080'],
+])('the URL of a server that listens on %s', (host, url) => {
+  expect(urlOf(host, 8080)).toBe(url)
+})

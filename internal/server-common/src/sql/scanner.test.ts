@@ -44,6 +44,8 @@ describe('statements', () => {
     [';; SELECT 1 ;; -- c\n;', ['SELECT 1']],
     ['SELECT \';\' ; SELECT [;], ";", `;`', ["SELECT ';'", 'SELECT [;], ";", `;`']],
     [`${TRIGGER}; SELECT 1`, [TRIGGER, 'SELECT 1']],
+    [`EXPLAIN ${TRIGGER}; SELECT 1`, [`EXPLAIN ${TRIGGER}`, 'SELECT 1']],
+    [`EXPLAIN QUERY PLAN ${TRIGGER}; SELECT 1`, [`EXPLAIN QUERY PLAN ${TRIGGER}`, 'SELECT 1']],
     ['BEGIN; SELECT 1; END; SELECT 2', ['BEGIN', 'SELECT 1', 'END', 'SELECT 2']],
     ['CREATE TABLE "trigger"(a); SELECT 1', ['CREATE TABLE "trigger"(a)', 'SELECT 1']],
     ['-- nothing', []],

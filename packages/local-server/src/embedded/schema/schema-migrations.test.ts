@@ -6,13 +6,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type MigrationHost, SchemaMigrations } from './schema-migrations.ts'
 import { type Job, SchemaStore } from './schema-store.ts'
 
-const [PARENT, KID, OTHER_PARENT, OTHER_KID] = ['parent', 'kid', 'other', 'other-kid'] as DatabaseId[] as [
-  DatabaseId,
-  DatabaseId,
-  DatabaseId,
-  DatabaseId,
-]
-
+const [PARENT, KID] = ['parent' as DatabaseId, 'kid' as DatabaseId]
+const [OTHER_PARENT, OTHER_KID] = ['other' as DatabaseId, 'other-kid' as DatabaseId]
+const FAMILIES = [
+  [PARENT, KID],
+  [OTHER_PARENT, OTHER_KID],
+] as const
 const STEPS = ['dry run kid', 'run kid', 'run parent']
 
 /** Databases in which each step of a migration, such as `dry run kid`, ends when the test ends it. */
@@ -65,10 +64,7 @@ function temporaryDirectory(): string {
 async function createFamilies() {
   const directory = temporaryDirectory()
   const store = new SchemaStore(directory)
-  for (const [parent, child] of [
-    [PARENT, KID],
-    [OTHER_PARENT, OTHER_KID],
-  ] as const) {
+  for (const [parent, child] of FAMILIES) {
     await store.addSchema(parent)
     await store.addChild(child, parent)
   }
@@ -123,10 +119,7 @@ test('after a restart, the children of all interrupted migrations are blocked un
   await reopenedStore.load()
   const databases = new ManualDatabases()
   new SchemaMigrations(reopenedStore, databases).resume()
-  for (const [parent, child] of [
-    [PARENT, KID],
-    [OTHER_PARENT, OTHER_KID],
-  ] as const) {
+  for (const [parent, child] of FAMILIES) {
     await databases.waitFor(`dry run ${child}`)
     expect(databases.blocked).toContain(child)
     if (child === KID) expect(databases.blocked).toContain(OTHER_KID)

@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import { readEventLog } from './page/event-log.ts'
+import {
+  findProblem,
+  type RequestEvent,
+  type ResponseEvent,
+  type Statement,
+  WireModel,
+  type WireRequest,
+} from './page/wire-model.ts'
+
+const statement = (...effects: readonly string[]): Statement => ({ sql: effects.join(), effects })
+
+const request = (n: number, stream: number | null, ...statements: readonly Statement[]): RequestEvent => ({
+  type: 'request',
+  n,
+  at: n,
+  database: 'app',
+  method: 'POST',
+  path: '/v3/pipeline',
+  stream,
+  bytes: 0,
+  statements,
+  more: 0,
+})
+
+const response = (n: number, values: Partial<ResponseEvent> = {}): ResponseEvent => ({
+  type: 'response',
+  n,
+  at: n + 0.5,
+  status: 200,
+  bytes: 0,
+  rows: 0,
+  rowsRead: 0,
+  rowsWritten: 0,
+  outcomes: ['ok'],
+  error: null,
+  isOpen: true,
+  isAutocommit: false,
+  ...values,
+})
+
+/** A model with a transaction of stream 1 that holds the write lock. */
+function modelWithWriter(): WireModel {
+  const model = new WireModel()
+  model.begin(request(1, 1, statement('begin-write')))
+  model.end(response(1))
+  return model
+}
+
+test('requests that need the write lock of another stream wait for it, oldest first', () => {
+  const model = modelWithWriter()
+  model.begin(request(2, 2, statement('begin-write')))
+  model.begin(request(3, 3, statement('read'), statement('write')))
+  model.begin(request(4, 4, statement('read')))
+  model.begin(request(5, 1, statement('write')))
+  expect(model.waiters('app').map(({ n }) => n)).toEqual([2, 3])
+  expect(model.waiters('other')).toEqual([])
+})
+
+test.each([
+  [200, 'rolled back'],
+  [502, 'lost'],
+])('a transaction whose stream is closed by a response with status %i is %s', (status, state) => {
+  const model = modelWithWriter()
+  model.begin(request(2, 1, statement('read')))
+  model.end(response(2, { status, isOpen: false }))
+  expect([model.spans[0]?.state, model.holders.size]).toEqual([state, 0])
+})
+
+test('the last 1,000 requests are kept', () => {
+  const model = new WireModel()
+  for (let n = 1; n <= 1_001; n += 1) model.begin(request(n, null))
+  expect([model.requests.size, model.requests.has(1), model.requests.has(2)]).toEqual([1_000, false, true])
+})
+
+test('the problem of a request is its error, its failed statement or, once it has ended, its status', () => {
+  const problemOf = (values: Partial<WireRequest>): string | null =>
+    findProblem({ outcomes: [], error: null, status: null, end: null, ...values } as WireRequest)
+  expect(problemOf({ error: 'fetch failed' })).toBe('fetch failed')
+  expect(problemOf({ error: 'busy', status: 503 })).toBe('503 busy')
+  expect(problemOf({ outcomes: ['ok', { code: 'SQLITE_BUSY', message: 'busy' }] })).toBe('SQLITE_BUSY: busy')
+  // the client may retry the request
+  expect(problemOf({ status: 404 })).toBeNull()
+  expect(problemOf({ status: 404, end: 1 })).toBe('404')
+  expect(problemOf({ status: 200, end: 1 })).toBeNull()
+})
+
+test('in an event log, a call in a transaction belongs to it, and the transaction holds the write lock', async () => {
+  const events = [
+    { at: 1, type: 'transaction:begin', id: 7 },
+    { at: 2, type: 'query:start', id: 1, sql: ['insert'], inTransaction: true },
+    { at: 3, type: 'query:end', id: 1, rows: 0 },
+    { at: 4, type: 'transaction:commit', id: 7 },
+    { at: 5, type: 'query:start', id: 2, sql: 'select' },
+  ]
+  const { model } = await readEventLog(
+    new File([events.map((event) => JSON.stringify(event)).join('\n')], 'app'),
+  )
+  expect(model.spans).toMatchObject([{ begin: 1, end: 4, lockSince: 1, state: 'committed' }])
+  expect([...model.requests.values()].map(({ span }) => span?.begin ?? null)).toEqual([1, null])
+})

@@ -1,0 +1,110 @@
+// Calls that end the requests of a database resolve once the requests in flight have ended.
+
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
+import type { ServiceResponse } from '@batonsql/server-common/http'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { EmbeddedBackend, type EmbeddedOptions } from './backend.ts'
+
+const [APP, OTHER] = ['app' as DatabaseId, 'other' as DatabaseId]
+const ENDLESS_READ = 'with recursive c(i) as (select 1 union all select i + 1 from c) select count(*) from c'
+
+async function openBackend(idOf?: EmbeddedOptions['idOf']): Promise<EmbeddedBackend> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false, ...(idOf && { idOf }) })
+  await backend.start()
+  await backend.create(APP, { type: 'empty' }, DEFAULT_SETTINGS)
+  await backend.create(OTHER, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return backend
+}
+
+interface TrackedCall<T> {
+  readonly result: Promise<T>
+  hasEnded(): Promise<boolean>
+}
+
+function track<T>(call: Promise<T>): TrackedCall<T> {
+  let hasEnded = false
+  const result = call.finally(() => {
+    hasEnded = true
+  })
+  return {
+    result,
+    async hasEnded() {
+      await nextTurn()
+      return hasEnded
+    },
+  }
+}
+
+/** Sends a statement, and resolves once it has been received. */
+async function send(
+  backend: EmbeddedBackend,
+  sql: string,
+  { id = APP, controller = new AbortController() } = {},
+): Promise<TrackedCall<ServiceResponse>> {
+  const requests = [{ type: 'execute', stmt: { sql } }]
+  const body = Readable.from([Buffer.from(JSON.stringify({ baton: null, requests }))])
+  const request = { method: 'POST', path: '/v3/pipeline', query: '', headers: {}, body, controller }
+  const call = track(backend.handle(id, { ...request, remoteAddress: undefined }))
+  await once(body, 'close')
+  await nextTurn()
+  return call
+}
+
+/** From now on, requests are waited for until they end: on a slow machine, they could take longer than the limits. */
+function stopTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+test('revoking access: a write, which is aborted after two seconds', async () => {
+  const backend = await openBackend()
+  await (await send(backend, 'create table t(a)')).result
+  const write = await send(backend, `insert into t ${ENDLESS_READ}`)
+  stopTime()
+  const revocation = track(backend.revokeAccess(APP, 'all'))
+  expect([await revocation.hasEnded(), await write.hasEnded()]).toEqual([false, false])
+  vi.advanceTimersByTime(2_000)
+  await revocation.result
+  expect(await write.hasEnded()).toBe(true)
+})
+
+test('stopping the server: a read', async () => {
+  const backend = await openBackend()
+  const read = await send(backend, ENDLESS_READ)
+  expect(await read.hasEnded()).toBe(false)
+  stopTime()
+  await backend.endRequests()
+  expect(await read.hasEnded()).toBe(true)
+})
+
+test('forbidding to attach a database: a request of another database that is attaching it', async () => {
+  const attaching = Promise.withResolvers<void>()
+  const backend = await openBackend((_from, name) => {
+    attaching.resolve()
+    return name as DatabaseId
+  })
+  // the copy of the database is made after this read
+  const controller = new AbortController()
+  await send(backend, ENDLESS_READ, { id: OTHER, controller })
+  const attach = await send(backend, 'attach other as x')
+  await attaching.promise
+  stopTime()
+  const change = track(backend.applySettings(OTHER, DEFAULT_SETTINGS))
+  // takes as long as a change that does not wait
+  for (let round = 0; round < 3; round += 1) await backend.applySettings(APP, DEFAULT_SETTINGS)
+  expect([await change.hasEnded(), await attach.hasEnded()]).toEqual([false, false])
+  controller.abort()
+  await change.result
+  expect(await attach.hasEnded()).toBe(true)
+})
