@@ -1,0 +1,55 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { DatabaseId } from '../backend/backend.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import type { Permissions } from '../hrana/pipeline-types.ts'
+import { mintToken, newKeyPair } from './jwt.ts'
+import { TokenCheck } from './token-check.ts'
+
+const ID = 'app' as DatabaseId
+
+/** Returns the permissions of a token with these claims, or the status and body of the rejection. */
+function check(claims: Readonly<Record<string, unknown>>): Permissions | string {
+  const key = newKeyPair()
+  const tokens = new TokenCheck(false)
+  tokens.configure(ID, [key.publicPem])
+  try {
+    return tokens.getPermissions(
+      {
+        method: 'POST',
+        path: '/v3/pipeline',
+        query: '',
+        headers: { authorization: `Bearer ${mintToken(key, claims)}` },
+        body: Readable.from([]),
+        controller: new AbortController(),
+        remoteAddress: undefined,
+      },
+      ID,
+    )
+  } catch (error) {
+    if (error instanceof PipelineFailure) return `${error.status} ${error.body}`
+    throw error
+  }
+}
+
+test.each([
+  [[{ t: ['orders'], a: ['data_read'] }], [{ tables: ['orders'], actions: ['data_read'] }]],
+  [[{ t: null, a: ['data_read', 'data_add'] }], [{ tables: null, actions: ['data_read', 'data_add'] }]],
+  [[], null],
+  [null, null],
+])('the tables of a token with the claim %j', (perm, tables) => {
+  expect(check({ id: ID, perm })).toMatchObject({ tables })
+})
+
+test.each([
+  'all',
+  5,
+  {},
+  [null],
+  [{ t: 'orders', a: ['data_read'] }],
+  [{ t: ['orders'] }],
+  [{ t: ['orders'], a: ['everything'] }],
+  [{ a: ['data_read'] }, { a: 'data_read' }],
+])('a token with the malformed claim %j is rejected', (perm) => {
+  expect(check({ id: ID, perm })).toBe('401 {"error":"Unauthorized: `The JWT is invalid`"}')
+})

@@ -1,0 +1,29 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { DirectoryLock } from './directory-lock.ts'
+
+test('names the process that uses a directory, and its machine if it is another one', async () => {
+  // a server whose owner file was changed would exit at its next check
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const inUseBy = (owner: string): string => `the directory ${directory} is in use by ${owner}`
+  const acquireAgain = async (): Promise<string> =>
+    await DirectoryLock.acquire(directory).then(
+      () => 'acquired',
+      (error: Error) => error.message,
+    )
+  const lock = await DirectoryLock.acquire(directory)
+  expect(await acquireAgain()).toBe(inUseBy(`process ${process.pid}`))
+  const ownerFile = join(directory, 'baton.lock')
+  writeFileSync(ownerFile, JSON.stringify({ pid: 5, host: 'elsewhere' }))
+  expect(await acquireAgain()).toBe(inUseBy('process 5 of elsewhere'))
+  writeFileSync(ownerFile, '{')
+  expect(await acquireAgain()).toBe(inUseBy('another process'))
+  await lock.release()
+  const nextLock = await DirectoryLock.acquire(directory)
+  await nextLock.release()
+})
