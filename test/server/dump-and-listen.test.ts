@@ -232,7 +232,7 @@ describe('a listener', () => {
   test('is closed when the database is removed, and when the server closes', async () => {
     const server = await startLocalServer()
     const { url } = await server.createDatabase('d')
-    // resolves once the server has begun to listen
+    // resolves as soon as the server has begun to listen
     const listen = (base: string): Promise<Response> =>
       fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)
     const removedListener = await listen(url)

@@ -70,7 +70,7 @@ export class Addresses {
    * Returns the shortest address of a database, for paths.
    * @param location location of a replica; null for the primary
    */
-  pathOf(row: DatabaseRow, location: string | null = null): string {
+  getPath(row: DatabaseRow, location: string | null = null): string {
     return (
       replicaPrefix(location) +
       (row.organization === this.#operatorOrganization.id ? row.name : this.#getLabel(row))
@@ -83,7 +83,7 @@ export class Addresses {
    */
   getHostname(row: DatabaseRow, origin: string, location: string | null = null): string {
     return this.#domain === null
-      ? `${origin}/${this.pathOf(row, location)}`
+      ? `${origin}/${this.getPath(row, location)}`
       : `${replicaPrefix(location)}${this.#getLabel(row)}.${this.#domain}`
   }
 

@@ -29,9 +29,9 @@ export { HttpTransaction }
 const REQUEST_TIMEOUT_MS = 300_000
 
 /** Key of the Baton client, the same in all copies of this package. */
-const BATON = Symbol.for('@batonsql/libsql-client')
+const BATON_KEY = Symbol.for('@batonsql/libsql-client')
 
-const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
+const BATON_MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
 /** Configuration of a client. An undefined option counts as absent, even with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
@@ -97,7 +97,7 @@ export class HttpClient implements Client {
   }
 
   /** @private */
-  get [BATON](): BatonClient {
+  get [BATON_KEY](): BatonClient {
     return this.#baton
   }
 
@@ -177,7 +177,7 @@ export class HttpClient implements Client {
 const noIndex = (): null => null
 
 function toBatonMode(mode: TransactionMode) {
-  if (Object.hasOwn(MODES, mode)) return MODES[mode]
+  if (Object.hasOwn(BATON_MODES, mode)) return BATON_MODES[mode]
   throw new RangeError('Unknown transaction mode, supported values are "write", "read" and "deferred"')
 }
 
@@ -187,7 +187,7 @@ function toBatonMode(mode: TransactionMode) {
  * @throws TypeError for any other client, such as that of a file
  */
 export function baton(client: Client): BatonClient {
-  const batonClient = (client as Partial<HttpClient>)[BATON]
+  const batonClient = (client as Partial<HttpClient>)[BATON_KEY]
   if (!batonClient) throw new TypeError('not an HTTP client of @batonsql/libsql-client')
   return batonClient
 }

@@ -19,7 +19,7 @@ import {
   type PlatformFetch,
 } from './index.ts'
 
-const rejectionOf = async (promise: Promise<unknown>): Promise<PlatformError> => {
+const getRejection = async (promise: Promise<unknown>): Promise<PlatformError> => {
   const error: unknown = await promise.then(
     () => 'no error',
     (error: unknown) => error,
@@ -125,7 +125,7 @@ describe('errors', () => {
     const body = { error: 'these words', code: 'this_code', more: 1 }
     const response = { status, headers: { 'x-request-id': 'r1' }, body }
     const { platform } = scriptedPlatform(() => response, { maxRetries: 0 })
-    const error = await rejectionOf(platform.groups.get('g'))
+    const error = await getRejection(platform.groups.get('g'))
     expect(error).toMatchObject({
       name: 'PlatformError',
       code: 'HTTP_STATUS',
@@ -152,7 +152,7 @@ describe('errors', () => {
     ['truncated JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
   ])('a rejection with %s', async (_, text, reason, words) => {
     const { platform } = scriptedPlatform(() => ({ status: 404, text }))
-    const error = await rejectionOf(platform.users.current())
+    const error = await getRejection(platform.users.current())
     expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
     expect(error.message).toMatch(words)
     // a proxy's 404 does not mean that the resource does not exist
@@ -161,14 +161,14 @@ describe('errors', () => {
 
   test('the text of a rejection is kept up to 4,096 characters', async () => {
     const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
-    const { body, message } = await rejectionOf(platform.users.current())
+    const { body, message } = await getRejection(platform.users.current())
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
   test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
     const isRecognized = async (response: ScriptedResponse): Promise<boolean> => {
       const { platform } = scriptedPlatform(() => response)
-      return isAlreadyExists(await rejectionOf(platform.groups.create({ name: 'g', location: 'l' })))
+      return isAlreadyExists(await getRejection(platform.groups.create({ name: 'g', location: 'l' })))
     }
     const nameTaken = { error: 'database with same name already exists' }
     expect(await isRecognized({ status: 409, body: { error: 'group already exists' } })).toBe(true)
@@ -188,7 +188,7 @@ describe('errors', () => {
     ['an item that is not an object', { body: { groups: ['g'] } }, /that is not an object/],
   ])('rejects a successful response with %s', async (_, response, words) => {
     const { platform, received } = scriptedPlatform(() => response)
-    const error = await rejectionOf(platform.groups.list())
+    const error = await getRejection(platform.groups.list())
     expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
     expect(error.message).toMatch(words)
     expect(received).toHaveLength(1)
@@ -220,7 +220,7 @@ describe('errors', () => {
     ]
     const { platform } = scriptedPlatform(respondInOrder(...responses), { maxRetries: 0 })
     for (const _ of responses) {
-      const error = await rejectionOf(platform.databases.createToken('db'))
+      const error = await getRejection(platform.databases.createToken('db'))
       const printed = [
         inspect(error, { depth: 9, showHidden: true }),
         error.body,
@@ -233,7 +233,7 @@ describe('errors', () => {
         headers: { authorization: TOKEN },
       })
     }
-    const error = await rejectionOf(
+    const error = await getRejection(
       createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 }).users.current(),
     )
     expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(TOKEN)
@@ -283,7 +283,7 @@ describe('tokens', () => {
       const escapedToken = JSON.stringify(token).slice(1, -1).replace('/', slash)
       const response = { status: 400, text: `{"error":"bad token ${escapedToken}"}` }
       const { platform } = scriptedPlatform(() => response, { token })
-      const error = await rejectionOf(platform.groups.list())
+      const error = await getRejection(platform.groups.list())
       expect(error.message).toContain('[token]')
       const { message, reason } = error
       expect([message, reason].join().includes(token)).toBe(false)
@@ -310,7 +310,7 @@ describe('retries', () => {
 
   test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('not a read after HTTP %d', async (status) => {
     const { platform, received } = scriptedPlatform(() => ({ status, headers: retrySoon }))
-    await rejectionOf(platform.groups.list())
+    await getRejection(platform.groups.list())
     expect(received).toHaveLength(1)
   })
 
@@ -318,7 +318,7 @@ describe('retries', () => {
     const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: retrySoon }), {
       maxRetries,
     })
-    await rejectionOf(platform.groups.list())
+    await getRejection(platform.groups.list())
     expect(received).toHaveLength(1 + maxRetries)
   })
 
@@ -350,7 +350,7 @@ describe('retries', () => {
       () => platform.members.updateRole('ada', 'admin'),
       () => platform.request('POST', '/v1/new'),
     ]
-    for (const call of calls) expect(await rejectionOf(call())).toMatchObject({ outcome: 'unknown' })
+    for (const call of calls) expect(await getRejection(call())).toMatchObject({ outcome: 'unknown' })
     expect(received).toHaveLength(calls.length)
   })
 
@@ -371,7 +371,7 @@ describe('retries', () => {
     expect(await retryingClient.groups.create(create)).toMatchObject({ name: 'g' })
     expect(attempts).toBe(3)
     attempts = -9
-    const error = await rejectionOf(retryingClient.groups.create(create))
+    const error = await getRejection(retryingClient.groups.create(create))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied', status: null })
   })
 
@@ -386,9 +386,9 @@ describe('retries', () => {
   test('no request after a conflict', async () => {
     const conflict = { status: 409, headers: retrySoon, body: { error: 'x' } }
     const { platform, received } = scriptedPlatform(() => conflict)
-    await rejectionOf(platform.groups.create(create))
-    await rejectionOf(platform.groups.updateConfiguration('g', {}))
-    await rejectionOf(platform.groups.delete('g'))
+    await getRejection(platform.groups.create(create))
+    await getRejection(platform.groups.updateConfiguration('g', {}))
+    await getRejection(platform.groups.delete('g'))
     expect(received).toHaveLength(3)
   })
 
@@ -400,17 +400,17 @@ describe('retries', () => {
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
     // it is an error if no earlier response was lost
-    expect(isNotFound(await rejectionOf(platform.databases.delete('db')))).toBe(true)
+    expect(isNotFound(await getRejection(platform.databases.delete('db')))).toBe(true)
     // or if the earlier attempt certainly did nothing
     const limited = scriptedPlatform(respondInOrder({ status: 429, headers: retrySoon }, notFound))
-    expect(await rejectionOf(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
+    expect(await getRejection(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
   test('the outcome stays unknown, whatever the last attempt returns', async () => {
     const { platform } = scriptedPlatform(
       respondInOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
     )
-    expect(await rejectionOf(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
+    expect(await getRejection(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
   test('with missingOk, deleting a missing resource is not an error', async () => {
@@ -447,7 +447,7 @@ describe('waits', () => {
       requestTimeoutMs: 1e9,
       observe: (event) => event.type === 'retry' && delays.push(event.delayMs),
     })
-    const call = rejectionOf(platform.groups.list())
+    const call = getRejection(platform.groups.list())
     const startedAt = performance.now()
     await vi.runAllTimersAsync()
     await call
@@ -483,14 +483,14 @@ describe('waits', () => {
   test('are skipped if retry-after is more than a minute; the error contains the delay', async () => {
     const busy = { status: 429, headers: { 'retry-after': '61' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
-    expect(await rejectionOf(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
+    expect(await getRejection(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect(received).toHaveLength(1)
   })
 
   test('are skipped if they would exceed the timeout of the call', async () => {
     const busy = { status: 503, headers: { 'retry-after': '30' } }
     const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
-    expect(await rejectionOf(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
+    expect(await getRejection(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
     expect(received).toHaveLength(1)
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -499,10 +499,10 @@ describe('waits', () => {
 describe('timeouts and signals', () => {
   test('the timeout covers the token, the response and its body', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }), { requestTimeoutMs: 40 })
-    const error = await rejectionOf(platform.databases.createToken('db'))
+    const error = await getRejection(platform.databases.createToken('db'))
     expect(error).toMatchObject({ code: 'TIMEOUT', status: null, outcome: 'unknown' })
     const noToken = createPlatformClient({ token: () => never, requestTimeoutMs: 40 })
-    expect(await rejectionOf(noToken.users.current())).toMatchObject({
+    expect(await getRejection(noToken.users.current())).toMatchObject({
       code: 'TIMEOUT',
       outcome: 'not_applied',
     })
@@ -511,7 +511,7 @@ describe('timeouts and signals', () => {
       requestTimeoutMs: 40,
       fetch: async () => ({ status: 200, headers: new Headers(), text: () => never }),
     })
-    expect(await rejectionOf(truncated.users.current())).toMatchObject({
+    expect(await getRejection(truncated.users.current())).toMatchObject({
       code: 'TIMEOUT',
       outcome: 'unknown',
     })
@@ -534,12 +534,12 @@ describe('timeouts and signals', () => {
     const { platform, received } = scriptedPlatform(({ url }) =>
       url.includes('/groups') ? busy : { hang: true },
     )
-    const abortedBefore = await rejectionOf(platform.users.current({ signal: AbortSignal.abort('why') }))
+    const abortedBefore = await getRejection(platform.users.current({ signal: AbortSignal.abort('why') }))
     expect(abortedBefore).toMatchObject({ code: 'ABORTED', cause: 'why', outcome: 'not_applied' })
     expect(received).toHaveLength(0)
 
     const controller = new AbortController()
-    const call = rejectionOf(platform.databases.createToken('db', { signal: controller.signal }))
+    const call = getRejection(platform.databases.createToken('db', { signal: controller.signal }))
     await expect.poll(() => received).toHaveLength(1)
     controller.abort(new Error('enough'))
     expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
@@ -547,7 +547,7 @@ describe('timeouts and signals', () => {
     expect(received[0]?.signal.aborted).toBe(true)
 
     const waitController = new AbortController()
-    const waitingCall = rejectionOf(
+    const waitingCall = getRejection(
       platform.groups.create({ name: 'g', location: 'l' }, { signal: waitController.signal }),
     )
     await expect.poll(() => received).toHaveLength(2)
@@ -566,7 +566,7 @@ describe('timeouts and signals', () => {
     const removeListener = vi.spyOn(signal, 'removeEventListener')
     const { platform } = scriptedPlatform(respondInOrder({ body: { groups: [] } }, { status: 403 }))
     await platform.groups.list({ signal })
-    await rejectionOf(platform.groups.list({ signal }))
+    await getRejection(platform.groups.list({ signal }))
     expect([addListener.mock.calls.length, removeListener.mock.calls.length, vi.getTimerCount()]).toEqual([
       2, 2, 0,
     ])
@@ -620,7 +620,7 @@ describe('requests and responses', () => {
     expect(received[0]).toMatchObject({ method: 'POST', url: '/v9/new/a%2Fb?q=x+y', body: '{"a":1}' })
     expect(received[0]?.headers['authorization']).toBe(`Bearer ${TOKEN}`)
     expect(await platform.request('GET', '/v9/empty')).toBeUndefined()
-    expect(isNotFound(await rejectionOf(platform.request('GET', '/v9/none')))).toBe(true)
+    expect(isNotFound(await getRejection(platform.request('GET', '/v9/none')))).toBe(true)
     const form = new FormData()
     await platform.request('POST', '/v9/upload', { body: form })
     expect(received[3]?.body).toBe(form)
@@ -693,7 +693,7 @@ describe('over HTTP, with the global fetch', () => {
     const otherHost = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
     const url = await serve((_, response) => response.writeHead(307, { location: otherHost }).end())
     const platform = createPlatformClient({ token: TOKEN, url })
-    expect(await rejectionOf(platform.apiTokens.validate())).toMatchObject({ status: 307 })
+    expect(await getRejection(platform.apiTokens.validate())).toMatchObject({ status: 307 })
     expect(visits).toBe(0)
   })
 
@@ -707,12 +707,12 @@ describe('over HTTP, with the global fetch', () => {
     })
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
     const controller = new AbortController()
-    const call = rejectionOf(platform.users.current({ signal: controller.signal }))
+    const call = getRejection(platform.users.current({ signal: controller.signal }))
     await received.promise
     controller.abort()
     expect(await call).toMatchObject({ code: 'ABORTED' })
     await closed.promise
-    expect(await rejectionOf(platform.locations.list())).toMatchObject({
+    expect(await getRejection(platform.locations.list())).toMatchObject({
       code: 'NETWORK',
       outcome: 'unknown',
     })
@@ -725,7 +725,7 @@ describe('over HTTP, with the global fetch', () => {
     await new Promise((resolve) => server.close(resolve))
     const url = `http://127.0.0.1:${port}`
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
-    const error = await rejectionOf(platform.apiTokens.create('ci'))
+    const error = await getRejection(platform.apiTokens.create('ci'))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
     expect(error.message).toContain('ECONNREFUSED')
   })

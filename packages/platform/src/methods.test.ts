@@ -376,14 +376,14 @@ describe('readiness', () => {
       host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
     )
   }
-  const probesOf = (received: readonly PlatformRequest[]): number =>
+  const countProbes = (received: readonly PlatformRequest[]): number =>
     received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
 
   test('keeps waiting after 404, failures and no response', async () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 502 }, { drop: true }])
     const created = await platform.databases.create({ name: 'db', group: 'default' }, { wait: true })
     expect(created).toMatchObject({ name: 'db' })
-    expect([received.length, probesOf(received)]).toEqual([5, 4])
+    expect([received.length, countProbes(received)]).toEqual([5, 4])
     // the platform token is not sent to the database
     for (const { host, headers } of received)
       expect('authorization' in headers).toBe(host !== 'db.example.com')
@@ -432,11 +432,11 @@ describe('readiness', () => {
       isCreated = false
       const { platform, received } = service(response)
       expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({ created })
-      expect(probesOf(received)).toBe(1)
+      expect(countProbes(received)).toBe(1)
       expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({
         created: false,
       })
-      expect(probesOf(received)).toBe(1)
+      expect(countProbes(received)).toBe(1)
     }
   })
 
@@ -472,7 +472,7 @@ describe('databaseToken', () => {
       return { body: { jwt: unsignedJwt({ a: 'rw', iat: 1_000, ...exp, n: (count += 1) }) } }
     })
   }
-  const numberOf = (token: string): unknown =>
+  const getTokenNumber = (token: string): unknown =>
     (JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as { n: number }).n
   test('creates one token for all simultaneous calls, with the requested permissions', async () => {
     const { platform, received } = tokenService(3_600)
@@ -494,18 +494,18 @@ describe('databaseToken', () => {
   test('renews a token before it expires, and uses the old one in the meantime', async () => {
     const { platform, received } = tokenService(100)
     const token = platform.databaseToken({ database: 'db', ttl: '2h' })
-    expect(numberOf(await token())).toBe(1)
+    expect(getTokenNumber(await token())).toBe(1)
     await vi.advanceTimersByTimeAsync(74_000)
-    expect(numberOf(await token())).toBe(1)
+    expect(getTokenNumber(await token())).toBe(1)
     expect(received).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(2_000)
-    expect([numberOf(await token()), numberOf(await token())]).toEqual([1, 1])
+    expect([getTokenNumber(await token()), getTokenNumber(await token())]).toEqual([1, 1])
     await vi.advanceTimersByTimeAsync(0)
     expect(received).toHaveLength(2)
-    expect(numberOf(await token())).toBe(2)
+    expect(getTokenNumber(await token())).toBe(2)
     // there was no call until it had expired, so the next call waits
     await vi.advanceTimersByTimeAsync(96_000)
-    expect(numberOf(await token())).toBe(3)
+    expect(getTokenNumber(await token())).toBe(3)
     expect(received).toHaveLength(3)
   })
 
@@ -517,7 +517,7 @@ describe('databaseToken', () => {
     await token()
     expect(received).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(10 * 3_600_000)
-    expect(numberOf(await token())).toBe(2)
+    expect(getTokenNumber(await token())).toBe(2)
   })
 
   test('a failed renewal is reported once the old token has expired, and is not retried at once', async () => {
@@ -527,10 +527,10 @@ describe('databaseToken', () => {
     await token()
     fails = true
     await vi.advanceTimersByTimeAsync(80_000)
-    expect(numberOf(await token())).toBe(1)
+    expect(getTokenNumber(await token())).toBe(1)
     await vi.advanceTimersByTimeAsync(0)
     expect(received).toHaveLength(2)
-    expect(numberOf(await token())).toBe(1)
+    expect(getTokenNumber(await token())).toBe(1)
     expect(received).toHaveLength(2)
     await vi.advanceTimersByTimeAsync(1_500)
     await token()
@@ -539,7 +539,7 @@ describe('databaseToken', () => {
     await vi.advanceTimersByTimeAsync(15_000)
     await expect(token()).rejects.toThrow('HTTP 403')
     fails = false
-    expect(numberOf(await token())).toBe(2)
+    expect(getTokenNumber(await token())).toBe(2)
   })
 
   test('discards the token on forget(), even while it is being fetched', async () => {
@@ -548,7 +548,7 @@ describe('databaseToken', () => {
     const first = token()
     token.forget()
     const second = token()
-    expect([numberOf(await first), numberOf(await second)].toSorted()).toEqual([1, 2])
+    expect([getTokenNumber(await first), getTokenNumber(await second)].toSorted()).toEqual([1, 2])
     expect(await token()).toBe(await second)
   })
 

@@ -30,7 +30,7 @@ const file = new URL('../../../test/fixtures/platform-routes.json', import.meta.
 const routes = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
   ({ api, status }) => api === 'platform' && status === 'documented',
 )
-const nameOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`
+const getRouteName = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`
 
 /** The method of an undocumented route, which `methods.test.ts` tests. */
 const UNDOCUMENTED = 'organizations.create'
@@ -57,13 +57,16 @@ function sample(schema: Schema, name = 'it'): unknown {
   return schema.type === 'boolean' ? true : (schema.enum?.[0] ?? `text of ${name}`)
 }
 
-const rowOf = ({ method, url }: PlatformRequest): Row | undefined =>
-  routes.find((row) => nameOf(row) === nameOf({ method, path: decodeURIComponent(url.replace(/\?.*/, '')) }))
+const findRow = ({ method, url }: PlatformRequest): Row | undefined =>
+  routes.find(
+    (row) =>
+      getRouteName(row) === getRouteName({ method, path: decodeURIComponent(url.replace(/\?.*/, '')) }),
+  )
 
 async function callAll() {
   const { platform, received } = scriptedPlatform(
     (request) => {
-      const row = rowOf(request)
+      const row = findRow(request)
       return row ? { body: row.response.body ? sample(row.response.body) : undefined } : { status: 404 }
     },
     { organization: '{organizationSlug}', maxRetries: 0 },
@@ -77,7 +80,7 @@ async function callAll() {
 }
 
 /** Names of all methods of the client's parts. */
-const methodsOf = (platform: object): string[] =>
+const listMethods = (platform: object): string[] =>
   Object.entries(platform).flatMap(([part, methods]) =>
     typeof methods === 'object' ? Object.keys(methods as object).map((name) => `${part}.${name}`) : [],
   )
@@ -87,22 +90,22 @@ const { platform, received, results } = await callAll()
 test('each of the 49 documented routes has exactly one method', () => {
   expect(routes).toHaveLength(49)
   const calledRoutes = [...results.values()].map(({ request }) =>
-    nameOf(rowOf(request) ?? { method: '?', path: request.url }),
+    getRouteName(findRow(request) ?? { method: '?', path: request.url }),
   )
-  expect(calledRoutes.toSorted()).toEqual(routes.map(nameOf).toSorted())
+  expect(calledRoutes.toSorted()).toEqual(routes.map(getRouteName).toSorted())
   expect(received).toHaveLength(routes.length)
 })
 
 test('this test covers every method', () => {
-  expect(methodsOf(platform).toSorted()).toEqual([...Object.keys(PLATFORM_CALLS), ...HELPERS].toSorted())
+  expect(listMethods(platform).toSorted()).toEqual([...Object.keys(PLATFORM_CALLS), ...HELPERS].toSorted())
 })
 
 test.each([...results])(
   '%s sends the documented request, and parses the response',
   (_, { request, result }) => {
     expect(result).not.toBeInstanceOf(Error)
-    const row = rowOf(request) as Row
-    const extra = EXTRA_FIELDS[nameOf(row)] ?? []
+    const row = findRow(request) as Row
+    const extra = EXTRA_FIELDS[getRouteName(row)] ?? []
 
     const query = new URL(request.url, 'http://host').searchParams
     const isCursor = (name: string): boolean => name === 'cursor' || name === 'limit'
@@ -128,9 +131,9 @@ test.each([...results])(
     // the whole response is preserved, unchanged
     const response = row.response.body ? sample(row.response.body) : undefined
     const [inner] = Object.values(response ?? {}) as unknown[]
-    const rawOf = (value: unknown): unknown => (value as { raw?: unknown }).raw
+    const getRaw = (value: unknown): unknown => (value as { raw?: unknown }).raw
     const returned = (result as { items?: unknown } | undefined)?.items ?? result
-    if (Array.isArray(returned)) expect([inner, response]).toContainEqual(returned.map(rawOf))
+    if (Array.isArray(returned)) expect([inner, response]).toContainEqual(returned.map(getRaw))
     else if (typeof returned === 'object' && returned !== null && 'raw' in returned)
       expect([inner, response]).toContainEqual(returned.raw)
   },

@@ -154,7 +154,7 @@ export type FaultKind =
   /** The response's body is truncated with an error, or as if it ended there. */
   | 'cut'
   | 'cut silently'
-  /** A proxy responds in place of the server, with the status `value`. After: once the server has run the request. */
+  /** A proxy responds in place of the server, with the status `value`; for `refused after`, when the server has run the request. */
   | 'refused'
   | 'refused as html'
   | 'refused after'

@@ -90,7 +90,7 @@ export class ModelDatabase {
     this.#lockedAt = this.world.now
   }
 
-  /** Takes the lock from its holder once it has been held for `STEAL_MS` while another connection waits. */
+  /** Takes the lock from its holder when it has been held for `STEAL_MS` and another connection waits. */
   #scheduleSteal(): void {
     this.#cancelSteal()
     if (this.#waiting.length === 0) return

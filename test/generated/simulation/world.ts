@@ -4,7 +4,7 @@ import { seeded } from '../../support/random.ts'
 interface Timer {
   readonly at: number
   readonly order: number
-  /** Null once it has been canceled. */
+  /** Null after it has been canceled. */
   callback: (() => void) | null
   /** Whether code under test has set it. */
   readonly isFromClient: boolean

@@ -7,9 +7,10 @@ const MAX_BODY_BYTES = 1_024 ** 2
 const MAX_DEPTH = 16
 
 /** Parses a JSON body regardless of its content type: clients send it as text, or without a type. */
-export async function readBody(raw: Request): Promise<Readonly<Record<string, unknown>>> {
-  if (raw.body === null || raw.headers.get('content-type')?.startsWith('multipart/') === true) return {}
-  const text = await readLimited(raw.body)
+export async function readBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
+  if (request.body === null || request.headers.get('content-type')?.startsWith('multipart/') === true)
+    return {}
+  const text = await readLimited(request.body)
   if (text.trim() === '') return {}
   let value: unknown
   try {

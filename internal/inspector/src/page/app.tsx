@@ -10,9 +10,9 @@ import {
   errorsOnly,
   fileName,
   filter,
-  newWhilePaused,
   openFile,
   pausedAt,
+  requestsWhilePaused,
   selectedNumber,
   serverVersion,
   status,
@@ -88,7 +88,7 @@ function onTabKey(event: KeyboardEvent): void {
 function RequestTools(): JSX.Element {
   const input = useRef<HTMLInputElement>(null)
   const isPaused = pausedAt.value !== null
-  const missedText = newWhilePaused.value > 0 ? ` (${newWhilePaused.value} new)` : ''
+  const missedText = requestsWhilePaused.value > 0 ? ` (${requestsWhilePaused.value} new)` : ''
   return (
     <div class="tools">
       <label class="search">

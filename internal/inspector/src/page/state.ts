@@ -37,7 +37,7 @@ export const range = signal('30')
 export const position = signal(1_000)
 /** Time of the pause, in ms since the Unix epoch. */
 export const pausedAt = signal<number | null>(null)
-export const newWhilePaused = signal(0)
+export const requestsWhilePaused = signal(0)
 /** Number of events that this page was too slow to receive. */
 export const missedEvents = signal(0)
 export const notices = signal<readonly Notice[]>([])
@@ -104,7 +104,7 @@ function findLastTime({ requests, spans }: WireModel): number {
 export function togglePause(): void {
   batch(() => {
     pausedAt.value = pausedAt.value === null ? Date.now() : null
-    newWhilePaused.value = 0
+    requestsWhilePaused.value = 0
     position.value = 1_000
   })
 }
@@ -152,7 +152,7 @@ function applyEvent(event: FeedEvent): void {
   else if (event.type === 'response') liveModel.end(event)
   else {
     liveModel.begin(event)
-    if (pausedAt.value !== null) newWhilePaused.value += 1
+    if (pausedAt.value !== null) requestsWhilePaused.value += 1
   }
 }
 

@@ -8,7 +8,7 @@ export class MissingFileError extends BackendRejection {
   }
 }
 
-/** Whether a database has a non-empty file. Every database has one once it is created. */
+/** Whether a database has a non-empty file. A database has one from its creation on. */
 export async function hasDatabaseFile(path: string): Promise<boolean> {
   return await stat(path).then(
     ({ size }) => size > 0,

@@ -96,7 +96,7 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
 })
 
 describe('a response proves', () => {
-  const errorOfCommit = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
+  const getCommitError = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
     const { db } = await scripted(({ body }, response, count) => {
       const { requests } = JSON.parse(body) as Body
       const steps = requests[0]?.batch?.steps ?? []
@@ -111,20 +111,20 @@ describe('a response proves', () => {
 
   test('that the COMMIT was rejected', async () => {
     const rejected = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
-    const error = await errorOfCommit((steps) =>
+    const error = await getCommitError((steps) =>
       batchResponse(steps, row, (sql) => (sql === 'COMMIT' ? rejected : null)),
     )
     expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
   })
 
   test('that the transaction was lost, if the COMMIT was skipped and the statement that shows why was not', async () => {
-    const error = await errorOfCommit(() => ({ step_results: [null, row], step_errors: [null, null] }))
+    const error = await getCommitError(() => ({ step_results: [null, row], step_errors: [null, null] }))
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 
   test('nothing if a replica lost the response of the primary', async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
-    const error = await errorOfCommit((steps) =>
+    const error = await getCommitError((steps) =>
       batchResponse(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),
     )
     expect(error).toMatchObject({ code: 'PROTOCOL', outcome: 'unknown', cause: { code: 'PROXY_ERROR' } })

@@ -6,7 +6,7 @@ const rejected = new SqlError({ message: 'near "selec": syntax error', code: 'SQ
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
 
 /** A server that rejects SQL it cannot parse before it runs the first statement, which fails. */
-function server() {
+function createServer() {
   const attempts: string[][] = []
   const batch = async ([first, ...rest]: string[]): Promise<never> => {
     attempts.push(rest)
@@ -28,7 +28,7 @@ test.each([
   [100, [63]],
   [100, [20, 80]],
 ])('in %i statements, finds the first invalid one (%j)', async (count, invalid) => {
-  const { attempts, batch } = server()
+  const { attempts, batch } = createServer()
   const error = await findFailingStatement(rejected, statements(count, invalid), { batch })
   expect(error).toMatchObject({ statementIndex: invalid[0], sql: `selec ${invalid[0]}`, code: rejected.code })
   expect((error as Error).message).toBe(rejected.message)
@@ -44,15 +44,15 @@ test('an error that already has a position, or is of another kind, is unchanged 
     new TypeError('x'),
     'x',
   ]) {
-    const { attempts, batch } = server()
+    const { attempts, batch } = createServer()
     expect(await findFailingStatement(error, statements(3, [1]), { batch })).toBe(error)
     expect(attempts).toEqual([])
   }
 })
 
 test('the error is unchanged if no invalid statement is found, or if the search fails', async () => {
-  expect(await findFailingStatement(rejected, statements(5, []), server())).toBe(rejected)
-  expect(await findFailingStatement(rejected, [], server())).toBe(rejected)
+  expect(await findFailingStatement(rejected, statements(5, []), createServer())).toBe(rejected)
+  expect(await findFailingStatement(rejected, [], createServer())).toBe(rejected)
   const unreachable = async (): Promise<never> => {
     throw new Error('unreachable')
   }

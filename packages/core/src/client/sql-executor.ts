@@ -18,7 +18,7 @@ type Run<Options> = (
   options: Options,
 ) => Promise<Results>
 
-class Base<Options extends BatchOptions> {
+class ExecutorBase<Options extends BatchOptions> {
   readonly #run: Run<Options | StatementOptions>
   readonly #batchOptions: OptionRules
   readonly #check: (statement: EncodedStatement) => void
@@ -63,7 +63,7 @@ class Base<Options extends BatchOptions> {
 }
 
 /** Implements `execute` and `batch` of clients, streams and transactions. `Executor` declares the overloads. */
-export const SqlExecutor = Base as unknown as new <Options extends BatchOptions = BatchOptions>(
+export const SqlExecutor = ExecutorBase as unknown as new <Options extends BatchOptions = BatchOptions>(
   run: Run<Options | StatementOptions>,
   batchOptions?: OptionRules,
   /** Rejects statements of `execute`; by default those that begin or end transactions. */

@@ -50,19 +50,19 @@ const result = fc.integer({ min: 0, max: 5 }).chain((width) =>
   }),
 )
 
-const responseOf = (results: readonly unknown[]): string =>
+const encodeResponse = (results: readonly unknown[]): string =>
   JSON.stringify({
     baton: null,
     base_url: null,
     results: results.map((value) => ({ type: 'ok', response: { type: 'execute', result: value } })),
   })
 
-const resultsIn = (text: string): WireResult[] =>
+const decodeResults = (text: string): WireResult[] =>
   (decodePipeline(text).results as unknown as { response: { result: WireResult } }[]).map(
     ({ response }) => response.result,
   )
 
-function valueOrError(run: () => unknown): unknown {
+function getValueOrError(run: () => unknown): unknown {
   try {
     return run()
   } catch (error) {
@@ -79,12 +79,12 @@ test('parses long rows to the same values as JSON.parse', () => {
   let readAsText = 0
   fc.assert(
     fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
-      const decoded = resultsIn(responseOf(results))
+      const decoded = decodeResults(encodeResponse(results))
       for (const [index, actual] of decoded.entries()) {
         readAsText += Number(actual.rows instanceof RowText)
         const parsedResult = JSON.parse(JSON.stringify(results[index])) as WireResult
-        expect(valueOrError(() => decodeResult(actual, intMode, rowMode))).toEqual(
-          valueOrError(() => decodeResult(parsedResult, intMode, rowMode)),
+        expect(getValueOrError(() => decodeResult(actual, intMode, rowMode))).toEqual(
+          getValueOrError(() => decodeResult(parsedResult, intMode, rowMode)),
         )
       }
     }),
@@ -120,19 +120,21 @@ test.each([
     }),
   ],
 ])('%s is parsed', (_, change) => {
-  const decoded = resultsIn(responseOf([change(longResult('a')), change(longResult('b')), longResult('c')]))
+  const decoded = decodeResults(
+    encodeResponse([change(longResult('a')), change(longResult('b')), longResult('c')]),
+  )
   expect(decoded.map((actual) => decodeResult(actual, 'auto').rows)).toEqual(
     ['a', 'b', 'c'].map(expectedRows),
   )
 })
 
 test('white space is skipped', () => {
-  const text = JSON.stringify(JSON.parse(responseOf([longResult('a')])), null, 1)
-  expect(resultsIn(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expectedRows('a')])
+  const text = JSON.stringify(JSON.parse(encodeResponse([longResult('a')])), null, 1)
+  expect(decodeResults(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expectedRows('a')])
 })
 
 test('white space in the middle of rows is ignored', () => {
-  const text = responseOf([longResult('a')])
+  const text = encodeResponse([longResult('a')])
   const start = text.indexOf('{"type":"text"')
   const cellLength = text.indexOf('}', start) - start
   // between two tokens of the first cells
@@ -142,22 +144,22 @@ test('white space in the middle of rows is ignored', () => {
   expect(places.length).toBeGreaterThan(30)
   for (const { index } of places) {
     const changedText = `${text.slice(0, start + index)} ${text.slice(start + index)}`
-    expect(resultsIn(changedText).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([
+    expect(decodeResults(changedText).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([
       expectedRows('a'),
     ])
   }
 })
 
 test('truncated rows are rejected', () => {
-  const text = responseOf([longResult('a')])
+  const text = encodeResponse([longResult('a')])
   for (let length = text.indexOf('{"type":"text"'); length < text.length; length += 7)
-    expect(() => resultsIn(text.slice(0, length))).toThrow(ProtocolError)
+    expect(() => decodeResults(text.slice(0, length))).toThrow(ProtocolError)
 })
 
 test('a short or empty result is not kept as text', () => {
-  const [short] = resultsIn(responseOf([{ ...longResult('a'), rows: [[{ type: 'null' }]] }]))
+  const [short] = decodeResults(encodeResponse([{ ...longResult('a'), rows: [[{ type: 'null' }]] }]))
   expect(short?.rows).toEqual([[{ type: 'null' }]])
-  const [empty] = resultsIn(responseOf([{ ...longResult('a'), rows: [] }]))
+  const [empty] = decodeResults(encodeResponse([{ ...longResult('a'), rows: [] }]))
   expect(empty?.rows).toEqual([])
 })
 

@@ -2,39 +2,39 @@ import { expect, test } from 'vitest'
 import { type SqlFragment, sql } from './sql-template.ts'
 import { encodeStatement } from './statement.ts'
 
-const parts = ({ sql: text, args }: SqlFragment): [string, readonly unknown[]] => [text, args]
+const getParts = ({ sql: text, args }: SqlFragment): [string, readonly unknown[]] => [text, args]
 
 test('values become arguments, in order', () => {
   const blob = new Uint8Array([1])
-  expect(parts(sql`insert into t values (${1}, ${'a'}, ${null}, ${2n ** 60n}, ${blob})`)).toEqual([
+  expect(getParts(sql`insert into t values (${1}, ${'a'}, ${null}, ${2n ** 60n}, ${blob})`)).toEqual([
     'insert into t values (?, ?, ?, ?, ?)',
     [1, 'a', null, 2n ** 60n, blob],
   ])
-  expect(parts(sql``)).toEqual(['', []])
-  expect(parts(sql`${1}`)).toEqual(['?', [1]])
+  expect(getParts(sql``)).toEqual(['', []])
+  expect(getParts(sql`${1}`)).toEqual(['?', [1]])
 })
 
 test('fragments become text, with their arguments in place', () => {
   const older = sql`age > ${30}`
   const named = sql`name like ${'A%'} and ${older}`
-  expect(parts(sql`select ${0} from pet where ${named} limit ${5}`)).toEqual([
+  expect(getParts(sql`select ${0} from pet where ${named} limit ${5}`)).toEqual([
     'select ? from pet where name like ? and age > ? limit ?',
     [0, 'A%', 30, 5],
   ])
-  expect(parts(older)).toEqual(['age > ?', [30]])
+  expect(getParts(older)).toEqual(['age > ?', [30]])
 })
 
 test('lists are joined', () => {
-  expect(parts(sql`id in (${sql.join([1, 2, 3])})`)).toEqual(['id in (?, ?, ?)', [1, 2, 3]])
-  expect(parts(sql`id in (${sql.join([])})`)).toEqual(['id in ()', []])
+  expect(getParts(sql`id in (${sql.join([1, 2, 3])})`)).toEqual(['id in (?, ?, ?)', [1, 2, 3]])
+  expect(getParts(sql`id in (${sql.join([])})`)).toEqual(['id in ()', []])
   const conditions = [sql`a = ${1}`, sql`b = ${2}`]
-  expect(parts(sql.join(conditions, sql` or `))).toEqual(['a = ? or b = ?', [1, 2]])
-  expect(parts(sql.join([1, 2], sql` + ${0} + `))).toEqual(['? + ? + ?', [1, 0, 2]])
+  expect(getParts(sql.join(conditions, sql` or `))).toEqual(['a = ? or b = ?', [1, 2]])
+  expect(getParts(sql.join([1, 2], sql` + ${0} + `))).toEqual(['? + ? + ?', [1, 0, 2]])
   expect(sql.join(Array.from({ length: 200_000 }, (_, index) => index)).args).toHaveLength(200_000)
 })
 
 test('names are quoted', () => {
-  expect(parts(sql`select ${sql.identifier('order')} from ${sql.identifier('main', 'a"b')}`)).toEqual([
+  expect(getParts(sql`select ${sql.identifier('order')} from ${sql.identifier('main', 'a"b')}`)).toEqual([
     'select "order" from "main"."a""b"',
     [],
   ])

@@ -51,7 +51,7 @@ class Replica {
 }
 
 /** Advances the clock, and then returns the outcomes of the calls. */
-async function outcomesAfter(ms: number, calls: readonly Promise<unknown>[]) {
+async function getOutcomesAfter(ms: number, calls: readonly Promise<unknown>[]) {
   const settled = calls.map((call) =>
     call.then(
       () => 'ok',
@@ -66,9 +66,9 @@ const READ = 'select 1 -- mine'
 test('reads that are queued for longer than a replica may take to catch up are not affected', async () => {
   const replica = new Replica()
   const db = replica.client({ concurrency: 4 })
-  expect(await outcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
+  expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
   const calls = Array.from({ length: 300 }, () => db.execute(READ))
-  expect(new Set(await outcomesAfter(7_500, calls))).toEqual(new Set(['ok']))
+  expect(new Set(await getOutcomesAfter(7_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(0)
   expect(replica.reads.length).toBe(301)
 })
@@ -78,7 +78,7 @@ test('slow reads share one request for the index', async () => {
   const db = replica.client({ minReplicationIndex: 5 })
   replica.responseMs = 3_000
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
-  expect(new Set(await outcomesAfter(3_000, calls))).toEqual(new Set(['ok']))
+  expect(new Set(await getOutcomesAfter(3_000, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
   expect(replica.reads.length).toBe(20)
 })
@@ -87,7 +87,7 @@ test('an index that is never reached is checked once; queued reads no longer wai
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
-  expect(new Set(await outcomesAfter(3_500, calls))).toEqual(new Set(['ok']))
+  expect(new Set(await getOutcomesAfter(3_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
   // the two reads that were waiting; the others were sent without an index or with a newer one
   expect(replica.reads.filter((requiredIndex) => requiredIndex === '100').length).toBe(2)
@@ -97,15 +97,15 @@ test('an index that is never reached is checked once; queued reads no longer wai
 test('an index that was reset and is received again is checked again', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
-  expect(await outcomesAfter(2_200, [db.execute(READ)])).toEqual(['ok'])
+  expect(await getOutcomesAfter(2_200, [db.execute(READ)])).toEqual(['ok'])
   replica.index = 100
-  expect(await outcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
+  expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
   replica.index = 99
   const calls = [db.execute(READ)]
   await vi.advanceTimersByTimeAsync(1_900)
   replica.index = 100
   // the earlier response does not release this read
-  expect(await outcomesAfter(500, calls)).toEqual(['not yet'])
+  expect(await getOutcomesAfter(500, calls)).toEqual(['not yet'])
   expect(replica.probes).toBe(2)
   expect(db.replicationIndex).toBe('100')
 })
@@ -115,7 +115,7 @@ test('a deadline that passes during the wait is a timeout', async () => {
   replica.abortMs = 50
   for (const timeoutMs of [2_009, 2_010, 2_011, 2_030]) {
     const db = replica.client({ minReplicationIndex: 100 })
-    const [outcome] = await outcomesAfter(3_000, [db.execute(READ, [], { timeoutMs })])
+    const [outcome] = await getOutcomesAfter(3_000, [db.execute(READ, [], { timeoutMs })])
     expect(outcome).toMatch(/^TransportError: no response/)
   }
 })
@@ -124,7 +124,7 @@ test('after a wait that ends early, the call can use the rest of its time limit'
   const replica = new Replica()
   replica.responseMs = 1_000
   const db = replica.client({ minReplicationIndex: 100 })
-  expect(await outcomesAfter(2_700, [db.execute(READ, [], { timeoutMs: 2_600 })])).toEqual([
+  expect(await getOutcomesAfter(2_700, [db.execute(READ, [], { timeoutMs: 2_600 })])).toEqual([
     expect.stringMatching(/^TransportError: no response/),
   ])
 })
@@ -135,8 +135,8 @@ test('a read that is retried while the client is being closed with drainMs finis
   const call = db.execute(READ)
   await vi.advanceTimersByTimeAsync(1_000)
   const closed = db.close({ drainMs: 10_000 })
-  expect(await outcomesAfter(1_200, [call, closed])).toEqual(['ok', 'ok'])
-  expect(await outcomesAfter(0, [db.execute(READ)])).toEqual(['TransportError: the client is closed'])
+  expect(await getOutcomesAfter(1_200, [call, closed])).toEqual(['ok', 'ok'])
+  expect(await getOutcomesAfter(0, [db.execute(READ)])).toEqual(['TransportError: the client is closed'])
 })
 
 test('a cursor has its full idle timeout', async () => {
@@ -146,14 +146,14 @@ test('a cursor has its full idle timeout', async () => {
   const read = async () => {
     for await (const _ of readRows(db, READ, [], { timeoutMs: 3_000 }));
   }
-  expect(await outcomesAfter(5_000, [read()])).toEqual(['ok'])
+  expect(await getOutcomesAfter(5_000, [read()])).toEqual(['ok'])
   expect(replica.reads).toEqual(['100', null])
 })
 
 test('readYourWrites: false sends no index, not even `minReplicationIndex`', async () => {
   const replica = new Replica()
   const db = replica.client({ readYourWrites: false, minReplicationIndex: 100 })
-  expect(await outcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
+  expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
   expect(replica.reads).toEqual([null])
   expect(db.replicationIndex).toBe(null)
 })
@@ -162,7 +162,7 @@ test('a server that returns an invalid index is not considered behind', async ()
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 9 })
   replica.index = 1.5
-  const [outcome] = await outcomesAfter(60_000, [db.execute(READ, [], { timeoutMs: 30_000 })])
+  const [outcome] = await getOutcomesAfter(60_000, [db.execute(READ, [], { timeoutMs: 30_000 })])
   expect(outcome).toMatch(/^TransportError: no response/)
   expect(db.replicationIndex).toBe('9')
 })

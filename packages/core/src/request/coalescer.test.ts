@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { respond, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { coalesce } from './coalescer.ts'
 
-/** The statements of each request. */
-const sentStatements = (received: readonly { readonly body: string }[]): string[][] =>
+/** Returns the statements of each request. */
+const getStatements = (received: readonly { readonly body: string }[]): string[][] =>
   received.map(({ body }) =>
     (JSON.parse(body) as { requests: { stmt?: { sql: string } }[] }).requests.flatMap(
       ({ stmt }) => stmt?.sql ?? [],
@@ -18,7 +18,7 @@ test('statements issued in the same tick share a request, reads with reads and w
     Promise.resolve().then(() => db.execute('insert into t values (2)')),
   ])
   await db.execute('select 3')
-  expect(sentStatements(received).toSorted()).toEqual([
+  expect(getStatements(received).toSorted()).toEqual([
     ['insert into t values (1)', 'insert into t values (2)'],
     ['select 1'],
     ['select 3'],
@@ -41,7 +41,7 @@ test('batches and transactions are not coalesced', async () => {
     db.transaction((tx) => tx.execute('select 3')),
     db.execute('select 4'),
   ])
-  expect(sentStatements(received).filter((statements) => statements.length > 0)).toEqual([
+  expect(getStatements(received).filter((statements) => statements.length > 0)).toEqual([
     ['select 1', 'select 4'],
   ])
 })
@@ -51,8 +51,8 @@ test('a request has at most 16 statements, and a long statement has its own requ
   const long = `select '${'x'.repeat(262_144)}'`
   const short = Array.from({ length: 18 }, (_, n) => `select ${n}`)
   await Promise.all([...short.slice(0, 17), long, ...short.slice(17)].map((sql) => db.execute(sql)))
-  // they are sent at once, and may arrive in any order
-  const sent = sentStatements(received)
+  // the requests are sent at once, and may arrive in any order
+  const sent = getStatements(received)
   expect(sent).toHaveLength(4)
   expect(sent).toEqual(
     expect.arrayContaining([short.slice(0, 16), short.slice(16, 17), [long], short.slice(17)]),
@@ -104,7 +104,7 @@ test('writes that return rows do not share a request with other writes', async (
     'insert into t values (4)',
   ]
   const outcomes = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
-  expect(sentStatements(received)).toEqual([
+  expect(getStatements(received)).toEqual([
     statements.slice(0, 2),
     statements.slice(2, 4),
     statements.slice(4),
@@ -179,7 +179,7 @@ test('a call that times out while its request is queued is not applied', async (
     outcome: 'not_applied',
   })
   await earlierCall
-  expect(sentStatements(received).flat()).not.toContain('insert into t values (5)')
+  expect(getStatements(received).flat()).not.toContain('insert into t values (5)')
 })
 
 test('a call that is aborted while it is queued is not sent', async () => {
@@ -191,7 +191,7 @@ test('a call that is aborted while it is queued is not sent', async () => {
   ]
   await expect(calls[0]).rejects.toBe(reason)
   await calls[1]
-  expect(sentStatements(received)).toEqual([['select 2']])
+  expect(getStatements(received)).toEqual([['select 2']])
 })
 
 test('when all calls are aborted, the connection is dropped', async () => {

@@ -19,7 +19,7 @@ export async function sendStateless(
   writeLimiter: Limiter = http.writes,
 ): Promise<void> {
   const isReadOnly = operations.every((operation) => operation.isReadOnly)
-  // later operations see at least what the first one sees
+  // only the first operation needs the index: the later ones see at least the same state
   const encode = (index: string | null): string =>
     pipelineBody([
       ...operations.map((operation, at) => operation.encode(V3_GUARD, at === 0 ? index : null)),

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { splitIntoParts, splitStatements } from './script.ts'
 
-const textsOf = (script: string): string[] => splitStatements(script).map(({ sql }) => sql)
+const getTexts = (script: string): string[] => splitStatements(script).map(({ sql }) => sql)
 
 describe('splitStatements', () => {
   test.each<[string, string[]]>([
@@ -43,7 +43,7 @@ describe('splitStatements', () => {
     ['select 1;\u00a0select 2', ['select 1', '\u00a0select 2']],
     ['\ufeffselect 1', ['select 1']],
   ])('%j', (script, statements) => {
-    expect(textsOf(script)).toEqual(statements)
+    expect(getTexts(script)).toEqual(statements)
   })
 
   test('reports where each statement begins', () => {
@@ -82,7 +82,7 @@ describe('splitStatements', () => {
     const gap = fc.constantFrom(';', ' ;\n', ';;', '; -- x;\n', ';/* ; */')
     fc.assert(
       fc.property(fc.array(fc.tuple(piece, gap)), (pairs) => {
-        expect(textsOf(pairs.flat().join(''))).toEqual(pairs.map(([text]) => text))
+        expect(getTexts(pairs.flat().join(''))).toEqual(pairs.map(([text]) => text))
       }),
     )
   })
@@ -103,7 +103,7 @@ describe('splitStatements', () => {
     ['word', (text) => text],
   ])('a long %s', (_, quote) => {
     const sql = `select ${quote('a'.repeat(10_000_000))}`
-    expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
+    expect(getTexts(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })
 
   test('finds the position of an unterminated quote in long text', () => {

@@ -64,7 +64,7 @@ test.each([
 })
 
 describe('the error of', () => {
-  const errorOf = (
+  const getError = (
     error: unknown,
     callFields: Partial<FailedCall>,
     overrides: Partial<FailedRequest> = {},
@@ -103,7 +103,7 @@ describe('the error of', () => {
       connectionReset,
     ],
   ] as const)('%s', (_, error, callFields, expected) => {
-    expect(errorOf(error, callFields)).toBe(expected)
+    expect(getError(error, callFields)).toBe(expected)
   })
 
   test.each([
@@ -116,13 +116,13 @@ describe('the error of', () => {
   ] as const)(
     '%s has an unknown outcome after a 4xx status, because a first copy may have arrived',
     (_, callFields, error) => {
-      const reason = errorOf(error, callFields) as DatabaseError
+      const reason = getError(error, callFields) as DatabaseError
       expect(reason).toBeInstanceOf(HttpError)
       expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
     },
   )
 
   test('the first write of a stream is certainly rejected', () => {
-    expect(errorOf(unauthorized, { scope: 'autocommit' }, { continuesStream: false })).toBe(unauthorized)
+    expect(getError(unauthorized, { scope: 'autocommit' }, { continuesStream: false })).toBe(unauthorized)
   })
 })

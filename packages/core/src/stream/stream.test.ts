@@ -20,9 +20,9 @@ interface Request {
   /** Rejects the request as a whole. */
   reject(error: object): Promise<void>
   /** Responds to a request for rows with one row, and keeps the body open. */
-  lines(): Promise<void>
+  sendRow(): Promise<void>
   /** Ends that body. */
-  endLines(): void
+  endRows(): void
   status(code: number, text: string): Promise<void>
 }
 
@@ -135,7 +135,7 @@ function scriptedRequest(
       send(200, JSON.stringify({ baton: `b${count}`, base_url: null, results }))
       await settle()
     },
-    async lines() {
+    async sendRow() {
       const entries = [
         { baton: `b${count}`, base_url: null },
         { type: 'step_begin', step: steps.length - 1, cols: [{ name: 'a' }] },
@@ -144,7 +144,7 @@ function scriptedRequest(
       send(200, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), end.promise)
       await settle()
     },
-    endLines() {
+    endRows() {
       end.resolve('{"type":"step_end","affected_row_count":1,"last_insert_rowid":null}\n')
     },
     async status(code, text) {
@@ -166,7 +166,7 @@ describe('an aborted commit', () => {
     expect(request.sql).toEqual(['COMMIT'])
     controller.abort(abortReason)
     await expect(commit).rejects.toBe(abortReason)
-    // otherwise it would be acknowledged in a transaction that is never committed
+    // otherwise the statement would be acknowledged in a transaction that is never committed
     await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(streamClosed)
     expect(() => stream.begin()).toThrow(/COMMIT/)
     expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
@@ -396,7 +396,7 @@ test('the time limits of calls queued while a transaction waits for the write lo
 
 test('a transaction that stopped waiting does not affect the next one of its stream', async () => {
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
-  // they use up the two write permits
+  // these streams hold the two write permits
   const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
   const writes = holders.map((holder) => {
     holder.begin()
@@ -427,7 +427,7 @@ test('a transaction that stopped waiting does not affect the next one of its str
 })
 
 /** Two streams that hold the write permits, and two more that have begun. */
-async function openFour(config?: Partial<ClientConfig>) {
+async function openFourStreams(config?: Partial<ClientConfig>) {
   const context = start(config)
   const [first, second, third, fourth] = Array.from({ length: 4 }, () => {
     const stream = new Stream(new ServerStream(context.http))
@@ -447,7 +447,7 @@ async function openFour(config?: Partial<ClientConfig>) {
 }
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
-  const { third, fourth, endFirst, next } = await openFour()
+  const { third, fourth, endFirst, next } = await openFourStreams()
   const rejected = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
   })
@@ -464,7 +464,7 @@ test('a transaction that is rolled back while it waits lets the next one write, 
 })
 
 test('a transaction whose call is aborted while it waits releases its place in the queue', async () => {
-  const { third, fourth, endFirst, next } = await openFour({ queueLimit: 1 })
+  const { third, fourth, endFirst, next } = await openFourStreams({ queueLimit: 1 })
   const controller = new AbortController()
   const waiting = third.execute('insert into t values (2)', undefined, { signal: controller.signal })
   const rejected = expect(waiting).rejects.toBe('enough')
@@ -480,7 +480,7 @@ test('a transaction whose call is aborted while it waits releases its place in t
 })
 
 test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
-  const { third, endFirst, next } = await openFour()
+  const { third, endFirst, next } = await openFourStreams()
   const controller = new AbortController()
   const insert = third.execute('insert into t values (2)')
   const commit = expect(third.commit({ signal: controller.signal })).rejects.toBe('enough')
@@ -495,7 +495,7 @@ test('a COMMIT that was queued before the write lock was acquired can be aborted
 })
 
 test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
-  const { clock, fourth, next, stream, third, endFirst } = await openFour()
+  const { clock, fourth, next, stream, third, endFirst } = await openFourStreams()
   stream.begin('deferred')
   const controller = new AbortController()
   const insert = expect(
@@ -544,7 +544,7 @@ test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBA
 test('a transaction whose first call was aborted while it was queued lets others write', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
-  // they use up the two write permits
+  // each of these streams acquires one of the two write permits
   for (const stream of [newStream(), newStream()]) {
     void stream.execute('select 1').catch(() => {})
     await next()
@@ -579,7 +579,7 @@ test('if a response never arrives, the call ends at its timeout, and the request
   const write = nextStream.execute('insert into t values (2)')
   await (await next()).respond()
   await write
-  // the first one still holds its write permit, one of two
+  // the first stream still holds one of the two write permits
   await request.respond()
   expect(await next()).toMatchObject({ closes: true })
 })
@@ -667,7 +667,7 @@ describe('a response that does not show what ran', () => {
 test('a transaction whose first statement cannot be parsed does not block other writers', async () => {
   const { http, next, requests } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
-  // they use up the two write permits
+  // each of these streams acquires one of the two write permits
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
     const rejected = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
@@ -698,7 +698,7 @@ test('a cursor takes its turn in the queue, after earlier calls and before later
   const first = await next()
   expect(first.sql).toEqual(['select 1 as a'])
   expect(requests).toEqual([])
-  await first.lines()
+  await first.sendRow()
   expect(await row).toEqual({ done: false, value: { a: 1 } })
   await settle()
   expect(requests).toEqual([])
@@ -722,7 +722,7 @@ test('a queued cursor is not opened when the stream is closed', async () => {
   await closed
 })
 
-test('if fetch ignores its signal, the next transaction writes once two aborted ones have been dropped', async () => {
+test('if fetch ignores its signal, the next transaction writes after two aborted transactions have been dropped', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
   for (const stream of [newStream(), newStream()]) {
@@ -778,7 +778,7 @@ test('a request that was rejected, and aborted before its retry, was not applied
   await expect(read).rejects.toBe(abortReason)
   await clock.advance(1_000)
   expect(requests).toEqual([])
-  // none of it was started, so nothing is lost
+  // the request was not executed, so nothing is lost
   const nextRead = stream.execute('select 2')
   const request = await next()
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
@@ -799,14 +799,14 @@ describe('a cursor whose handle ends before the response has begun', () => {
     ).toBe(true)
     const write = stream.execute('insert into t values (2)')
     await settle()
-    // it would continue the stream with a used baton
+    // a request would continue the stream with a used baton
     expect(context.requests).toEqual([])
     return { ...context, request, ended, write }
   }
 
   test('a read is dropped as soon as its baton has arrived, and the stream continues', async () => {
     const { request, ended, write, next } = await readAndStop('select 1')
-    await request.lines()
+    await request.sendRow()
     await ended
     const writeRequest = await next()
     expect(writeRequest.sql).toEqual(['insert into t values (2)'])
@@ -818,10 +818,10 @@ describe('a cursor whose handle ends before the response has begun', () => {
     const { request, ended, write, next, requests } = await readAndStop(
       'insert into t values (3) returning a',
     )
-    await request.lines()
+    await request.sendRow()
     await settle()
     expect(requests).toEqual([])
-    request.endLines()
+    request.endRows()
     await ended
     const writeRequest = await next()
     expect(writeRequest.sql).toEqual(['insert into t values (2)'])
@@ -842,7 +842,7 @@ test('a savepoint that fails while its rows are read stops the cursor, and the t
     await tx.execute('insert')
   })
   await (await next()).respond()
-  await (await next()).lines()
+  await (await next()).sendRow()
   const insert = await next()
   expect(insert.sql.slice(-1)).toEqual(['insert'])
   await insert.respond()
@@ -881,7 +881,7 @@ test('while the client is being closed, only calls that have begun open their st
 })
 
 test('a stream that is closed while its cursor waits for the write lock does not wait for it', async () => {
-  const { third } = await openFour()
+  const { third } = await openFourStreams()
   const rows = expect(readRows(third, 'insert into t values (2) returning a').next()).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
   })
@@ -912,7 +912,7 @@ test('an aborted write keeps the only permit until its response arrives', async 
   await writes[1]
 })
 
-test('closing a client closes its open streams, and waits for that', async () => {
+test('closing a client closes its open streams, and waits until they are closed', async () => {
   const { http, next } = await startWithWrite()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
@@ -971,7 +971,7 @@ test('a read that continues a stream is not sent again, because its baton has be
   await (await next()).status(503, 'gone')
   await clock.advance(1_000)
   await lost
-  // except for the end of the stream
+  // only the end of the stream is sent
   expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })
 
@@ -1018,7 +1018,7 @@ test('rows of a statement that does not parse end the stream, and its transactio
   expect(transactionEvents().at(-1)).toMatch('transaction:lost')
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await settle()
-  // the server has already dropped it
+  // no close is sent, because the server has already dropped the stream
   expect(requests).toEqual([])
 })
 

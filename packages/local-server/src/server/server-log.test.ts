@@ -14,7 +14,7 @@ interface Line {
 }
 
 /** Returns the log of a server with this level. */
-async function logOf(
+async function getLog(
   log: LogLevel,
   sendRequests: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
 ) {
@@ -29,7 +29,7 @@ async function logOf(
   return lines.map((line) => JSON.parse(line) as Line)
 }
 
-const summaryOf = (lines: readonly Line[]): unknown[] =>
+const summarize = (lines: readonly Line[]): unknown[] =>
   lines.map(({ level, event, path, status }) => [level, event, ...(path === undefined ? [] : [path, status])])
 
 const sendRequests = async ({
@@ -48,8 +48,8 @@ const sendRequests = async ({
 }
 
 test('level requests logs all requests, starts and stops, without tokens', async () => {
-  const lines = await logOf('requests', sendRequests)
-  expect(summaryOf(lines)).toEqual([
+  const lines = await getLog('requests', sendRequests)
+  expect(summarize(lines)).toEqual([
     ['info', 'start'],
     ['info', 'request', '/v2/pipeline', 200],
     ['warn', 'request', '/v2/pipeline', 401],
@@ -71,12 +71,12 @@ test('an absolute request target is logged as its path, without host and passwor
       const clientRequest = request(url, { path }, (response) => response.resume().on('end', resolve))
       clientRequest.on('error', reject).end()
     })
-  const lines = await logOf('requests', async ({ url, token }) => {
+  const lines = await getLog('requests', async ({ url, token }) => {
     await sendRequest(url, `${url}/version?token=${token}`)
     await sendRequest(url, `${url.replace('//', `//user:${token}@`)}/version`)
     await sendRequest(url, url)
   })
-  expect(summaryOf(lines)).toEqual([
+  expect(summarize(lines)).toEqual([
     ['info', 'start'],
     ['info', 'request', '/version', 200],
     ['info', 'request', '/version', 400],
@@ -86,7 +86,7 @@ test('an absolute request target is logged as its path, without host and passwor
 })
 
 test('level errors logs failed and rejected requests, starts and stops', async () => {
-  expect(summaryOf(await logOf('errors', sendRequests))).toEqual([
+  expect(summarize(await getLog('errors', sendRequests))).toEqual([
     ['info', 'start'],
     ['warn', 'request', '/v2/pipeline', 401],
     ['warn', 'request', '/v1/organizations', 401],
@@ -95,7 +95,7 @@ test('level errors logs failed and rejected requests, starts and stops', async (
 })
 
 test('level none, the default, logs nothing', async () => {
-  expect(await logOf('none', sendRequests)).toEqual([])
+  expect(await getLog('none', sendRequests)).toEqual([])
 })
 
 test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {

@@ -39,7 +39,7 @@ export class ServerLog {
           listener,
           method: incoming.method,
           host: incoming.headers.host,
-          path: pathOf(incoming.url ?? '/'),
+          path: getPath(incoming.url ?? '/'),
           status,
           durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
           remoteAddress: incoming.socket.remoteAddress,
@@ -51,6 +51,6 @@ export class ServerLog {
 }
 
 /** Removes the origin from an absolute target, which may contain a password. */
-function pathOf(target: string): string {
+function getPath(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
 }

@@ -35,7 +35,7 @@ export interface ApiTokenOptions extends PlatformCallOptions {
   readonly organization?: string | undefined
   /** The only group that it gives access to; this requires an admin or owner. */
   readonly group?: string | undefined
-  /** Its permissions in the group; or only `metrics`, without an organization, for the metrics of the local server. */
+  /** Its permissions in the group. Without an organization, only `metrics`: access to the metrics of the local server. */
   readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
 }
 
@@ -127,8 +127,8 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
   /** Audit logs of the organization. */
   auditLogs: {
     /**
-     * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so that the last item of one may
-     * also be the first of the next.
+     * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so an item may appear on two
+     * pages.
      */
     list: pages(
       `GET ${ORGANIZATION_PATH}/audit-logs`,
