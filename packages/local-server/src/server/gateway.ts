@@ -83,7 +83,7 @@ export class Gateway {
   #databaseNames(): readonly string[] {
     const { addresses, registry } = this.#options.controlPlane
     const readyDatabases = registry.databases.rows.filter(({ state }) => state === 'ready')
-    return readyDatabases.map((row) => addresses.pathOf(row)).sort()
+    return readyDatabases.map((row) => addresses.getPath(row)).sort()
   }
 
   /** Returns the number of requests to one database, or to all. */
@@ -102,7 +102,7 @@ export class Gateway {
   notice(id: DatabaseId, text: string): void {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
-    const name = row === undefined ? id : addresses.pathOf(row)
+    const name = row === undefined ? id : addresses.getPath(row)
     if (this.#options.log.isOn) this.#options.log.event('warn', 'database', { database: name, text })
     else console.error(`${name}: ${text}`)
     this.#feed?.notice(name, text)
@@ -284,7 +284,7 @@ export class Gateway {
     const id = claimedDatabase(request)
     const { registry, addresses } = this.#options.controlPlane
     const row = id === null ? undefined : registry.databases.get(id)
-    return row === undefined ? null : addresses.pathOf(row)
+    return row === undefined ? null : addresses.getPath(row)
   }
 
   #find(name: string): DatabaseRow | undefined {

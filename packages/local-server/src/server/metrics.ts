@@ -19,7 +19,7 @@ export function metricsText(
   const databases = registry.databases.rows.map((row) => {
     const { requests = 0, failed = 0, seconds = 0 } = counts.get(row.id) ?? {}
     const label = labels({
-      database: addresses.pathOf(row),
+      database: addresses.getPath(row),
       group: registry.groups.get(row.group)?.name ?? '',
     })
     const figures = usage.getDatabaseUsage(row.id, { from: 0, to: Date.now() })

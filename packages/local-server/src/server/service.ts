@@ -238,7 +238,7 @@ export class Service implements AsyncDisposable {
     const row = this.#database(name)
     const { registry, addresses } = this.controlPlane
     const locations = replicaLocations(registry, row)
-    return Object.fromEntries(locations.map((location) => [location, addresses.pathOf(row, location)]))
+    return Object.fromEntries(locations.map((location) => [location, addresses.getPath(row, location)]))
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
