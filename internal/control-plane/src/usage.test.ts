@@ -43,10 +43,10 @@ async function createDatabase(): Promise<{ registry: Registry; row: DatabaseRow 
 
 test('counts usage once if it is sampled twice concurrently, and not at all after the database is removed', async () => {
   const { registry, row } = await createDatabase()
-  let read = 100
+  let rowCounter = 100
   const sampleUsage = async (): Promise<UsageSample> => {
-    const rowsRead = read
-    read += 50
+    const rowsRead = rowCounter
+    rowCounter += 50
     // the first request gets its response last
     await new Promise((resolve) => setTimeout(resolve, rowsRead === 100 ? 50 : 1))
     return { epoch: 'e', rowsRead, rowsWritten: 0, storageBytes: 0 }

@@ -38,7 +38,7 @@ test('a worker ignores messages about a database that is being released', async 
   worker.watch(true)
   worker.applySettings(DEFAULT_SETTINGS)
   await released
-  // another database: the worker still works, but only for that one
+  // the worker can open another database, and then serves only that one
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })

@@ -3,7 +3,7 @@ import { organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
 import { DATABASE, GROUP, type Route, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
-const AWS_REASON = 'this server does not run in an AWS_REASON region'
+const AWS_REASON = 'this server does not run in an AWS region'
 const SEED_REASON = 'a database is seeded when it is created: POST the seed with its name and group'
 const OAUTH_REASON =
   'OAuth is not supported by this server; create an API token with POST /v1/auth/api-tokens/{name}'

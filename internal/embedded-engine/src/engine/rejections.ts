@@ -6,8 +6,8 @@ import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection
 
 /** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
-  if (statement.access === 'read' && !permissions.read) throw forbidden('Read', databaseId)
-  if (statement.access === 'write' && !permissions.write) throw forbidden('Write', databaseId)
+  if (statement.access === 'read' && !permissions.read) throw forbiddenError('Read', databaseId)
+  if (statement.access === 'write' && !permissions.write) throw forbiddenError('Write', databaseId)
 }
 
 /** Rejects a change to a shared schema. @throws PipelineFailure with status 403 */
@@ -23,7 +23,7 @@ export function checkSharedSchema(
 
 /** Returns the error for a database that the client may not attach, that does not allow it, or that does not exist. */
 export function attachRejection(name: string, isPermitted: boolean): PipelineFailure {
-  if (!isPermitted) return forbidden('AttachRead', name)
+  if (!isPermitted) return forbiddenError('AttachRead', name)
   const text = `Namespace \`${name}\` doesn't allow attach`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
@@ -38,7 +38,10 @@ export function checkBlocked(statement: Statement, settings: DatabaseSettings): 
 }
 
 /** Returns the error for a missing permission, as worded by the service. */
-export function forbidden(permission: 'Read' | 'Write' | 'AttachRead', databaseId: string): PipelineFailure {
+export function forbiddenError(
+  permission: 'Read' | 'Write' | 'AttachRead',
+  databaseId: string,
+): PipelineFailure {
   const text = `Current session doesn't not have ${permission} permission to namespace ${databaseId}`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
@@ -54,7 +57,7 @@ export function toClientError(error: unknown, permissions: Permissions, database
   if (error instanceof DeniedError) {
     return permissions.write
       ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
-      : forbidden('Write', databaseId)
+      : forbiddenError('Write', databaseId)
   }
   return error instanceof SqliteError ? toResultError(error) : error
 }

@@ -25,7 +25,7 @@ import {
   checkBlocked,
   checkPermissions,
   checkSharedSchema,
-  forbidden,
+  forbiddenError,
   toClientError,
   transactionTimeout,
   withAttachTarget,
@@ -246,7 +246,7 @@ export class Session {
 
   /** Describes the first statement of the SQL text as JSON. */
   async describe(text: string, permissions: Permissions): Promise<string> {
-    if (!permissions.read) throw forbidden('Read', this.#database.id)
+    if (!permissions.read) throw forbiddenError('Read', this.#database.id)
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database

@@ -40,7 +40,7 @@ export class AccessPolicy {
     const name = hostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {
-      const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST_PATTERN=DATABASE`)'
+      const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST=DATABASE`)'
       return errorResponse(403, `This server does not serve the host \`${name}\`; ${remedy}`)
     }
     const origin = getOrigin(request)

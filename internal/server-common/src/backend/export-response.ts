@@ -13,7 +13,7 @@ export interface ExportedFile {
   readonly remove: () => Promise<void>
 }
 
-/** Every export is a complete, current file, without frames to apply to it. */
+/** Generation that clients see. It never changes, because every export is a complete file without later frames. */
 const GENERATION = 1
 
 /** Maximum number of concurrent exports of a database; each takes disk space until its client has received it. */

@@ -50,7 +50,7 @@ export class ServerLog {
   }
 }
 
-/** Removes the origin from an absolute target, which may contain a password. */
+/** Returns the path of a request target, without its query and its origin, which may contain a password. */
 function getPath(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
 }

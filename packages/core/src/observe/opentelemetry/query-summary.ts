@@ -24,7 +24,7 @@ const TOKEN = new RegExp(
   'g',
 )
 /** Maximum length of SQL that is summarized; the rest of a longer statement is usually values. */
-const MAX_LENGTH = 5_000
+const MAX_SQL_LENGTH = 5_000
 const MAX_SUMMARY_LENGTH = 255
 
 const DATA_KEYWORD = /^(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)$/
@@ -49,7 +49,7 @@ export function summarize(sql: string): QuerySummary {
   let previousWord = ''
   let expectsName = false
   let isList = false
-  for (const { groups } of sql.slice(0, MAX_LENGTH).matchAll(TOKEN)) {
+  for (const { groups } of sql.slice(0, MAX_SQL_LENGTH).matchAll(TOKEN)) {
     const { name, mark = name } = groups ?? {}
     if (mark === undefined) continue
     const word = mark.toUpperCase()
@@ -87,6 +87,6 @@ export function summarize(sql: string): QuerySummary {
     text += ` ${word}`
   }
   const [table = null] = tables
-  const isComplete = sql.length <= MAX_LENGTH
+  const isComplete = sql.length <= MAX_SQL_LENGTH
   return { text, table: DATA_KEYWORD.test(firstWord) && tables.size === 1 && isComplete ? table : null }
 }
