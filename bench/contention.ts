@@ -1,4 +1,4 @@
-// Measures many writers on one database, with concurrent reports: on a plain libsql-server, behind the control plane, and on the
+// Measures many writers on one database, with concurrent reports: on a plain libsql-server, on one behind the gateway, and on the
 // embedded server, with each client. A server counts as unresponsive if it does not respond to a write within 15 s after a load.
 // Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` writes the table
 // to docs/self-hosting.md. Run: npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME]
@@ -23,38 +23,38 @@ const { values } = parseArgs({
 })
 const SECONDS = 5
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
-const MARKS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
-const LOG_SAMPLE_MS = 200
+const MARKERS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
+const WAL_SAMPLE_MS = 200
 
 interface Row extends Result {
   readonly load: string
   readonly server: string
   readonly client: string
-  readonly largestLogBytes: number
+  readonly largestWalBytes: number
 }
 
-const getSeconds = ({ length }: Load): number =>
-  values.seconds === undefined ? SECONDS * length : Number(values.seconds)
+const getSeconds = ({ durationFactor }: Load): number =>
+  values.seconds === undefined ? SECONDS * durationFactor : Number(values.seconds)
 
 async function run(load: Load, server: string, client: string): Promise<Row> {
-  const openedServer = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
-  const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(openedServer.url)
+  const benchServer = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
+  const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(benchServer.url)
   const finished = new AbortController()
-  let largestLogBytes = 0
-  const logSampler = (async () => {
+  let largestWalBytes = 0
+  const walSampler = (async () => {
     while (!finished.signal.aborted) {
-      largestLogBytes = Math.max(largestLogBytes, await openedServer.logBytes())
-      await pause(LOG_SAMPLE_MS)
+      largestWalBytes = Math.max(largestWalBytes, await benchServer.walBytes())
+      await pause(WAL_SAMPLE_MS)
     }
   })()
   try {
     await program.write({ statements: [TABLE], thinkMs: 0, abortAfterMs: null })
     const result = await measure(load, program, getSeconds(load), Number(values.seed))
-    return { ...result, load: load.name, server, client, largestLogBytes }
+    return { ...result, load: load.name, server, client, largestWalBytes }
   } finally {
     finished.abort()
-    await logSampler
-    await openedServer.close()
+    await walSampler
+    await benchServer.close()
     // requests that were aborted when the server stopped
     await program.close().catch(() => {})
   }
@@ -63,10 +63,10 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
 function table(rows: readonly Row[]): string {
   const lines = rows.map(({ load, server, client, committed, failed, seconds, ...row }) => {
     const stall = `${(row.longestStallMs / 1_000).toFixed(1)} s`
-    const log = `${(row.largestLogBytes / 1e6).toFixed(0)} MB`
+    const wal = `${(row.largestWalBytes / 1e6).toFixed(0)} MB`
     const rate = (committed / seconds).toFixed(0)
-    const responds = row.isAlive ? 'yes' : '**no**'
-    return `| ${load} | ${Math.round(seconds)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${log} | ${responds} |`
+    const responds = row.isResponsive ? 'yes' : '**no**'
+    return `| ${load} | ${Math.round(seconds)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${wal} | ${responds} |`
   })
   return [
     `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
@@ -95,7 +95,7 @@ const text = table(rows)
 console.log(text)
 if (values['write-docs']) {
   const page = readFileSync(PAGE, 'utf8')
-  const [start, end] = [page.indexOf(MARKS[0]) + MARKS[0].length, page.indexOf(MARKS[1])]
+  const [start, end] = [page.indexOf(MARKERS[0]) + MARKERS[0].length, page.indexOf(MARKERS[1])]
   writeFileSync(PAGE, `${page.slice(0, start)}\n${text}\n${page.slice(end)}`)
 }
 process.exit()

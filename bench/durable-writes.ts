@@ -1,4 +1,4 @@
-// Measures the cost of durable writes, which the embedded server acknowledges only when they are on the disk: compares a
+// Measures the cost of durable writes, which the embedded server acknowledges only once they are on disk: compares a
 // server with a data directory to one without, which does not wait for the disk. npm run bench:durable [-- --count N]
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const ROUNDS = 5
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1000' } } })
 const count = Number(values.count)
 
-/** Returns the time per write in ms, with this many writes in flight. */
+/** Returns the time per write in ms, with the given number of writes in flight. */
 async function timeWrites(dataDirectory: string | undefined, inFlight: number): Promise<number> {
   await using server = await startLocalServer({
     ...(dataDirectory !== undefined && { dataDirectory }),

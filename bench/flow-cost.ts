@@ -26,7 +26,7 @@ interface Cost {
 }
 
 setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as (options?: { readonly type: 'minor' }) => void
+const collectGarbage = runInNewContext('gc') as (options?: { readonly type: 'minor' }) => void
 
 const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: '7' }
 
@@ -35,7 +35,7 @@ interface Operation {
   readonly batch?: { readonly steps: readonly { readonly stmt: { readonly sql?: string } }[] }
 }
 
-/** Responds like a server on which everything succeeds. A step that proves a loss is skipped. */
+/** Responds like a server on which everything succeeds. Skips steps that would prove a lost transaction. */
 function makeResponse(body: string): string {
   const { requests } = JSON.parse(body) as { requests: Operation[] }
   const results = requests.map(({ type, batch }) => {
@@ -120,11 +120,11 @@ async function measureCost(run: () => Promise<unknown>): Promise<Cost> {
 async function measureRetainedBytes(run: () => Promise<unknown>): Promise<number> {
   const calls = 300
   for (let index = 0; index < 3_000; index++) await run()
-  collect()
-  collect()
+  collectGarbage()
+  collectGarbage()
   const before = process.memoryUsage().heapUsed
   for (let index = 0; index < calls; index++) await run()
-  collect({ type: 'minor' })
+  collectGarbage({ type: 'minor' })
   return Math.max(0, Math.round((process.memoryUsage().heapUsed - before) / calls))
 }
 

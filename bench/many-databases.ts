@@ -126,7 +126,7 @@ async function measure(backend: string, count: number): Promise<void> {
       }
       await Promise.all(Array.from({ length: inFlight }, worker))
     }
-    /** Runs a task, and reports the peak usage in the meantime. */
+    /** Runs a task and returns its duration and the peak usage. */
     const observe = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
       let [peak, descriptors] = [0, 0]
       const sampler = setInterval(() => {
@@ -147,7 +147,7 @@ async function measure(backend: string, count: number): Promise<void> {
         const { seconds, peak } = await observe(() => runAll(sql))
         const verb = sql.slice(0, 6)
         report(
-          `cycle ${cycle}: ${Math.round(count / seconds)} ${verb} per second, each of another database; ${peak}`,
+          `cycle ${cycle}: ${Math.round(count / seconds)} ${verb} per second, each on a different database; ${peak}`,
         )
       }
       await pause(IDLE_MS)
@@ -177,7 +177,9 @@ async function measure(backend: string, count: number): Promise<void> {
       for (let index = 0; !finished.signal.aborted; index += 1)
         await run(names[index % count] as string, 'SELECT count(*) FROM t')
     })()
-    report(`one open database alone: ${baseline}; with a client of the others: ${await measureWarmQueries()}`)
+    report(
+      `one open database alone: ${baseline}; with a client that queries the others: ${await measureWarmQueries()}`,
+    )
     finished.abort()
     await otherClient
 

@@ -25,7 +25,7 @@ const names = Array.from({ length: Number(values.databases) }, (_, index) => `te
 const CONCURRENCY = 8
 const MEGABYTE = 1_024 ** 2
 const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
-const MARKS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as const
+const MARKERS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as const
 
 /** The cost of one kind of call. */
 interface Figure {
@@ -111,7 +111,7 @@ class Benchmark {
       sqldMegabytes: await this.#sqldMegabytes(),
     }
     this.#figures.push(figure)
-    console.error(`${this.#backend.padEnd(8)} ${step.padEnd(20)} ${cell(figure)}`)
+    console.error(`${this.#backend.padEnd(8)} ${step.padEnd(20)} ${formatFigure(figure)}`)
   }
 
   /** Memory of the processes of all groups; null if there are none, or if it cannot be measured. */
@@ -137,8 +137,7 @@ function createClientFor({ platform }: Awaited<ReturnType<typeof startLocalServe
   return createPlatformClient({ url, token, organization })
 }
 
-/** Formats a figure. */
-function cell({ seconds, calls, megabytes, sqldMegabytes }: Figure): string {
+function formatFigure({ seconds, calls, megabytes, sqldMegabytes }: Figure): string {
   const speed = calls > 1 ? `${Math.round(calls / seconds)}/s` : `${Math.round(seconds * 1_000)} ms`
   return `${speed}, ${megabytes} MB${sqldMegabytes === null ? '' : ` + ${sqldMegabytes} MB`}`
 }
@@ -158,7 +157,9 @@ function runBackend(backend: Backend): Report {
 function table(reports: readonly Report[]): string {
   const [first] = reports
   const rows = (first?.figures ?? []).map(({ step }, index) => {
-    const cells = reports.map(({ figures }) => (figures[index] === undefined ? '' : cell(figures[index])))
+    const cells = reports.map(({ figures }) =>
+      figures[index] === undefined ? '' : formatFigure(figures[index]),
+    )
     return `| ${[step, ...cells].join(' | ')} |`
   })
   const heading = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`
@@ -186,7 +187,7 @@ if (values.backend !== undefined) {
   console.log(text)
   if (values['write-docs']) {
     const page = readFileSync(PAGE, 'utf8')
-    const [start, end] = [page.indexOf(MARKS[0]) + MARKS[0].length, page.indexOf(MARKS[1])]
+    const [start, end] = [page.indexOf(MARKERS[0]) + MARKERS[0].length, page.indexOf(MARKERS[1])]
     writeFileSync(PAGE, `${page.slice(0, start)}\n${text}\n${page.slice(end)}`)
   }
 }

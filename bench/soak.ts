@@ -34,7 +34,7 @@ const random = seeded(Number(values.seed))
 const endsAt = Date.now() + Number(values.minutes) * 60_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** Makes a random kind of call. Writes are rarely aborted, because they continue to wait on the server, each with a stream. */
+/** Makes a random kind of call. Writes are rarely aborted, because they keep waiting on the server, each holding a stream. */
 async function call(): Promise<void> {
   const kind = random()
   if (kind < 0.4)
@@ -42,13 +42,13 @@ async function call(): Promise<void> {
   else if (kind < 0.42) await db.execute('insert into soak (a) values (?)', [1], { signal: shortTimeout() })
   else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
   else if (kind < 0.7) await db.batch(['insert into soak (a) values (2)', TRIM])
-  else if (kind < 0.8) await readSome()
+  else if (kind < 0.8) await readSomeRows()
   else await db.transaction(runTransaction, { retry: 1 })
 }
 
 const TRIM = 'delete from soak where id < (select max(id) from soak) - 100'
 
-async function readSome(): Promise<void> {
+async function readSomeRows(): Promise<void> {
   for await (const _ of readRows(db, 'select a from soak')) {
     if (random() < 0.1) break
   }
@@ -112,7 +112,7 @@ while (Date.now() + SAMPLE_MS <= endsAt) {
   console.log(JSON.stringify(samples.at(-1)))
 }
 await workers
-// the server drops a stream whose last response was lost after 10 s
+// after 10 s, the server drops a stream whose last response was lost
 await pause(11_000)
 const restSample = await sample(Math.round((Date.now() - startedAt) / 1000))
 console.log(`at rest: ${JSON.stringify(restSample)}`)

@@ -1,5 +1,5 @@
 // Counts torn transactions. Runs the same random transactions, which the server may roll back on its own, with each client, with
-// statements awaited one by one and issued together, and with errors caught and thrown. Run: npm run bench:torn [-- --count N] [-- --seed N]
+// statements awaited one by one and sent together, and with errors caught and thrown. Run: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'
@@ -74,7 +74,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
   else {
     const { transactions, endedByServer, leaks } = result
     console.log(
-      `${name}: ${leaks.length} of ${transactions} transactions torn (the server ended ${endedByServer} by itself)`,
+      `${name}: ${leaks.length} of ${transactions} transactions torn (the server ended ${endedByServer} on its own)`,
     )
     for (const leak of leaks.slice(0, 2)) console.log(`  ${leak}`)
   }

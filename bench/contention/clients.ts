@@ -16,17 +16,17 @@ export interface Work {
 export interface Program {
   /** Runs a write transaction. Rejects if it failed or was aborted. */
   write(work: Work): Promise<void>
-  /** Runs a read transaction that stays open for a time. */
+  /** Runs a read transaction and keeps it open for `openMs`. */
   report(sql: string, openMs: number): Promise<void>
   /** Closes the client. */
   close(): Promise<void>
 }
 
-/** The clients that are compared. Each receives the URL of a database. */
+/** The clients that are compared. Each takes the URL of a database. */
 export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
   '@batonsql/core': openBaton,
   '@libsql/client': openLibsql,
-  'plain HTTP': openPlain,
+  'plain HTTP': openPlainHttp,
 }
 
 class AbortedError extends Error {
@@ -95,7 +95,7 @@ interface PipelineResponse {
 }
 
 /** Sends BEGIN with the first statement. An aborted transaction is left open, like that of a killed program. */
-function openPlain(url: string): Program {
+function openPlainHttp(url: string): Program {
   const agent = new http.Agent({ keepAlive: true })
   const send = async (
     baton: string | null,

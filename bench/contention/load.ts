@@ -9,29 +9,29 @@ export interface Load {
   readonly transactions: 'short' | 'long' | 'aborted'
   /** Programs that keep a read transaction open, for three seconds each. */
   readonly reports: number
-  /** Its duration as a multiple of the default, unless `--seconds` is set. */
-  readonly length: number
+  /** Multiplies the default duration, unless `--seconds` is set. */
+  readonly durationFactor: number
 }
 
 /** The loads. Under the first one, libsql-server loses a writer. */
 export const LOADS: readonly Load[] = [
-  { name: '12 writers, two reports', writers: 12, transactions: 'short', reports: 2, length: 4 },
-  { name: '50 writers, two reports', writers: 50, transactions: 'short', reports: 2, length: 1 },
-  { name: '200 writers, two reports', writers: 200, transactions: 'short', reports: 2, length: 1 },
-  { name: '12 writers, no report', writers: 12, transactions: 'short', reports: 0, length: 1 },
+  { name: '12 writers, two reports', writers: 12, transactions: 'short', reports: 2, durationFactor: 4 },
+  { name: '50 writers, two reports', writers: 50, transactions: 'short', reports: 2, durationFactor: 1 },
+  { name: '200 writers, two reports', writers: 200, transactions: 'short', reports: 2, durationFactor: 1 },
+  { name: '12 writers, no report', writers: 12, transactions: 'short', reports: 0, durationFactor: 1 },
   {
     name: '12 writers, long transactions, two reports',
     writers: 12,
     transactions: 'long',
     reports: 2,
-    length: 1,
+    durationFactor: 1,
   },
   {
     name: '12 writers, one in 50 aborted, two reports',
     writers: 12,
     transactions: 'aborted',
     reports: 2,
-    length: 1,
+    durationFactor: 1,
   },
 ]
 
@@ -43,7 +43,7 @@ export interface Result {
   /** The longest time without a commit, including the time up to the end of the load. */
   readonly longestStallMs: number
   /** Whether a write succeeded afterwards. */
-  readonly isAlive: boolean
+  readonly isResponsive: boolean
 }
 
 export const TABLE = 'CREATE TABLE IF NOT EXISTS w (id INTEGER PRIMARY KEY, a)'
@@ -55,7 +55,7 @@ const ABORTED_WITHIN_MS = 20
 /** Pause after a failure, so that calls that fail immediately do not cause a busy loop. */
 const PAUSE_AFTER_FAILURE_MS = 20
 /** Longer than any wait for the write lock. */
-const ALIVE_WITHIN_MS = 15_000
+const RESPONSIVE_WITHIN_MS = 15_000
 
 /** Applies a load to a database for the given number of seconds, and then checks that it still accepts writes. */
 export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Result> {
@@ -88,20 +88,21 @@ export async function measure(load: Load, program: Program, seconds: number, see
   isCounting = false
   const endedAt = performance.now()
   const finalWrite = program.write({ statements: [INSERT], thinkMs: 0, abortAfterMs: null })
-  const isAlive = await Promise.race([
+  const isResponsive = await Promise.race([
     finalWrite.then(
       () => true,
       () => false,
     ),
-    pause(ALIVE_WITHIN_MS, false, { ref: false }),
+    pause(RESPONSIVE_WITHIN_MS, false, { ref: false }),
   ])
-  if (isAlive) await Promise.race([Promise.all(workers), pause(ALIVE_WITHIN_MS, null, { ref: false })])
+  if (isResponsive)
+    await Promise.race([Promise.all(workers), pause(RESPONSIVE_WITHIN_MS, null, { ref: false })])
   return {
     committed,
     failed,
     seconds: (endedAt - startedAt) / 1_000,
     longestStallMs: Math.max(longestStallMs, endedAt - lastCommitAt),
-    isAlive,
+    isResponsive,
   }
 }
 

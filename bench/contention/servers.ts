@@ -6,8 +6,8 @@ import { startSqld } from '@batonsql/local-server/sqld'
 /** A server with an empty database. */
 export interface BenchServer {
   readonly url: string
-  /** Bytes of the largest write-ahead log. */
-  logBytes(): Promise<number>
+  /** Returns the size of the largest WAL, in bytes. */
+  walBytes(): Promise<number>
   close(): Promise<void>
 }
 
@@ -38,7 +38,7 @@ async function open(
   const { url, close } = await start(directory)
   return {
     url,
-    logBytes: () => findLargestLog(directory),
+    walBytes: () => findLargestWal(directory),
     async close() {
       await close()
       await rm(directory, { recursive: true, force: true, maxRetries: 3 })
@@ -46,7 +46,7 @@ async function open(
   }
 }
 
-async function findLargestLog(directory: string): Promise<number> {
+async function findLargestWal(directory: string): Promise<number> {
   const files = await readdir(directory, { recursive: true })
   const sizes = files
     .filter((name) => /[-.]wal$/.test(name))

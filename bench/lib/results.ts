@@ -50,13 +50,15 @@ export const meetsGoal = ({ goal, ratio }: Measurement): boolean => {
   return operator === '<=' ? ratio <= Number(bound) : operator === '>=' ? ratio >= Number(bound) : true
 }
 
-/** Returns the measurements that are worse than in an older run by more than the tolerance. */
+/** Returns the measurements that are worse than in the previous run by more than the tolerance. */
 export function findRegressions(current: Results, previous: Results, tolerance: number): string[] {
   const getKey = ({ suite, operation, environment, subject, unit }: Measurement): string =>
     [suite, operation, environment, subject, unit].join(' · ')
-  const olderByKey = new Map(previous.measurements.map((measurement) => [getKey(measurement), measurement]))
+  const previousByKey = new Map(
+    previous.measurements.map((measurement) => [getKey(measurement), measurement]),
+  )
   return current.measurements.flatMap((measurement) => {
-    const earlier = olderByKey.get(getKey(measurement))
+    const earlier = previousByKey.get(getKey(measurement))
     if (!earlier || !measurement.subject.startsWith('baton') || measurement.subject === measurement.baseline)
       return []
     const change = isTime(measurement.unit)

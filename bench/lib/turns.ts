@@ -8,13 +8,13 @@ import type { Figures, Task } from './subject-process.ts'
 export interface Operation {
   readonly name: string
   readonly title: string
-  /** Number of operations in a round. Subjects other than the baseline and ours are far slower, and perform a fifth of it. */
+  /** Number of operations in a round. Subjects other than the baseline and ours are far slower, and perform a fifth of them. */
   readonly count: number
   /** Number of operations in flight. @default 1 */
   readonly inFlight?: number | undefined
   /** Number of items that one operation yields, such as rows. @default 1 */
-  readonly per?: number | undefined
-  /** Goals for the speed, or the CPU time, of a subject on a server: `subject @ server`. */
+  readonly itemCount?: number | undefined
+  /** Goals for the speed, or the CPU time, of a subject on a server: `subject @ server, unit`. */
   readonly goals?: Readonly<Record<string, string>> | undefined
 }
 
@@ -95,7 +95,7 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
         if (unit === 'server CPU µs' && participant.server === null) continue
         const getValues = (source: Participant): number[] =>
           (samples.get(source) ?? []).map(
-            (sample) => (getMs(sample) * 1000) / getCount(source) / (operation.per ?? 1),
+            (sample) => (getMs(sample) * 1000) / getCount(source) / (operation.itemCount ?? 1),
           )
         const goal = operation.goals?.[`${subject} @ ${environment}, ${unit}`]
         const labels = { suite, operation: operation.title, environment, subject, unit, baseline, goal }

@@ -29,10 +29,10 @@ export const CLIENT_OPERATIONS: readonly Operation[] = [
     name: 'rows',
     title: '10,000 rows x 6, for each row',
     count: 10,
-    per: ROW_COUNT,
+    itemCount: ROW_COUNT,
     goals: { 'baton @ libsql-server, client CPU µs': '<= 1.20' },
   },
-  { name: 'vectors', title: '1,000 vectors of 384 floats, for each', count: 10, per: VECTOR_COUNT },
+  { name: 'vectors', title: '1,000 vectors of 384 floats, for each', count: 10, itemCount: VECTOR_COUNT },
 ]
 
 export const CLIENTS = {

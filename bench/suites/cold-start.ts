@@ -43,7 +43,7 @@ await db.close()`,
 
 const IMPORTED_PACKAGES = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
 
-/** @param url of a server that should respond from memory */
+/** Measures processes that read one row, and processes that only import a package. @param url the server to query */
 export async function measureColdStart(url: string, rounds: number): Promise<Measurement[]> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)

@@ -1,7 +1,7 @@
 import { type Measurement, toMeasurement } from '../lib/results.ts'
 
 /**
- * Compares the embedded server with libsql-server: figures of the same client on each, in the same rounds.
+ * Compares the embedded server with libsql-server, using the figures of the same client in the same rounds.
  * @param client the measurements of the suite `client`
  */
 export function compareServers(client: readonly Measurement[]): Measurement[] {

@@ -107,7 +107,7 @@ test('a database uses the newest key, even if it is rotated during its creation'
   expect(backend.keys.get(id)).toEqual([key.publicPem, newKey.publicPem])
 })
 
-test('rejects the creation of a database whose group is transferred in the meantime', async () => {
+test('rejects the creation of a database if its group is transferred at the same time', async () => {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const organization = { ...operator.organization, id: 'previous owner' }
@@ -199,7 +199,7 @@ describe('changes that the back end fails to apply', () => {
     ])
   })
 
-  test('a rotation closes streams once it has been applied, whichever request applies it', async () => {
+  test('a rotation closes streams once it has been applied, regardless of which request applies it', async () => {
     const revokedIds: DatabaseId[] = []
     Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void revokedIds.push(id) })
     const row = await create('a')
@@ -225,7 +225,7 @@ describe('changes that the back end fails to apply', () => {
     expect([states(), [...backend.present], pending()]).toEqual([[], [], []])
   })
 
-  test('a failing database blocks neither other databases of its group nor the start', async () => {
+  test('a failing database blocks neither other databases of its group nor the start of the server', async () => {
     const rows = [await create('a'), await create('b'), await create('c')]
     const { applySettings: original } = backend
     backend.keys.clear()

@@ -14,7 +14,7 @@ test('throws a one-line error that explains how to install the local server', as
   )
 })
 
-test('passes other errors on unchanged, and returns an installed server', async () => {
+test('rethrows other errors unchanged, and returns an installed server', async () => {
   await expect(loadServer(() => rejectAsMissing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
   expect(await loadServer(() => import('@batonsql/local-server/sqld'))).toHaveProperty('startSqld')
 })

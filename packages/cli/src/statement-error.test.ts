@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StatementError } from './statement-error.ts'
 
-/** The position that is shown, and the text under the caret. */
+/** Returns the message, the position, and the text at the caret. */
 function parseMessage(message: string, sql: string, start = { line: 1, column: 1 }): string[] {
   const lines = new StatementError(new Error(message), { sql, ...start }, null).message.split('\n')
   const [text = '', caret = ''] = lines.slice(-2)
@@ -31,12 +31,12 @@ test.each([
   ['SQLite error: malformed JSON', "select json('x')", 'malformed JSON', 1, "select json('x')"],
   ['unexpected end of input at (1, 99)', 'select 1 +', 'unexpected end of input', 11, ''],
 ])('%s', (message, sql, words, column, textAtCaret) => {
-  const [output, place, at] = parseMessage(message, sql)
-  expect([place, at]).toEqual([`line 1, column ${column}:`, textAtCaret])
+  const [output, position, actualText] = parseMessage(message, sql)
+  expect([position, actualText]).toEqual([`line 1, column ${column}:`, textAtCaret])
   expect(output).toContain(words)
 })
 
-test('omits Windows line breaks', () => {
+test('strips the carriage return of a Windows line break', () => {
   expect(parseMessage('x (at offset 7)', 'select a,\r\n  b')).toEqual(['x', 'line 1, column 8:', 'a,'])
 })
 

@@ -12,8 +12,8 @@ test('the file system is available', async () => {
 describe('without a file system, the error states the remedy', () => {
   test.each([
     ['no process', undefined],
-    ['a process of a bundler', { env: {} }],
-    ['a runtime with parts of node', { getBuiltinModule: () => undefined }],
+    ['a process object from a bundler', { env: {} }],
+    ['a runtime that implements parts of node', { getBuiltinModule: () => undefined }],
   ])('%s', (_, process) => {
     vi.stubGlobal('process', process)
     expect(fileSystem).toThrow(

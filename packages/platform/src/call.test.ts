@@ -27,7 +27,7 @@ const getRejection = async (promise: Promise<unknown>): Promise<PlatformError> =
   expect(error).toBeInstanceOf(PlatformError)
   return error as PlatformError
 }
-/** Sends these responses in turn, and then repeats the last one. */
+/** Sends the given responses in order, and then repeats the last one. */
 const respondInOrder =
   (...responses: ScriptedResponse[]): PlatformScript =>
   (_, count) =>
@@ -40,7 +40,7 @@ afterEach(() => {
 })
 
 describe('addresses', () => {
-  test.each(['', '/', '/proxy', '/proxy/', '/a/b//'])('a URL that ends with "%s"', async (end) => {
+  test.each(['', '/', '/proxy', '/proxy/', '/a/b//'])('accepts a URL that ends with "%s"', async (end) => {
     const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }), {
       url: `http://api.test:81${end}`,
     })
@@ -97,7 +97,7 @@ describe('addresses', () => {
     },
   )
 
-  test('a call that needs an organization throws if there is none', () => {
+  test('a call that needs an organization throws if none is configured', () => {
     const platform = createPlatformClient({ token: TOKEN })
     expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
     expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
@@ -121,27 +121,32 @@ describe('addresses', () => {
 })
 
 describe('errors', () => {
-  test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 504])('HTTP %d', async (status) => {
-    const body = { error: 'these words', code: 'this_code', more: 1 }
-    const response = { status, headers: { 'x-request-id': 'r1' }, body }
-    const { platform } = scriptedPlatform(() => response, { maxRetries: 0 })
-    const error = await getRejection(platform.groups.get('g'))
-    expect(error).toMatchObject({
-      name: 'PlatformError',
-      code: 'HTTP_STATUS',
-      status,
-      serverCode: 'this_code',
-      reason: 'these words',
-      requestId: 'r1',
-      method: 'GET',
-      path: '/v1/organizations/acme/groups/g',
-      outcome: status < 500 ? 'not_applied' : 'unknown',
-      body: JSON.stringify(body),
-    })
-    expect(error.headers['content-type']).toBe('application/json')
-    expect(error.message).toMatch(`GET /v1/organizations/acme/groups/g returned HTTP ${status}: these words`)
-    expect([isNotFound(error), isAlreadyExists(error)]).toEqual([status === 404, status === 409])
-  })
+  test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 504])(
+    'rejects HTTP %d with its details',
+    async (status) => {
+      const body = { error: 'these words', code: 'this_code', more: 1 }
+      const response = { status, headers: { 'x-request-id': 'r1' }, body }
+      const { platform } = scriptedPlatform(() => response, { maxRetries: 0 })
+      const error = await getRejection(platform.groups.get('g'))
+      expect(error).toMatchObject({
+        name: 'PlatformError',
+        code: 'HTTP_STATUS',
+        status,
+        serverCode: 'this_code',
+        reason: 'these words',
+        requestId: 'r1',
+        method: 'GET',
+        path: '/v1/organizations/acme/groups/g',
+        outcome: status < 500 ? 'not_applied' : 'unknown',
+        body: JSON.stringify(body),
+      })
+      expect(error.headers['content-type']).toBe('application/json')
+      expect(error.message).toMatch(
+        `GET /v1/organizations/acme/groups/g returned HTTP ${status}: these words`,
+      )
+      expect([isNotFound(error), isAlreadyExists(error)]).toEqual([status === 404, status === 409])
+    },
+  )
 
   test.each([
     ['HTML', '<html><body>Bad gateway</body></html>', null, /returned HTTP 404$/],
@@ -150,7 +155,7 @@ describe('errors', () => {
     ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /returned HTTP 404: {"why":1}$/],
     ['JSON without an error', '[1]', null, /returned HTTP 404: \[1\]$/],
     ['truncated JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
-  ])('a rejection with %s', async (_, text, reason, words) => {
+  ])('reads a rejection with %s', async (_, text, reason, words) => {
     const { platform } = scriptedPlatform(() => ({ status: 404, text }))
     const error = await getRejection(platform.users.current())
     expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
@@ -159,7 +164,7 @@ describe('errors', () => {
     expect(isNotFound(error)).toBe(reason !== null)
   })
 
-  test('the text of a rejection is kept up to 4,096 characters', async () => {
+  test('truncates the text of a rejection to 4,096 characters', async () => {
     const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
     const { body, message } = await getRejection(platform.users.current())
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
@@ -206,7 +211,7 @@ describe('errors', () => {
     }
   })
 
-  test('no error contains the token, whatever the response contains', async () => {
+  test('no error contains the token, regardless of the response', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
     const responses: ScriptedResponse[] = [
       {
@@ -308,7 +313,7 @@ describe('retries', () => {
     expect(received).toHaveLength(3)
   })
 
-  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('not a read after HTTP %d', async (status) => {
+  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('no read after HTTP %d', async (status) => {
     const { platform, received } = scriptedPlatform(() => ({ status, headers: retrySoon }))
     await getRejection(platform.groups.list())
     expect(received).toHaveLength(1)
@@ -392,7 +397,7 @@ describe('retries', () => {
     expect(received).toHaveLength(3)
   })
 
-  test('deletes, which succeed if the first response was lost and the retry finds nothing', async () => {
+  test('a delete, which succeeds if the first response was lost and the retry finds nothing', async () => {
     const notFound = { status: 404, body: { error: 'could not find database' } }
     const { platform, received } = scriptedPlatform(
       respondInOrder({ status: 502, headers: retrySoon }, notFound),
@@ -406,7 +411,7 @@ describe('retries', () => {
     expect(await getRejection(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
-  test('the outcome stays unknown, whatever the last attempt returns', async () => {
+  test('the outcome stays unknown, regardless of the last response', async () => {
     const { platform } = scriptedPlatform(
       respondInOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
     )
@@ -718,7 +723,7 @@ describe('over HTTP, with the global fetch', () => {
     })
   })
 
-  test('a call to a port where nothing listens is not applied', async () => {
+  test('a call to a port on which no server listens is not applied', async () => {
     const server = http.createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo

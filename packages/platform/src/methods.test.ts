@@ -18,7 +18,7 @@ describe('decoding', () => {
       block_reads: false,
       primaryRegion: 'aws',
       some_future_field: { InnerKey: [{ deep_key: null }] },
-      type: 'a type of tomorrow',
+      type: 'a future type',
       ID: 7,
       OrganizationID: 8,
       ['__proto__']: { polluted: true },
@@ -33,7 +33,7 @@ describe('decoding', () => {
       primaryRegion: 'aws',
       parent: null,
       someFutureField: { innerKey: [{ deepKey: null }] },
-      type: 'a type of tomorrow',
+      type: 'a future type',
       id: 7,
       organizationId: 8,
     })
@@ -43,7 +43,7 @@ describe('decoding', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test('keeps both values of a key that occurs in both spellings', async () => {
+  test('of a key that occurs in both spellings, returns one value and keeps both in raw', async () => {
     const rawDatabase = { ...database, block_reads: true, blockReads: 'odd' }
     const { platform } = scriptedPlatform(() => ({ body: { database: rawDatabase } }))
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: rawDatabase })
@@ -258,7 +258,7 @@ describe('pages', () => {
 
 describe('ensure', () => {
   const requestedDatabase = { name: 'db', group: 'default' }
-  /** A service with one database, or none, whose POST responds as specified. */
+  /** A service with at most one database, which responds to POST with `handlePost`. */
   const service = (initial: object | null, handlePost: (make: () => void) => ScriptedResponse) => {
     let stored = initial
     return scriptedPlatform(({ method }) => {
@@ -336,7 +336,7 @@ describe('ensure', () => {
     expect(await platform.databases.ensure({ ...requestedDatabase, seed })).toMatchObject({ created: false })
   })
 
-  test('throws other errors', async () => {
+  test('rejects with other errors', async () => {
     const { platform, received } = service(null, () => ({
       status: 400,
       body: { error: 'group not found' },
@@ -463,7 +463,7 @@ describe('databaseToken', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  /** A service that creates tokens with this lifetime, or fails. */
+  /** A service that creates tokens with the given lifetime, unless `fail` returns true. */
   const tokenService = (lifetimeSeconds: number | null, fail: () => boolean = () => false) => {
     let count = 0
     return scriptedPlatform(() => {
@@ -491,7 +491,7 @@ describe('databaseToken', () => {
     expect(received[0]?.url).toMatch('/groups/g/auth/tokens?expiration=1m')
   })
 
-  test('renews a token before it expires, and uses the old one in the meantime', async () => {
+  test('renews a token before it expires, and uses the old one until then', async () => {
     const { platform, received } = tokenService(100)
     const token = platform.databaseToken({ database: 'db', ttl: '2h' })
     expect(getTokenNumber(await token())).toBe(1)

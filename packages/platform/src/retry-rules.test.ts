@@ -8,7 +8,7 @@ test.each([
   ['unreachable when connecting', 'ENETUNREACH', 'connect', true],
   ['unreachable while reading', 'EHOSTUNREACH', 'read', false],
   ['reset', 'ECONNRESET', 'read', false],
-])('%s', (_, code, syscall, expected) => {
+])('a connection failure: %s', (_, code, syscall, expected) => {
   expect(wasNeverConnected(fetchFailure(code, syscall))).toBe(expected)
 })
 

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Every documented route of the platform API has a method, and every method but one calls a documented route, according to a
-// table that cites the service's documentation. Each method is called once, with all arguments, and receives the documented
-// response.
+// Checks that every documented route of the platform API has a method, and that every method but one calls a documented route. The
+// routes come from a table that cites the service's documentation. Each method is called once, with all arguments, and receives the
+// documented response.
 
 interface Schema {
   readonly type?: string
@@ -79,7 +79,7 @@ async function callAll() {
   return { platform, received, results }
 }
 
-/** Names of all methods of the client's parts. */
+/** Returns the names of all methods of the client, such as `groups.list`. */
 const listMethods = (platform: object): string[] =>
   Object.entries(platform).flatMap(([part, methods]) =>
     typeof methods === 'object' ? Object.keys(methods as object).map((name) => `${part}.${name}`) : [],
@@ -96,7 +96,7 @@ test('each of the 49 documented routes has exactly one method', () => {
   expect(received).toHaveLength(routes.length)
 })
 
-test('this test covers every method', () => {
+test('the tests of this file cover every method', () => {
   expect(listMethods(platform).toSorted()).toEqual([...Object.keys(PLATFORM_CALLS), ...HELPERS].toSorted())
 })
 

@@ -6,7 +6,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
-/** The contents of version 2 of the schema, for a server on which every feature was used once. */
+/** A registry with version 2 of the schema, from a server on which every feature was used once. */
 const VERSION_2 = new URL('../../../../test/fixtures/registry-2.sql', import.meta.url)
 
 let directory: string

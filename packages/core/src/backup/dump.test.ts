@@ -22,7 +22,7 @@ const READERS = [
   ['as bytes', readBytes],
 ] as const
 
-test('headers may arrive before the body', async () => {
+test('ignores informational responses', async () => {
   const { db } = await scripted((_, response) => {
     response.writeEarlyHints({ link: '</style.css>; rel=preload' })
     response.writeProcessing()
@@ -39,7 +39,7 @@ test('the statements together equal the bytes', async () => {
 })
 
 test('reads chunks of any size, even through a custom fetch', async () => {
-  const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
+  const writePieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {
       write(char)
       await new Promise(setImmediate)
@@ -47,7 +47,7 @@ test('reads chunks of any size, even through a custom fetch', async () => {
     end()
   }
   const { db, url } = await scripted((_, response) => {
-    void pieces(
+    void writePieces(
       (piece) => response.write(piece),
       () => response.end(),
     )
@@ -71,7 +71,7 @@ test('sends nothing until it is read, and can be read only once', async () => {
 })
 
 describe.each(READERS)('%s', (_, read) => {
-  test('rejects a truncated dump, whether the response ends or breaks off', async () => {
+  test('rejects a truncated dump, whether the response ends early or the connection breaks', async () => {
     for (const cut of [0, 10, 30, DUMP.length - 9, DUMP.length - 3]) {
       const clean = await scripted((_, response) => response.end(DUMP.slice(0, cut)))
       await expect(read(dump(clean.db))).rejects.toThrow(ProtocolError)
@@ -96,7 +96,7 @@ describe.each(READERS)('%s', (_, read) => {
     [400, '{"error":"database is not a primary"}'],
     [401, '{"error":"Unauthorized"}'],
     [502, '<html>Bad gateway</html>'],
-  ])('HTTP %d', async (code, text) => {
+  ])('rejects HTTP %d with an HttpError', async (code, text) => {
     const { db, received } = await scripted(status(code, text))
     const error = await read(dump(db)).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(HttpError)
@@ -106,8 +106,8 @@ describe.each(READERS)('%s', (_, read) => {
   })
 
   test('rejects if the server becomes unresponsive, before or during the response', async () => {
-    const silent = await scripted(() => {})
-    await expect(read(dump(silent.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const unresponsive = await scripted(() => {})
+    await expect(read(dump(unresponsive.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
     const truncated = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
     await expect(read(dump(truncated.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
@@ -143,8 +143,8 @@ describe.each(READERS)('%s', (_, read) => {
   })
 })
 
-test.each(['cancel', 'abort'])(
-  '%s of the byte stream ends the dump on the server, and the client can close at once',
+test.each(['canceling', 'aborting'])(
+  '%s the byte stream ends the dump on the server, and the client can close at once',
   async (how) => {
     const disconnected = Promise.withResolvers<void>()
     const { db } = await scripted((_, response) => {
@@ -154,10 +154,10 @@ test.each(['cancel', 'abort'])(
     const stop = new AbortController()
     const reader = dump(db, { signal: stop.signal }).bytes().getReader()
     await reader.read()
-    if (how === 'abort') stop.abort('enough')
+    if (how === 'aborting') stop.abort('enough')
     else await reader.cancel()
     await disconnected.promise
-    if (how === 'abort') await expect(reader.read()).rejects.toBe('enough')
+    if (how === 'aborting') await expect(reader.read()).rejects.toBe('enough')
     await db.close({ drainMs: 5_000 })
   },
 )
@@ -172,7 +172,7 @@ test('leaving the loop over statements closes the connection', async () => {
   await disconnected.promise
 })
 
-test('its request is reported to `observe`', async () => {
+test('reports its request to `observe`', async () => {
   const events: ClientEvent[] = []
   const { db } = await scripted((_, response) => response.end(DUMP), {
     observe: (event) => events.push(event),

@@ -88,14 +88,14 @@ test.each([
   ['null', 'null', null],
   ['[]', '[]', null],
   ['{"error":{"nested":true}}', '{"error":{"nested":true}}', null],
-])('a response of %s', (body, output, serverCode) => {
+])('reads the message of the response %s', (body, output, serverCode) => {
   const error = new HttpError(404, 'https://h', body)
   expect(error.message).toContain(`https://h returned HTTP 404: ${output}`)
   expect(error.message).toContain('check the URL')
   expect(error).toMatchObject({ status: 404, body, serverCode, code: 'HTTP_STATUS' })
 })
 
-test('an HTML page is not in the message, and the body is truncated', () => {
+test('omits an HTML page from the message, and truncates the body', () => {
   const error = new HttpError(502, 'https://h', `<html>${'x'.repeat(10_000)}`)
   expect(error.message).toBe('https://h returned HTTP 502')
   expect(error.body).toHaveLength(4_096)

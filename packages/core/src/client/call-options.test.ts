@@ -9,7 +9,7 @@ const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const SECRET = 'hunter2'
 const rows = async (options: unknown): Promise<unknown> =>
   readRows(db, 'select 1', [], options as never).next()
-const tx = db.transaction.bind(db) as (callback: unknown, options?: unknown) => Promise<unknown>
+const transaction = db.transaction.bind(db) as (callback: unknown, options?: unknown) => Promise<unknown>
 const call = {
   execute: db.execute.bind(db) as (...args: unknown[]) => Promise<unknown>,
   batch: db.batch.bind(db) as (...args: unknown[]) => Promise<unknown>,
@@ -84,33 +84,37 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ['options of an empty batch', () => call.batch([], { timeout: 5 }), /unknown option timeout/],
   [
     'a mode and no callback',
-    () => tx('write'),
+    () => transaction('write'),
     /expected a callback before the options, not a value of type string/,
   ],
-  ['a missing callback', () => tx(undefined), /expected a callback before the options, not undefined/],
+  [
+    'a missing callback',
+    () => transaction(undefined),
+    /expected a callback before the options, not undefined/,
+  ],
   [
     'a mode after the callback',
-    () => tx(() => {}, 'write'),
+    () => transaction(() => {}, 'write'),
     /expected options { mode, retry }, not a value of type string/,
   ],
   [
     'the mode of a transaction',
-    () => tx(() => {}, { mode: 'write' }),
+    () => transaction(() => {}, { mode: 'write' }),
     /mode must be 'immediate'.*not 'write'/,
   ],
-  ['retry', () => tx(() => {}, { retry: '3' }), /retry must be number, not a value of type string/],
+  ['retry', () => transaction(() => {}, { retry: '3' }), /retry must be number, not a value of type string/],
   [
     'timeoutMs of a transaction',
-    () => tx(() => {}, { timeoutMs: 5 }),
+    () => transaction(() => {}, { timeoutMs: 5 }),
     /unknown option timeoutMs.*mode, retry/,
   ],
   [
-    'foreignKeys inside',
+    'foreignKeys in a transaction',
     () => inTransaction((tx) => tx.batch(['select 1'], { foreignKeys: 'off' })),
     /unknown option foreignKeys/,
   ],
   [
-    'timeout inside',
+    'timeout in a transaction',
     () => inTransaction((tx) => tx.execute('select 1', [], { timeout: 5 })),
     /unknown option timeout/,
   ],
@@ -126,14 +130,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ],
   ['options of readRows', () => rows({ chunkSize: 5 }), /unknown option chunkSize/],
   [
-    'of a script',
+    'options of a script',
     () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
     /unknown option rowMode/,
   ],
   ['options of serverVersion', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
   ['options of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
   ['drainMs', () => db.close({ drainMs: -1 }), /drainMs must be a positive .*, not -1/],
-])('%s is rejected before anything is sent', async (_, work, message) => {
+])('rejects %s before anything is sent', async (_, work, message) => {
   const error: unknown = await work().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(TypeError)
   expect((error as Error).message).toMatch(message)

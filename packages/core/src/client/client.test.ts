@@ -8,7 +8,7 @@ import { openStream } from './stream.ts'
 // Batches and transactions on servers that respond incorrectly. Each test scripts its own.
 
 test.each(['', '<html>no such page</html>', 'not found'])(
-  'a server without /v3 (404 with %j) gets transactions on /v2, each statement after a BEGIN probe',
+  'a server without /v3 (404 with %j) receives transactions on /v2, each statement after a BEGIN probe',
   async (page) => {
     const { db, received } = await scripted((request, response, count) => {
       if (request.url.startsWith('/v3')) status(404, page)(request, response, count)
@@ -58,7 +58,7 @@ test('a server without /v3 is probed once, even by streams that end with their f
 })
 
 test.each(['throw', 'rollback'])(
-  'a transaction that ends with a %s settles when the server has ended it',
+  'a transaction that ends with a %s settles only after the server has ended it',
   async (end) => {
     let isEnded = false
     const { db } = await scripted((request, response, count) => {
@@ -238,7 +238,7 @@ test('an idle transaction is closed after its time limit; later calls reject, in
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
-  // the statement, and the end of the stream, which frees the write lock
+  // the statement, and the end of the stream, which releases the write lock
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 

@@ -64,7 +64,7 @@ const WRONG_VALUES = [
   { type: 'error' },
 ]
 
-/** The same value with one or more parts of it replaced. */
+/** Returns a copy of a value with some of its parts replaced. */
 function replaceParts(value: unknown, replacements: readonly { at: number; by: unknown }[]): unknown {
   const copy = structuredClone(value)
   for (const { at, by } of replacements) {

@@ -79,8 +79,8 @@ test('every value is returned unchanged', () => {
 })
 
 test.each([
-  ['node', onNode],
-  ['elsewhere', portable],
+  ['on node', onNode],
+  ['on other runtimes', portable],
 ])('base64 %s, with and without padding', (_, { decodeBase64, encodeBase64: encode }) => {
   for (const length of [0, 1, 2, 3, 4, 49, 200, 201, 202, 50_000]) {
     const bytes = Uint8Array.from({ length }, (__, index) => (index * 37 + 251) % 256)

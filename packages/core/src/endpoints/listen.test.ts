@@ -120,9 +120,9 @@ describe('reconnects', () => {
     }
 
   test.each([
-    ['was ended', (response: ServerResponse) => response.end()],
-    ['was broken', (response: ServerResponse) => response.destroy()],
-  ])('because it %s', async (_, end) => {
+    ['ended', (response: ServerResponse) => response.end()],
+    ['was interrupted', (response: ServerResponse) => response.destroy()],
+  ])('because the response %s', async (_, end) => {
     const { events, observed } = await collect(
       endFirstResponse((response) => void end(response)),
       4,
@@ -147,7 +147,7 @@ describe('reconnects', () => {
     await events.return()
   })
 
-  test('not while keep-alives arrive', async () => {
+  test('only if no keep-alives arrive', async () => {
     const { clock, events, bodies, observed } = controlledListener({ timeoutMs: 150 })
     expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
     const next = events.next()
@@ -207,7 +207,7 @@ describe('is ended by', () => {
 
   test.each([
     ['HTML', '<html>\n<body>\n'],
-    ['an event without an end', `data:${'x'.repeat(1_100_000)}`],
+    ['an event that is too large', `data:${'x'.repeat(1_100_000)}`],
     ['data that is not JSON', changes('many')],
   ])('%s', async (_, text) => {
     const { error } = await collect((_, response) => begin(response, text), 9)
@@ -232,7 +232,7 @@ describe('is ended by', () => {
     }
   })
 
-  test('closing the client, which does not wait for it', async () => {
+  test('closing the client, which does not wait for the listener', async () => {
     const { db } = await scripted((_, response) => begin(response))
     const listener = listen(db, { table: 't' })
     await listener.next()

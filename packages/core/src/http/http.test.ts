@@ -80,7 +80,7 @@ test.each([
   ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
   ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
   ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
-  ['a read that is declared a write', (db: Client) => db.execute('select f()', [], { readOnly: false })],
+  ['a read declared as a write', (db: Client) => db.execute('select f()', [], { readOnly: false })],
 ])('%s is not retried if it may have run', async (_, call) => {
   const { db, received } = await scripted((__, response) => response.destroy())
   await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
@@ -349,7 +349,7 @@ test('sends nothing after close, which can be called twice', async () => {
   expect(received).toHaveLength(1)
 })
 
-test('close ends calls in flight', async () => {
+test('close aborts calls in flight', async () => {
   const { db } = await scripted(() => {})
   const call = db.execute('select 1')
   const outcome = expect(call).rejects.toBeInstanceOf(Error)

@@ -11,7 +11,7 @@ import { Tursodb } from './tursodb.ts'
 
 const lockedError = { message: 'database is locked' }
 
-/** Rejects everything because the write lock is held, on streams with batons. */
+/** Starts a fake server that rejects every request because the write lock is held. */
 function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
   const bodies: string[] = []
   const fetch = async (_: string, { body }: { body: string }): Promise<Response> => {
@@ -32,7 +32,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
 }
 
 test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline (%s)', async (scope) => {
-  // the code is loaded with the first error, which takes more than microtasks
+  // this module is loaded on the first error, which takes longer than microtasks
   await import('./unusual-errors.ts')
   const clock = new ManualClock()
   const { http, bodies } = lockedServer(clock)

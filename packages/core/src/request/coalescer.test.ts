@@ -10,7 +10,7 @@ const getStatements = (received: readonly { readonly body: string }[]): string[]
     ),
   )
 
-test('statements issued in the same tick share a request, reads with reads and writes with writes', async () => {
+test('statements queued in the same tick share a request, reads with reads and writes with writes', async () => {
   const { db, received } = await scripted(streams(), { coalesce })
   await Promise.all([
     db.execute('insert into t values (1)'),
@@ -62,7 +62,7 @@ test('a request has at most 16 statements, and a long statement has its own requ
 test.each([
   [['select 1', 'select 2'], 3],
   [['delete from t', 'insert into t values (1)'], 1],
-])('%j after HTTP 503: sent %i times, because writes are not repeated', async (statements, times) => {
+])('%j after HTTP 503: sent %i times, because writes are not retried', async (statements, times) => {
   const { db, received } = await scripted(status(503, ''), { coalesce })
   const outcomes = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
   expect(received).toHaveLength(times)

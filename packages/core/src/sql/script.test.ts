@@ -101,7 +101,7 @@ describe('splitStatements', () => {
     ['comment', (text) => `/*${text}*/ 1`],
     ['comment of lines', (text) => `1 --${text}\n`],
     ['word', (text) => text],
-  ])('a long %s', (_, quote) => {
+  ])('splits after a long %s', (_, quote) => {
     const sql = `select ${quote('a'.repeat(10_000_000))}`
     expect(getTexts(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
   })

@@ -133,6 +133,6 @@ test.each([
   ["commit 'x'", 'COMMIT'],
   ['commit transaction a b', 'COMMIT'],
   ['end transaction n; select 1', 'END'],
-])('%j has text after it', (sql, verb) => {
+])('rejects the text after the control statement in %j', (sql, verb) => {
   expect(() => checkControl(sql)).toThrow(new SyntaxError(`unexpected text after ${verb}`))
 })

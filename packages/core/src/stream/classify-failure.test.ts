@@ -122,7 +122,7 @@ describe('the error of', () => {
     },
   )
 
-  test('the first write of a stream is certainly rejected', () => {
+  test('the first write of a stream proves that nothing was applied', () => {
     expect(getError(unauthorized, { scope: 'autocommit' }, { continuesStream: false })).toBe(unauthorized)
   })
 })

@@ -21,7 +21,7 @@ interface Request {
   reject(error: object): Promise<void>
   /** Responds to a request for rows with one row, and keeps the body open. */
   sendRow(): Promise<void>
-  /** Ends that body. */
+  /** Ends the body that `sendRow` opened. */
   endRows(): void
   status(code: number, text: string): Promise<void>
 }
@@ -57,7 +57,7 @@ function start(config: Partial<ClientConfig> = {}) {
   )
   openedClients.push({ http, clock })
   const stream = new Stream(new ServerStream(http))
-  /** The request that was just sent. */
+  /** Returns the next request that was sent. */
   const next = async (): Promise<Request> => {
     await settle()
     const request = requests.shift()
@@ -234,7 +234,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
     await expect(stream.execute('select 1')).rejects.toMatchObject(streamClosed)
   })
 
-  test('was not applied if its stream had certainly expired before it was sent', async () => {
+  test('is not applied if its stream had certainly expired before it was sent', async () => {
     const { stream, next } = await startWithWrite()
     const commit = expect(stream.commit()).rejects.toMatchObject({
       code: 'TRANSACTION_EXPIRED',
@@ -394,7 +394,7 @@ test('the time limits of calls queued while a transaction waits for the write lo
   await Promise.all(waiting.slice(0, 2))
 })
 
-test('a transaction that stopped waiting does not affect the next one of its stream', async () => {
+test('a transaction that stopped waiting does not affect the next one on its stream', async () => {
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
   // these streams hold the two write permits
   const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
@@ -437,17 +437,17 @@ async function openFourStreams(config?: Partial<ClientConfig>) {
   const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
   for (const _ of calls) await (await context.next()).respond()
   await Promise.all(calls)
-  /** Lets the next stream write. */
-  const endFirst = async (): Promise<void> => {
+  /** Rolls back the first transaction, which releases its write permit. */
+  const rollBackFirst = async (): Promise<void> => {
     const rollback = first.rollback()
     await (await context.next()).respond()
     await rollback
   }
-  return { ...context, third, fourth, endFirst }
+  return { ...context, third, fourth, rollBackFirst }
 }
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
-  const { third, fourth, endFirst, next } = await openFourStreams()
+  const { third, fourth, rollBackFirst, next } = await openFourStreams()
   const rejected = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
     code: 'STREAM_CLOSED',
   })
@@ -455,7 +455,7 @@ test('a transaction that is rolled back while it waits lets the next one write, 
   await third.rollback()
   await rejected
   const call = fourth.execute('insert into t values (3)')
-  await endFirst()
+  await rollBackFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
   await request.respond()
@@ -464,7 +464,7 @@ test('a transaction that is rolled back while it waits lets the next one write, 
 })
 
 test('a transaction whose call is aborted while it waits releases its place in the queue', async () => {
-  const { third, fourth, endFirst, next } = await openFourStreams({ queueLimit: 1 })
+  const { third, fourth, rollBackFirst, next } = await openFourStreams({ queueLimit: 1 })
   const controller = new AbortController()
   const waiting = third.execute('insert into t values (2)', undefined, { signal: controller.signal })
   const rejected = expect(waiting).rejects.toBe('enough')
@@ -472,7 +472,7 @@ test('a transaction whose call is aborted while it waits releases its place in t
   await rejected
   const call = fourth.execute('insert into t values (3)')
   await settle()
-  await endFirst()
+  await rollBackFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
   await request.respond()
@@ -480,11 +480,11 @@ test('a transaction whose call is aborted while it waits releases its place in t
 })
 
 test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
-  const { third, endFirst, next } = await openFourStreams()
+  const { third, rollBackFirst, next } = await openFourStreams()
   const controller = new AbortController()
   const insert = third.execute('insert into t values (2)')
   const commit = expect(third.commit({ signal: controller.signal })).rejects.toBe('enough')
-  await endFirst()
+  await rollBackFirst()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
   controller.abort('enough')
@@ -495,7 +495,7 @@ test('a COMMIT that was queued before the write lock was acquired can be aborted
 })
 
 test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
-  const { clock, fourth, next, stream, third, endFirst } = await openFourStreams()
+  const { clock, fourth, next, stream, third, rollBackFirst } = await openFourStreams()
   stream.begin('deferred')
   const controller = new AbortController()
   const insert = expect(
@@ -517,7 +517,7 @@ test('a transaction that no longer needs the write lock stops waiting for it, an
   await read
   // its place in the queue is free
   const writes = [third, fourth].map((waiting) => waiting.execute('insert into t values (3)'))
-  await endFirst()
+  await rollBackFirst()
   const writeRequest = await next()
   expect(writeRequest.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
   await writeRequest.respond()
@@ -655,9 +655,9 @@ describe('a response that does not show what ran', () => {
         return [first, stream.execute('select 2')]
       },
     ],
-  ])('to several calls with %s ends the transaction', async (_, issue) => {
+  ])('to several calls with %s ends the transaction', async (_, makeCalls) => {
     const { stream, next } = await startTransaction({ hasWritten: true })
-    const calls = Promise.allSettled(issue(stream))
+    const calls = Promise.allSettled(makeCalls(stream))
     await (await next()).reject(tooLarge)
     for (const outcome of await calls) expect(outcome).toMatchObject({ reason: { code: 'TRANSACTION_LOST' } })
     expect(stream.inTransaction).toBe(false)
@@ -685,7 +685,7 @@ test('a transaction whose first statement cannot be parsed does not block other 
   expect(requests).toEqual([])
 })
 
-test('a cursor takes its turn in the queue, after earlier calls and before later ones', async () => {
+test('a cursor is queued after earlier calls and before later ones', async () => {
   const { stream, next, requests } = start()
   stream.begin()
   const rows = readRows(stream, 'select 1 as a')
@@ -786,7 +786,7 @@ test('a request that was rejected, and aborted before its retry, was not applied
   await nextRead
 })
 
-describe('a cursor whose handle ends before the response has begun', () => {
+describe('a cursor whose handle is closed before the response begins', () => {
   /** A transaction that has written, with a savepoint that reads rows and is aborted. */
   const readAndStop = async (sql: string) => {
     const context = await startWithWrite()
@@ -850,7 +850,7 @@ test('a savepoint that fails while its rows are read stops the cursor, and the t
   await transaction
 })
 
-test('the first read of a readonly transaction is sent again', async () => {
+test('the first read of a readonly transaction is retried', async () => {
   const { stream, next, clock } = start()
   stream.begin('readonly')
   const read = stream.execute('select 1')
@@ -862,7 +862,7 @@ test('the first read of a readonly transaction is sent again', async () => {
   await read
 })
 
-test('while the client is being closed, only calls that have begun open their stream', async () => {
+test('while the client is being closed, only calls that have already begun can open a stream', async () => {
   const { http, next } = start()
   http.lifetime.begin()
   const closed = http.close(60_000)
@@ -960,7 +960,7 @@ test('the connection of a cursor that is aborted between rows is dropped at once
   await expect(rows.next()).rejects.toThrow('enough')
 })
 
-test('a read that continues a stream is not sent again, because its baton has been used', async () => {
+test('a read that continues a stream is not retried, because its baton has been used', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
   const first = stream.execute('select 1')
@@ -995,7 +995,7 @@ test('the timeout of a call covers the token and the response together', async (
   await call
 })
 
-test('calls that share a request have the earliest of their time limits', async () => {
+test('calls that share a request end at the earliest of their time limits', async () => {
   const { clock, stream, next } = await startWithWrite()
   const errors: unknown[] = []
   const calls = [900, 100, 500].map((timeoutMs) =>
@@ -1009,7 +1009,7 @@ test('calls that share a request have the earliest of their time limits', async 
   await Promise.all(calls)
 })
 
-test('rows of a statement that does not parse end the stream, and its transaction with it', async () => {
+test('reading the rows of a statement that does not parse ends the stream and its transaction', async () => {
   const { stream, next, requests, transactionEvents } = await startWithWrite()
   const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
   await (await next()).status(500, '{"error":"SQL string could not be parsed: near SELEC: syntax error"}')
@@ -1032,7 +1032,7 @@ test('a failed request for rows closes the stream on the server, which releases 
   await request.respond()
 })
 
-test('rows get the error of the control statements that were sent before them', async () => {
+test('reading rows rejects with the error of the control statements that were sent before', async () => {
   const { stream, next } = start({ maxRetries: 0 })
   stream.begin()
   const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'HTTP_STATUS' })

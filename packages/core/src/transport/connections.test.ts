@@ -44,7 +44,7 @@ const get = async (): Promise<number> => {
   expect((await send('/').response).text).toBe('answer')
   return connections
 }
-const sendLater = async (): Promise<Exchange> => {
+const sendDelayed = async (): Promise<Exchange> => {
   const exchange = send('/later')
   await expect.poll(() => delayed.length).toBeGreaterThan(0)
   return exchange
@@ -96,7 +96,7 @@ test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])(
 )
 
 test('a response counts as use', async () => {
-  const { response } = await sendLater()
+  const { response } = await sendDelayed()
   aheadMs += KEEP_ALIVE_MS - 1_000
   delayed[0]?.end('later')
   expect((await response).text).toBe('later')
@@ -107,7 +107,7 @@ test('a response counts as use', async () => {
 test('a slow response does not count as use, because the process may have been frozen', async () => {
   // one idle connection, and one with the request
   const first = send('/')
-  const { response } = await sendLater()
+  const { response } = await sendDelayed()
   await first.response
   expect(connections).toBe(2)
   aheadMs += 3_600_000
@@ -117,7 +117,7 @@ test('a slow response does not count as use, because the process may have been f
 })
 
 test('requests in flight on an old connection are completed', async () => {
-  const { response } = await sendLater()
+  const { response } = await sendDelayed()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
   delayed[0]?.end('late')
@@ -126,7 +126,7 @@ test('requests in flight on an old connection are completed', async () => {
 })
 
 test('requests in flight on an old connection are aborted when the client is closed', async () => {
-  const { response } = await sendLater()
+  const { response } = await sendDelayed()
   aheadMs += KEEP_ALIVE_MS
   expect(await get()).toBe(2)
   const canceled = expect(response).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })

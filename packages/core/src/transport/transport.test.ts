@@ -16,7 +16,7 @@ const encoder = new TextEncoder()
 const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
 const row = (value: number): string => `{"type":"row","row":[{"type":"integer","value":"${value}"}]}\n`
 
-/** Sends a body with this many rows, then nothing more, and ignores the signal. */
+/** Sends a body with the given number of rows and no end, and ignores the signal. */
 const sendRows =
   (count: number, onCancel = (): void | Promise<void> => {}): Fetch =>
   async () => {
@@ -51,14 +51,14 @@ describe.each<[string, Fetch]>([
     const db = clientWith(unresponsive, 2_000)
     const abortedCall = db.execute('select 1', [], { signal: controller.signal })
     const closedCall = db.execute('select 1')
-    const ends = Promise.all([
+    const rejections = Promise.all([
       expect(abortedCall).rejects.toBe(abortReason),
       expect(closedCall).rejects.toMatchObject(closedFailure),
     ])
     await pause(10)
     controller.abort(abortReason)
     await db.close()
-    await ends
+    await rejections
   })
 })
 
@@ -66,12 +66,12 @@ test.each([
   ['with undefined', undefined, 'no response from http://x: undefined'],
   ['with null', null, 'no response from http://x: null'],
   ['with a string', 'no way', 'no response from http://x: no way'],
-])('a fetch that rejects %s', async (_, reason, message) => {
+])('reports a network error if fetch rejects %s', async (_, reason, message) => {
   const db = clientWith(() => Promise.reject(reason))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'NETWORK', message })
 })
 
-test('a fetch that rejects with an error that is its own cause', async () => {
+test('reports a network error if fetch rejects with an error that is its own cause', async () => {
   const cyclic = new Error('circular cause')
   cyclic.cause = cyclic
   await expect(
@@ -82,12 +82,15 @@ test('a fetch that rejects with an error that is its own cause', async () => {
   })
 })
 
-test.each<unknown>([undefined, null, 5, {}])('a fetch whose text is %j', async (text) => {
-  const db = clientWith(async () => ({ status: 200, text: async () => text as string }))
-  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'PROTOCOL' })
-})
+test.each<unknown>([undefined, null, 5, {}])(
+  'reports a protocol error if the text of a response is %j',
+  async (text) => {
+    const db = clientWith(async () => ({ status: 200, text: async () => text as string }))
+    await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'PROTOCOL' })
+  },
+)
 
-test.each([null, false])('an abort with %j', async (reason) => {
+test.each([null, false])('an abort with %j rejects with exactly that value', async (reason) => {
   const controller = new AbortController()
   const call = clientWith(never, 2_000).execute('select 1', [], { signal: controller.signal })
   setTimeout(() => controller.abort(reason), 10)
@@ -126,7 +129,7 @@ describe('rows over fetch', () => {
     await rows.return()
   })
 
-  test.each([0, 1])('rejects at the deadline if the rows stop after %j of them', async (count) => {
+  test.each([0, 1])('rejects at the deadline if the rows stop after %j', async (count) => {
     let isCanceled = false
     const rows = readRows(
       clientWith(
@@ -209,7 +212,7 @@ describe('node', () => {
     const exchange = transport.request(
       requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     )
-    // an aborted caller does not wait for the result, which may be that the transport was closed
+    // not awaited, because it may reject when the transport is closed
     exchange.response.catch(() => {})
     exchange.abort()
     await pause(50)

@@ -57,7 +57,7 @@ async function readAll(backend: EmbeddedBackend, path: string): Promise<string> 
   return response.status === 200 ? 'returned' : 'Operation was blocked'
 }
 
-test('blocked reads are rejected on every route, and work again after the block was removed', async () => {
+test('blocked reads are rejected on every route, and work again after the block is removed', async () => {
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
   const listener = await send(backend, '/beta/listen?table=t')

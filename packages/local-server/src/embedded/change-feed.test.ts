@@ -35,7 +35,7 @@ test('is watched from the time the first listener connects until the last one di
   expect([states, feed.isWatched]).toEqual([[true, false], false])
 })
 
-test('reports all changes of a transaction to the listeners of its table and of one of its actions', () => {
+test('reports all changes of a transaction to listeners that match its table and one of its actions', () => {
   const feed = new ChangeFeed(() => {})
   const [allActions, deletes, otherTable] = [
     listen(feed, 't'),

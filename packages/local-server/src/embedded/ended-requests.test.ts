@@ -61,17 +61,17 @@ async function send(
   return call
 }
 
-/** From now on, requests are waited for until they end: on a slow machine, they could take longer than the limits. */
-function stopTime(): void {
+/** Stops the timers, because on a slow machine the requests could exceed their time limits. */
+function stopTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
 }
 
-test('revoking access: a write, which is aborted after two seconds', async () => {
+test('revoking access waits for a write in flight, and aborts it after two seconds', async () => {
   const backend = await openBackend()
   await (await send(backend, 'create table t(a)')).result
   const write = await send(backend, `insert into t ${ENDLESS_READ}`)
-  stopTime()
+  stopTimers()
   const revocation = track(backend.revokeAccess(APP, 'all'))
   expect([await revocation.hasEnded(), await write.hasEnded()]).toEqual([false, false])
   vi.advanceTimersByTime(2_000)
@@ -79,16 +79,16 @@ test('revoking access: a write, which is aborted after two seconds', async () =>
   expect(await write.hasEnded()).toBe(true)
 })
 
-test('stopping the server: a read', async () => {
+test('stopping the server resolves once a read in flight has ended', async () => {
   const backend = await openBackend()
   const read = await send(backend, ENDLESS_READ)
   expect(await read.hasEnded()).toBe(false)
-  stopTime()
+  stopTimers()
   await backend.endRequests()
   expect(await read.hasEnded()).toBe(true)
 })
 
-test('forbidding to attach a database: a request of another database that is attaching it', async () => {
+test('forbidding attachment of a database waits for a request that is attaching it', async () => {
   const attaching = Promise.withResolvers<void>()
   const backend = await openBackend((_from, name) => {
     attaching.resolve()
@@ -99,7 +99,7 @@ test('forbidding to attach a database: a request of another database that is att
   await send(backend, ENDLESS_READ, { id: OTHER, controller })
   const attach = await send(backend, 'attach other as x')
   await attaching.promise
-  stopTime()
+  stopTimers()
   const change = track(backend.applySettings(OTHER, DEFAULT_SETTINGS))
   // takes as long as a change that does not wait
   for (let round = 0; round < 3; round += 1) await backend.applySettings(APP, DEFAULT_SETTINGS)

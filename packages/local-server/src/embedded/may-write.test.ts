@@ -9,7 +9,7 @@ const statement = (sql: string | null, sqlId: number | null = null) => ({
   namedArgs: [],
 })
 
-/** The same statement in each kind of request that runs one. */
+/** Creates one request of each kind that runs a statement. */
 function createRequests(sql: string): readonly PipelineRequest[] {
   return [
     { type: 'execute', statement: statement(sql) },

@@ -60,7 +60,7 @@ const batch = (...steps: readonly string[]): object => ({
   batch: { steps: steps.map((sql) => ({ stmt: { sql } })) },
 })
 
-/** The error of the only request, or the rows of its result. */
+/** Returns the error of a request, or the rows of its result. */
 async function run(backend: EmbeddedBackend, id: string, request: object): Promise<unknown> {
   const { status, body } = await send(backend, id, '/v3/pipeline', [request])
   if (status !== 200) return { status, body }
@@ -86,7 +86,7 @@ async function createFamily(
   return family
 }
 
-test('a change of a schema database is applied to its children', async () => {
+test('a change to a schema database is applied to its children', async () => {
   const { backend } = await createFamily(['kid', 'kid2'])
   expect(await readJob(backend)).toEqual({ schema_version: 4, migrations: [] })
   expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
@@ -258,7 +258,7 @@ test('a child can be removed while its schema database is being migrated', async
   expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
 })
 
-test('the other routes of a schema database respond as recorded', async () => {
+test('the other routes of a schema database respond like libsql-server', async () => {
   const { backend } = await createFamily(['kid'])
   await backend.create('plain' as DatabaseId, { type: 'empty' }, DEFAULT_SETTINGS)
   expect(await send(backend, PARENT, '/dump')).toEqual({

@@ -84,7 +84,7 @@ test('a stream does not expire while a request is in flight', async () => {
   expect(expired).toEqual([])
 })
 
-test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others get 429 after a second', async () => {
+test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others are rejected with 429 after a second', async () => {
   const { clock, table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
@@ -126,7 +126,7 @@ test('after its database is closed, an expired stream is still reported as expir
   expect(catchFailure(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
 })
 
-test('a stream can be continued only by a sender who may attach all databases that it has attached', async () => {
+test('a stream can be continued only by a client that is allowed to attach all databases attached to it', async () => {
   const { table } = setUp()
   const lease = await table.open(A)
   table.attach(lease, B)

@@ -5,7 +5,7 @@ import { watchDiskFaults } from './disk-faults.ts'
 const errorBody = (code: string): string =>
   `{"results":[{"type":"error","error":{"message":"disk I/O error","code":"${code}"}}]}`
 
-/** Returns a response that arrives in chunks, and what is reported about it. */
+/** Reads a response that arrives in chunks. @returns its text and the reported faults */
 async function read(chunks: readonly (string | Buffer)[]): Promise<{ faults: string[]; text: string }> {
   const faults: string[] = []
   const body = watchDiskFaults(Readable.from(chunks, { objectMode: false }), (fault) => faults.push(fault))
@@ -52,7 +52,7 @@ test('a response that is no longer read is aborted', async () => {
   expect([body.destroyed, source.destroyed]).toEqual([true, true])
 })
 
-test('a body whose reader stops before it has begun is closed', async () => {
+test('a body is closed if its reader is destroyed before reading', async () => {
   const body = new Readable({ read() {} })
   const watchedBody = watchDiskFaults(body, () => {}) as Readable
   watchedBody.destroy()

@@ -13,8 +13,8 @@ interface Line {
   readonly isCutOff?: boolean
 }
 
-/** Returns the log of a server with this level. */
-async function getLog(
+/** Returns the log lines of a server with the given log level. */
+async function collectLog(
   log: LogLevel,
   sendRequests: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
 ) {
@@ -48,7 +48,7 @@ const sendRequests = async ({
 }
 
 test('level requests logs all requests, starts and stops, without tokens', async () => {
-  const lines = await getLog('requests', sendRequests)
+  const lines = await collectLog('requests', sendRequests)
   expect(summarize(lines)).toEqual([
     ['info', 'start'],
     ['info', 'request', '/v2/pipeline', 200],
@@ -71,7 +71,7 @@ test('an absolute request target is logged as its path, without host and passwor
       const clientRequest = request(url, { path }, (response) => response.resume().on('end', resolve))
       clientRequest.on('error', reject).end()
     })
-  const lines = await getLog('requests', async ({ url, token }) => {
+  const lines = await collectLog('requests', async ({ url, token }) => {
     await sendRequest(url, `${url}/version?token=${token}`)
     await sendRequest(url, `${url.replace('//', `//user:${token}@`)}/version`)
     await sendRequest(url, url)
@@ -86,7 +86,7 @@ test('an absolute request target is logged as its path, without host and passwor
 })
 
 test('level errors logs failed and rejected requests, starts and stops', async () => {
-  expect(summarize(await getLog('errors', sendRequests))).toEqual([
+  expect(summarize(await collectLog('errors', sendRequests))).toEqual([
     ['info', 'start'],
     ['warn', 'request', '/v2/pipeline', 401],
     ['warn', 'request', '/v1/organizations', 401],
@@ -95,7 +95,7 @@ test('level errors logs failed and rejected requests, starts and stops', async (
 })
 
 test('level none, the default, logs nothing', async () => {
-  expect(await getLog('none', sendRequests)).toEqual([])
+  expect(await collectLog('none', sendRequests)).toEqual([])
 })
 
 test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {

@@ -26,7 +26,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   log: new ServerLog('none'),
 })
 
-const insertRow = (service: Service) =>
+const createTable = (service: Service) =>
   service.handle({
     method: 'POST',
     path: '/v2/pipeline',
@@ -43,7 +43,7 @@ test('closing reports data that could not be written, and still releases the dir
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
-    expect((await insertRow(service)).status).toBe(200)
+    expect((await createTable(service)).status).toBe(200)
     // as on a full disk: the usage of the database cannot be recorded
     service.controlPlane.registry.close()
     await expect(service.close()).rejects.toThrow(
@@ -61,7 +61,7 @@ test('closing reports nothing if everything was written', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
   try {
     const service = await Service.start(optionsFor(directory))
-    await insertRow(service)
+    await createTable(service)
     await expect(service.close()).resolves.toBeUndefined()
   } finally {
     await rm(directory, { recursive: true, force: true })
@@ -78,7 +78,7 @@ test('reports a full disk once per database, but not a value with that text or a
   const handle = vi.spyOn(service.controlPlane.backend, 'handle')
   const linesAfter = async (body: string): Promise<unknown> => {
     handle.mockResolvedValue({ status: 200, headers: {}, body })
-    await insertRow(service)
+    await createTable(service)
     return consoleError.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'

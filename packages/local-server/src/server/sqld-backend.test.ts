@@ -55,7 +55,7 @@ test.skipIf(isSqldMissing)(
       for (let round = 1; round <= 5; round += 1) {
         await kill()
         const responses = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
-        // a kill takes a moment, in which a request may still reach the process
+        // a kill takes a moment, during which a request may still reach the process
         for (const { status, text } of responses)
           if (status !== 200)
             expect([status, text]).toEqual([502, expect.stringContaining('exited while running')])
@@ -119,7 +119,7 @@ test.skipIf(isSqldMissing)('a database of an unresponsive server is not healthy'
     const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
     expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
     await signal('SIGSTOP')
-    // a signal takes a moment, in which the process may still respond
+    // a signal takes a moment, during which the process may still respond
     const readHealth = () => Promise.all([health('/health'), health('/default/health')])
     await expect.poll(readHealth, { timeout: 60_000 }).toEqual([503, 503])
     await signal('SIGCONT')
@@ -213,7 +213,7 @@ describe.skipIf(isSqldMissing)(
   },
 )
 
-test('a database that was removed in the meantime has no streams, no usage and no responses', async () => {
+test('a database that has been removed has no streams, no usage and no responses', async () => {
   const groups = new SqldGroups({
     directory: '/nonexistent',
     isOpen: true,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { acquireServer, releaseServer } from './seeded-server.ts'
 
-test('an error while the server is closed is reported to its last user', async () => {
+test('an error while closing the server is reported to its last user', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   vi.stubEnv('TMPDIR', folder)
   onTestFinished(() => {

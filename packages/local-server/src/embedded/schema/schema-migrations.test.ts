@@ -14,7 +14,7 @@ const FAMILIES = [
 ] as const
 const STEPS = ['dry run kid', 'run kid', 'run parent']
 
-/** Databases in which each step of a migration, such as `dry run kid`, ends when the test ends it. */
+/** Databases whose migration steps, such as `dry run kid`, end when the test ends them. */
 class ManualDatabases implements MigrationHost {
   readonly blocked = new Set<DatabaseId>()
   /** Names of the steps that have begun. */
