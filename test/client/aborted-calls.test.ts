@@ -125,7 +125,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
   })
 
-  test('ends calls that wait for a token', async () => {
+  test('aborts calls that wait for a token', async () => {
     const db = createClient({ ...database.config, authToken: () => new Promise<string>(() => {}) })
     const call = db.execute('insert into t values (1)')
     const rejection = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
@@ -236,7 +236,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     ['a statement', (db: Client) => db.execute('insert into t values (2)')],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
   ])(
-    '%s: the transaction expires, the error names it, and only the other write was applied',
+    '%s: the transaction expires, the error mentions the call, and only the write of the call is applied',
     async (_, call) => {
       await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
       const transaction = db.transaction(async (tx) => {

@@ -59,7 +59,7 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('when drainMs has passed, pending calls are aborted', async () => {
+  test('after drainMs: pending calls are aborted', async () => {
     const db = createClient(database.config)
     const isOpen = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
@@ -76,7 +76,7 @@ describe('close', () => {
     await rejected
   })
 
-  test('without calls in flight, it closes at once', async () => {
+  test('without calls in flight: settles at once', async () => {
     const db = createClient(database.config)
     await db.execute('select 1')
     await db.transaction((tx) => tx.execute('select 1'))
@@ -187,7 +187,7 @@ describe('more calls than the concurrency limit', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
   })
 
-  test('a statement outside a transaction, awaited inside it', async () => {
+  test('a statement outside a transaction can be awaited inside it', async () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')

@@ -91,7 +91,7 @@ test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query
   },
 )
 
-test('a read that a transaction awaits does not wait for a write of the same tick', async () => {
+test('a read that a transaction awaits does not wait for a write from the same tick', async () => {
   let write: Promise<unknown> | undefined
   await db.transaction(async (tx) => {
     await tx.execute("insert into t (a) values ('inside')")

@@ -10,8 +10,8 @@ const selectNumbers = (n: number): string =>
   `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${n}) select i, 'row ' || i as name from n`
 
 describe.each([
-  ['the platform', {}],
-  ['a fetch', { fetch: (url: string, init: RequestInit) => fetch(url, init) }],
+  ['the default transport', {}],
+  ['a custom fetch', { fetch: (url: string, init: RequestInit) => fetch(url, init) }],
 ])('over %s', (_, config) => {
   const db = createClient({ ...database.config, ...config })
   afterAll(() => db.close())
@@ -277,7 +277,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
 })
 
 test.each([0, 1, 2, 3])(
-  'a cursor of a transaction that is aborted before its first row, %i ms after it was opened: others can write',
+  'a cursor of a transaction that is aborted before its first row, %i ms after it was opened, does not block other writers',
   async (ms) => {
     await using db = createClient(database.config)
     await using other = createClient(database.config)

@@ -34,7 +34,7 @@ const openOn = async (
 ): Promise<Client> => {
   return open(await localServer.createDatabase(name, options))
 }
-/** Creates an empty database on the server under test or on an embedded one, and opens a client of it. */
+/** Creates an empty database on the server under test or on an embedded one, and opens a client for it. */
 const openEmpty = {
   'the server under test': async () => open((await server.createDatabase()).config),
   'an embedded server': async () => openOn(embedded, `copy-${(count += 1)}`),
@@ -240,7 +240,7 @@ describe('restore', () => {
     await expect(restore(client, LARGE_SCRIPT)).rejects.toThrow('the client is closed')
   })
 
-  test('each batch is applied once, whichever request or response is lost', async () => {
+  test('each batch is applied once, regardless of which request or response is lost', async () => {
     await createEmptyDatabase()
     const unreliable = createLossyClient(
       new Map([
@@ -355,7 +355,7 @@ describe('restore', () => {
     expect(names).toEqual([{ name: 't' }])
   })
 
-  test('a truncated source is an error, and can be resumed', async () => {
+  test('a restore from a truncated source is rejected, and can be resumed', async () => {
     await createEmptyDatabase()
     await expect(restore(db, LARGE_SCRIPT.slice(0, -1))).rejects.toMatchObject({
       cause: { name: 'ProtocolError' },
@@ -394,7 +394,7 @@ describe('restore', () => {
     ['begin; savepoint s; commit;', /savepoints/],
     ['begin; create table t (a);', /before its COMMIT/],
     ['begin; create table t (a', /middle of a statement/],
-  ])('a script that is not a dump: %s', async (script, message) => {
+  ])('rejects a script that is not a dump: %s', async (script, message) => {
     const before = await listTables()
     await expect(restore(db, script)).rejects.toThrow(message)
     expect(await listTables()).toEqual(before)

@@ -53,15 +53,15 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
     { timeout },
     async ({ name, wrap, hidesV3 }) => {
       await using server = await startServer(hidesV3)
-      const account = await tearTransactions(wrap(server.db), server.direct, transactionCount, seeded(seed), {
+      const report = await tearTransactions(wrap(server.db), server.direct, transactionCount, seeded(seed), {
         isLimited: true,
       })
       console.log(
-        `torn transactions through ${name}: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`,
+        `torn transactions through ${name}: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
       )
-      expect(account.leaks).toEqual([])
-      expect(account.endedByServer).toBeGreaterThan(0)
-      expect(account.committed).toBeGreaterThan(0)
+      expect(report.leaks).toEqual([])
+      expect(report.endedByServer).toBeGreaterThan(0)
+      expect(report.committed).toBeGreaterThan(0)
     },
   )
 
@@ -70,11 +70,11 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
     { timeout },
     async ({ wrap, hidesV3, act }) => {
       await using server = await startServer(hidesV3)
-      const account = await tearTransactions(wrap(server.db), server.direct, interludeCount, seeded(seed), {
+      const report = await tearTransactions(wrap(server.db), server.direct, interludeCount, seeded(seed), {
         interlude: () => act(server.server, server.direct),
       })
-      expect(account.leaks).toEqual([])
-      expect(account.committed).toBe(0)
+      expect(report.leaks).toEqual([])
+      expect(report.committed).toBe(0)
     },
   )
 })

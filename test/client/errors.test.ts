@@ -230,7 +230,7 @@ describe('invalid configuration that only a request can reveal', () => {
     ['undefined', () => undefined as never],
     ['a promise of undefined', async () => undefined as never],
     ['number', () => 5 as never],
-  ])('a token function that returns %s', async (returned, authToken) => {
+  ])('rejects a token function that returns %s', async (returned, authToken) => {
     await using client = createClient({ ...database.config, authToken })
     const error = await catchError(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)

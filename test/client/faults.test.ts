@@ -27,32 +27,32 @@ describe.each([
 
   test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await tearTransactions(db, direct, transactions, seeded(seed))
-    console.log(`torn transactions: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`)
-    expect(account.leaks).toEqual([])
+    const report = await tearTransactions(db, direct, transactions, seeded(seed))
+    console.log(`torn transactions: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`)
+    expect(report.leaks).toEqual([])
     // both cases occur with any seed
-    expect(account.endedByServer).toBeGreaterThan(0)
-    expect(account.committed).toBeGreaterThan(0)
+    expect(report.endedByServer).toBeGreaterThan(0)
+    expect(report.committed).toBeGreaterThan(0)
   })
 
   test(`no transaction is torn with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    const report = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
     console.log(
-      `nested transactions: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
+      `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
-    expect(account.violations).toEqual([])
-    expect(account.committed).toBeGreaterThan(0)
+    expect(report.violations).toEqual([])
+    expect(report.committed).toBeGreaterThan(0)
   })
 
   test(`no transaction is torn when requests fail as well (seed ${seed})`, { timeout }, async () => {
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await tearTransactions(db, direct, transactions, random)
-    expect(account.leaks).toEqual([])
+    const report = await tearTransactions(db, direct, transactions, random)
+    expect(report.leaks).toEqual([])
   })
 
   test(`every write is accounted for with one request in ten failing (seed ${seed})`, {
@@ -61,11 +61,11 @@ describe.each([
     const random = seeded(seed + 2)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
-    const account = await runAccounting(db, direct, writes, 16, random)
-    console.log(`accounting: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`)
-    expect(account.violations).toEqual([])
-    expect(account.acknowledged).toBeGreaterThan(0)
-    expect(account.unknown).toBeGreaterThan(0)
+    const report = await runAccounting(db, direct, writes, 16, random)
+    console.log(`accounting: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`)
+    expect(report.violations).toEqual([])
+    expect(report.acknowledged).toBeGreaterThan(0)
+    expect(report.unknown).toBeGreaterThan(0)
   })
 })
 

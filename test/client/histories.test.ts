@@ -17,7 +17,7 @@ test.each([
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
-  `appends to lists: a history without cycles, through %s (seed ${seed})`,
+  `appends to lists through %s produce a history without cycles (seed ${seed})`,
   { timeout },
   async (library, listOf) => {
     const random = seeded(seed)

@@ -153,12 +153,12 @@ test('reports a transaction that is lost, and one that is retried', async () => 
 })
 
 test('reports a transaction that is about to expire', async () => {
-  await using impatientClient = createClient({
+  await using clientWithTimeout = createClient({
     ...database.config,
     transactionTimeoutMs: 200,
     observe: (event) => events.push(event),
   })
-  const transaction = impatientClient.transaction(async (tx) => {
+  const transaction = clientWithTimeout.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
     await expect.poll(getEventTypes).toContain('transaction:lost')
   })
@@ -207,14 +207,18 @@ test('an observer that throws does not affect the call', async () => {
   await using client = createClient({
     ...database.config,
     observe: () => {
-      throw new Error('clumsy')
+      throw new Error('observer failed')
     },
   })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   await pause(10)
   process.off('uncaughtException', record)
   for (const listener of existingListeners) process.on('uncaughtException', listener)
-  expect(uncaught).toMatchObject([{ message: 'clumsy' }, { message: 'clumsy' }, { message: 'clumsy' }])
+  expect(uncaught).toMatchObject([
+    { message: 'observer failed' },
+    { message: 'observer failed' },
+    { message: 'observer failed' },
+  ])
 })
 
 test('no event contains an argument or a token', async () => {

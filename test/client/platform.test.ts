@@ -254,7 +254,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
       target === 'sqld' || !path.includes('{groupName}/locations/')
     const missing = documentedRoutes.filter(isSupported).filter((row) => !responses.some(isResponseTo(row)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
-    const faults = responses
+    const differences = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
         const row = documentedRoutes.find(
@@ -264,6 +264,6 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
         if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
         return findDifferences(JSON.parse(text), schema, `${method} ${row.path}:`)
       })
-    expect([...new Set(faults)]).toEqual([])
+    expect([...new Set(differences)]).toEqual([])
   })
 })

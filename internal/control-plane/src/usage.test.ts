@@ -61,7 +61,7 @@ test('counts usage once if it is sampled twice concurrently, and not at all afte
   expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(150)
 })
 
-test('handles a counter that went back, and one of another epoch, which starts at zero', async () => {
+test('handles a counter that decreased, and a counter of another epoch, which starts at zero', async () => {
   const { registry, row } = await createDatabase()
   let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample

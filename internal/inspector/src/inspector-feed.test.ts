@@ -28,7 +28,7 @@ async function readEvents(feed: InspectorFeed): Promise<Record<string, unknown>[
   return (JSON.parse(String(first).slice('data: '.length)) as Record<string, unknown>[]).slice(1)
 }
 
-/** Sends a body through a feed with an open page, to a server with this response. */
+/** Sends a body through a feed with an open page, to a server that returns the given response. */
 async function observe(
   body: string,
   overrides: Partial<ServiceResponse>,
@@ -95,11 +95,11 @@ test('each baton identifies a stream, and is valid for one request', async () =>
 })
 
 test.each([
-  ['not JSON', '{{{'],
-  ['an array', '[1]'],
+  ['invalid JSON', '{{{'],
+  ['an array instead of an object', '[1]'],
   ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
   ['requests that are not a list', '{"requests":{"length":4}}'],
-])('a body that is %s is passed on unchanged', async (_, body) => {
+])('forwards a body with %s unchanged', async (_, body) => {
   const { events } = await observe(body, { status: 400, body: 'no' })
   expect(events).toMatchObject([{ type: 'request' }, { type: 'response', status: 400, error: 'no' }])
   expect(events[0]?.['statements']).toEqual([])

@@ -40,7 +40,7 @@ const response = (n: number, values: Partial<ResponseEvent> = {}): ResponseEvent
   ...values,
 })
 
-/** A model with a transaction of stream 1 that holds the write lock. */
+/** A model with a transaction on stream 1 that holds the write lock. */
 function modelWithWriter(): WireModel {
   const model = new WireModel()
   model.begin(request(1, 1, statement('begin-write')))
@@ -86,7 +86,7 @@ test('the problem of a request is its error, its failed statement or, once it ha
   expect(problemOf({ status: 200, end: 1 })).toBeNull()
 })
 
-test('in an event log, a call in a transaction belongs to it, and the transaction holds the write lock', async () => {
+test('in an event log, calls are assigned to their transaction, which holds the write lock', async () => {
   const events = [
     { at: 1, type: 'transaction:begin', id: 7 },
     { at: 2, type: 'query:start', id: 1, sql: ['insert'], inTransaction: true },

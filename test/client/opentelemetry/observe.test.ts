@@ -193,7 +193,7 @@ describe('spans around calls', () => {
     })
   })
 
-  test('a retry is an event of its call, or of the active span if several calls were issued together', async () => {
+  test('a retry is an event of its call, or of the active span if several calls are in flight', async () => {
     const observe = observeWithOpenTelemetry({ tracerProvider })
     let failures = 1
     const { db } = await scripted(
@@ -278,7 +278,7 @@ test.each([
   ['libsql://app.example', { 'server.address': 'app.example', 'server.port': 443 }],
   ['http://app.example', { 'server.address': 'app.example', 'server.port': 80 }],
   [new URL('libsql://app.example:8080?tls=0'), { 'server.address': 'app.example', 'server.port': 8080 }],
-])('the address in %s', (url, expected) => {
+])('reads the address from %s', (url, expected) => {
   const observe = observeWithOpenTelemetry({ tracerProvider, url: url })
   const event = { id: -1, sql: ['-- none\n;'], inTransaction: false, transaction: null }
   observe({ type: 'query:start', ...event })

@@ -8,7 +8,7 @@ import { SqliteConnection } from './sqlite-connection.ts'
 
 const instance = new ErasableInstance(await engineModule())
 
-function begin(): { engine: EngineInstance; connection: SqliteConnection } {
+function createEngine(): { engine: EngineInstance; connection: SqliteConnection } {
   const engine = new EngineInstance(instance, {
     files: new DatabaseFiles(null),
     state: new SharedCallState(),
@@ -17,21 +17,21 @@ function begin(): { engine: EngineInstance; connection: SqliteConnection } {
 }
 
 test('leaves no data of a database in memory for the next one', () => {
-  const { engine: first, connection } = begin()
+  const { engine: first, connection } = createEngine()
   connection.run("CREATE TABLE t AS SELECT 'a secret ' || value AS a FROM generate_series(1, 20000)")
   // the same memory object serves all engines
   const { memory } = first.api
   const isInMemory = (text: string): boolean => Buffer.from(memory.buffer).includes(text)
   expect(isInMemory('a secret 12345')).toBe(true)
-  const { connection: next } = begin()
+  const { connection: next } = createEngine()
   expect(isInMemory('a secret')).toBe(false)
   expect(next.readInteger('SELECT count(*) FROM sqlite_schema')).toBe(0)
 })
 
 test('an engine cannot be used after the next one was created', () => {
-  const { connection } = begin()
+  const { connection } = createEngine()
   const statement = connection.prepare('SELECT 1', { write: false })
-  begin()
+  createEngine()
   for (const use of [
     () => connection.run('SELECT 1'),
     () => statement?.discardRows(),
@@ -42,12 +42,14 @@ test('an engine cannot be used after the next one was created', () => {
 
 test('reuses memory that was added for a previous database', () => {
   const sizes = Array.from({ length: 20 }, () => {
-    const { engine, connection } = begin()
+    const { engine, connection } = createEngine()
     connection.run('CREATE TABLE t AS SELECT randomblob(1000) AS a FROM generate_series(1, 2000)')
     return engine.api.memory.buffer.byteLength
   })
   expect(sizes.at(-1)).toBe(sizes[0])
   expect(instance.isReusable).toBe(true)
-  begin().connection.run('CREATE TABLE t AS SELECT randomblob(1000) AS a FROM generate_series(1, 40000)')
+  createEngine().connection.run(
+    'CREATE TABLE t AS SELECT randomblob(1000) AS a FROM generate_series(1, 40000)',
+  )
   expect(instance.isReusable).toBe(false)
 })

@@ -57,7 +57,7 @@ async function open(path: string, isDurable: boolean) {
 }
 
 /** Returns how many of the acknowledged rows survive a power cut, in the worst case. */
-async function rowsAfterCut(isDurable: boolean): Promise<number> {
+async function countRowsAfterPowerCut(isDurable: boolean): Promise<number> {
   const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isDurable)
   connection.internalEngine.run('CREATE TABLE t(a)')
   for (let row = 0; row < 50; row += 1) connection.internalEngine.run(`INSERT INTO t VALUES (${row})`)
@@ -73,9 +73,9 @@ async function rowsAfterCut(isDurable: boolean): Promise<number> {
 }
 
 test('acknowledged changes survive a power cut', async () => {
-  expect(await rowsAfterCut(true)).toBe(50)
+  expect(await countRowsAfterPowerCut(true)).toBe(50)
 })
 
 test('never syncs a database that is not durable', async () => {
-  expect(await rowsAfterCut(false)).toBe(0)
+  expect(await countRowsAfterPowerCut(false)).toBe(0)
 })

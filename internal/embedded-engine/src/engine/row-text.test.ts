@@ -28,7 +28,7 @@ const valueText = (value: EngineValue): string => toText(queryRows('SELECT ?', [
 // sixteen characters or bytes are processed at a time, so each is tested at every position
 const SPECIAL = ['"', '\\', '\n', '\r', '\t', '\b', '\f', '\u0000', '\u001f', '\u007f', 'é', '€', '😀']
 
-test('text of every length up to 50, with a special character at every position', () => {
+test('encodes text of every length up to 50, with a special character at every position', () => {
   for (let length = 0; length <= 50; length += 1)
     expect(valueText('a'.repeat(length))).toBe(`[{"type":"text","value":"${'a'.repeat(length)}"}]`)
   for (const character of SPECIAL) {
@@ -39,7 +39,7 @@ test('text of every length up to 50, with a special character at every position'
   }
 })
 
-test('blobs of every length up to 100, with every byte at every position', () => {
+test('encodes blobs of every length up to 100, with every byte at every position', () => {
   const base64 = (bytes: Uint8Array): string =>
     `[{"type":"blob","base64":"${Buffer.from(bytes).toString('base64').replace(/=+$/, '')}"}]`
   for (let length = 0; length <= 100; length += 1) {

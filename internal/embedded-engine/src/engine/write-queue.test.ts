@@ -15,34 +15,34 @@ function setUp() {
   const clock = new TestClock()
   const queue = new WriteQueue(clock)
   const [a, b, c] = [new TestWriter(), new TestWriter(), new TestWriter()]
-  const got: string[] = []
+  const order: string[] = []
   const wait = (name: string, writer: Writer): void => {
     const acquired = queue.acquire(writer)
-    if (acquired === null) got.push(name)
-    else void acquired.then(() => got.push(name))
+    if (acquired === null) order.push(name)
+    else void acquired.then(() => order.push(name))
   }
-  return { clock, queue, a, b, c, got, wait }
+  return { clock, queue, a, b, c, order, wait }
 }
 
 const microtasks = () => new Promise((resolve) => setImmediate(resolve))
 
-test('the lock is free, then held, then handed on in the order of arrival', async () => {
-  const { queue, a, b, c, got, wait } = setUp()
+test('the lock passes to waiters in the order of arrival', async () => {
+  const { queue, a, b, c, order, wait } = setUp()
   wait('a', a)
   wait('a again', a)
   wait('b', b)
   wait('c', c)
-  expect(got).toEqual(['a', 'a again'])
+  expect(order).toEqual(['a', 'a again'])
   queue.release(a)
   await microtasks()
-  expect(got).toEqual(['a', 'a again', 'b'])
+  expect(order).toEqual(['a', 'a again', 'b'])
   queue.release(b)
   await microtasks()
-  expect(got.at(-1)).toBe('c')
+  expect(order.at(-1)).toBe('c')
 })
 
-test('a holder with a waiter loses the lock 5 s after it acquired it, whenever the waiter arrived', async () => {
-  const { clock, queue, a, b, got, wait } = setUp()
+test('a holder with a waiter loses the lock 5 s after it acquired it, regardless of when the waiter arrived', async () => {
+  const { clock, queue, a, b, order, wait } = setUp()
   wait('a', a)
   clock.advance(3_000)
   wait('b', b)
@@ -50,23 +50,23 @@ test('a holder with a waiter loses the lock 5 s after it acquired it, whenever t
   expect(a.preemptions).toBe(0)
   clock.advance(1)
   await microtasks()
-  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
   expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
 })
 
 test('without a waiter the lock is not preempted; a waiter that arrives after 5 s gets the lock at once', async () => {
-  const { clock, a, b, got, wait } = setUp()
+  const { clock, a, b, order, wait } = setUp()
   wait('a', a)
   clock.advance(60_000)
   expect(a.preemptions).toBe(0)
   wait('b', b)
   clock.advance(0)
   await microtasks()
-  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
 })
 
-test('a running program is preempted only once it has ended', async () => {
-  const { clock, queue, a, b, got, wait } = setUp()
+test('a holder with a running request is preempted only once the request has ended', async () => {
+  const { clock, queue, a, b, order, wait } = setUp()
   wait('a', a)
   a.isRunning = true
   wait('b', b)
@@ -76,11 +76,11 @@ test('a running program is preempted only once it has ended', async () => {
   queue.requestEnded(a)
   clock.advance(0)
   await microtasks()
-  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
 })
 
 test('a canceled waiter is rejected and skipped, and its timer preempts no holder', async () => {
-  const { clock, queue, a, b, c, got, wait } = setUp()
+  const { clock, queue, a, b, c, order, wait } = setUp()
   wait('a', a)
   const acquired = queue.acquire(b)
   queue.cancel(b, new Error('aborted'))
@@ -91,11 +91,11 @@ test('a canceled waiter is rejected and skipped, and its timer preempts no holde
   wait('c', c)
   queue.release(a)
   await microtasks()
-  expect(got).toEqual(['a', 'c'])
+  expect(order).toEqual(['a', 'c'])
 })
 
-test('each holder has its own 5 s', async () => {
-  const { clock, a, b, c, got, wait } = setUp()
+test('each holder has its own limit of 5 s', async () => {
+  const { clock, a, b, c, order, wait } = setUp()
   wait('a', a)
   wait('b', b)
   wait('c', c)
@@ -105,5 +105,5 @@ test('each holder has its own 5 s', async () => {
   expect([a.preemptions, b.preemptions]).toEqual([1, 0])
   clock.advance(1)
   await microtasks()
-  expect([b.preemptions, got]).toEqual([1, ['a', 'b', 'c']])
+  expect([b.preemptions, order]).toEqual([1, ['a', 'b', 'c']])
 })

@@ -2,13 +2,13 @@ import type { BatchStep, Condition, StatementRequest } from '@batonsql/server-co
 import { expect, test } from 'vitest'
 import { packWork, unpackRequest, unpackStep } from './packed-work.ts'
 
-const statement = (more: Partial<StatementRequest> = {}): StatementRequest => ({
+const statement = (overrides: Partial<StatementRequest> = {}): StatementRequest => ({
   sql: 'select 1',
   sqlId: null,
   args: [],
   namedArgs: [],
   wantRows: undefined,
-  ...more,
+  ...overrides,
 })
 const CONDITIONS: readonly (Condition | null)[] = [
   null,

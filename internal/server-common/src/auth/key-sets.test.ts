@@ -18,7 +18,7 @@ async function start(): Promise<Issuer> {
   return issuer
 }
 
-/** Whether a token signed with an issuer's key is accepted. */
+/** Returns whether a token signed with an issuer's key is accepted. */
 async function accepts(
   sets: KeySets,
   urls: readonly string[],
@@ -138,7 +138,7 @@ test('distinguishes keys with the same id: of two issuers, in one set, and after
   expect(await accepts(reversed, [otherIssuer.url, issuer.url], otherIssuer, 'key')).toBe(false)
 })
 
-test('unknown keys do not cause a request each', async () => {
+test('does not send a request for each unknown key', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')
@@ -148,7 +148,7 @@ test('unknown keys do not cause a request each', async () => {
   expect(issuer.requestCount).toBe(1)
 })
 
-test('tokens do not cause a request each to a failing issuer', async () => {
+test('does not send a request to a failing issuer for each token', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
   issuer.add('a', 'EdDSA')

@@ -8,7 +8,7 @@ import { TokenCheck } from './token-check.ts'
 
 const ID = 'app' as DatabaseId
 
-/** Returns the permissions of a token with these claims, or the status and body of the rejection. */
+/** Returns the permissions of a token with the given claims, or the status and body of the rejection. */
 function check(claims: Readonly<Record<string, unknown>>): Permissions | string {
   const key = newKeyPair()
   const tokens = new TokenCheck(false)
@@ -37,7 +37,7 @@ test.each([
   [[{ t: null, a: ['data_read', 'data_add'] }], [{ tables: null, actions: ['data_read', 'data_add'] }]],
   [[], null],
   [null, null],
-])('the tables of a token with the claim %j', (perm, tables) => {
+])('reads the tables of a token from the claim %j', (perm, tables) => {
   expect(check({ id: ID, perm })).toMatchObject({ tables })
 })
 

@@ -19,7 +19,7 @@ function beginWrite(running: RunningRequests): RunningRequest {
   return request
 }
 
-/** Whether a promise has been fulfilled by now. */
+/** Returns whether a promise has been fulfilled. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let done = false
   void promise.then(() => {
@@ -117,11 +117,11 @@ test('a response that arrives after the abort is not sent', async () => {
   const body = new PassThrough()
   expect(request.respond({ status: 200, headers: {}, body })).toMatchObject({ status: 502 })
   expect(body.destroyed).toBe(true)
-  const text = beginRead(running)
+  const secondRequest = beginRead(running)
   const aborted = running.abortAll()
-  expect(text.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
+  expect(secondRequest.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
   request.release()
-  text.release()
+  secondRequest.release()
   await aborted
 })
 

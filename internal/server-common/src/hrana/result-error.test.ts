@@ -14,6 +14,6 @@ test.each([
     'Arguments do not match SQL parameters: value for parameter 1 not found',
     'LibSQL failed to bind provided query parameters: `value for parameter 1 not found`',
   ],
-])('libsql-server’s internal text of an error with the code %s: %s', (code, message, text) => {
+])('returns libsql-server’s internal message for an error with the code %s: %s', (code, message, text) => {
   expect(internalMessage({ code, message }, 'SELECT * FROM t')).toBe(text)
 })

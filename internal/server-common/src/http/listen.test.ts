@@ -21,6 +21,6 @@ test.each([
   // clients cannot connect to these addresses on every system
   ['0.0.0.0', 'http://127.0.0.1:8080'],
   ['::', 'http://127.0.0.1:8080'],
-])('the URL of a server that listens on %s', (host, url) => {
+])('returns the URL of a server that listens on %s', (host, url) => {
   expect(urlOf(host, 8080)).toBe(url)
 })

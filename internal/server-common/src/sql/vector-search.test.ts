@@ -11,7 +11,7 @@ test.each([
   "select vector_top_k.id from main . Vector_Top_K('i', vector32(?, 1), 20)",
   "select * from 'vector_top_k'('i', '[1,2]', 5)",
   "insert into note values ('how vector_top_k works')",
-])('is unchanged: %j', (sql) => expect(boundSearches(sql)).toBe(sql))
+])('does not change %j', (sql) => expect(boundSearches(sql)).toBe(sql))
 
 test.each([
   '0',
@@ -30,7 +30,7 @@ test.each([
   'max(1, 2)',
   'case when 1 then 0 end',
   "'5'",
-])('is bounded: %s', (rows) => {
+])('bounds the number of rows %s', (rows) => {
   const call = (third: string): string =>
     `select * from vector_top_k('i', vector32('[1,2]'), ${third}) where id > 0`
   expect(boundSearches(call(rows))).toBe(call(bound(rows)))

@@ -6,7 +6,7 @@ import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import { discard, exchange, readBody, TruncatedResponseError } from './exchange.ts'
 
-/** Returns a pool for a server with this handler; requests are counted from 1. */
+/** Starts a server and returns a pool for it. @param respond receives the number of the request, from 1 */
 async function serve(respond: (response: http.ServerResponse, count: number) => void): Promise<Pool> {
   let count = 0
   const server = http.createServer((_, response) => {

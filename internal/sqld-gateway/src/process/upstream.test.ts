@@ -15,7 +15,7 @@ const isMissing = await findSqld().then(
   () => true,
 )
 
-/** Waits until nothing listens on a port, without processing events of this process, such as the exit of a child. */
+/** Waits until nothing listens on a port. Run synchronously, so that this process handles no events, such as the exit of a child. */
 const WAIT_UNTIL_REFUSED = `
   const connect = () => require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})

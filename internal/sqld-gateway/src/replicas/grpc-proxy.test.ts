@@ -18,7 +18,7 @@ afterAll(() => rm(folder, { recursive: true }))
 const keys = await createReplicationKeys(folder)
 const { ca, cert, key } = keys
 
-/** Starts a primary with this handler, and a proxy in front of it. */
+/** Starts a primary that handles calls with `onCall`, and a proxy in front of it. */
 async function startPrimary(onCall: (stream: http2.ServerHttp2Stream, path: string) => void) {
   const primary = http2.createSecureServer({ ca, cert, key, requestCert: true })
   primary.on('stream', (stream, headers) => onCall(stream, String(headers[':path'])))

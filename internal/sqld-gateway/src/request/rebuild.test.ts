@@ -9,7 +9,7 @@ test('a streamed response keeps its length, and only the headers that are meant 
   expect(kept).toEqual({ 'content-type': 'application/json', 'content-length': '2' })
 })
 
-test('the length of a response that was read completely is left to its sender', async () => {
+test('omits the length of a response that was read completely, because the sender sets it', async () => {
   const body = Buffer.from('{}')
   const responses = [
     { status: 200, headers, body },

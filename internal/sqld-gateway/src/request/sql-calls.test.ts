@@ -160,7 +160,7 @@ describe('a stream that attaches a database', () => {
     'begin immediate',
     'BEGIN EXCLUSIVE transaction',
     'select 1; begin immediate',
-  ])('may only read: %j', (sql) => {
+  ])('cannot write: %j', (sql) => {
     expect(findRejection(sql, { ...run, attach: 'attached' })).toMatchObject({ type: 'rejected' })
     expect(findRejection(sql, { ...run, attach: 'not-first' })).toBeNull()
   })

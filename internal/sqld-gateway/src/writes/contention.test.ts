@@ -40,9 +40,9 @@ class ModelLock {
   readonly waiting: { readonly stream: object; grant(): void }[] = []
   #timer: NodeJS.Timeout | undefined
 
-  async take(stream: object): Promise<void> {
+  async acquire(stream: object): Promise<void> {
     if (this.holder === stream) return
-    if (this.holder === null) this.#give(stream)
+    if (this.holder === null) this.#grantTo(stream)
     else
       await new Promise<void>((grant) => {
         this.waiting.push({ stream, grant })
@@ -54,11 +54,11 @@ class ModelLock {
     if (stream === null || this.holder !== stream) return
     this.holder = null
     const next = this.waiting.shift()
-    if (next) this.#give(next.stream)
+    if (next) this.#grantTo(next.stream)
     next?.grant()
   }
 
-  #give(stream: object): void {
+  #grantTo(stream: object): void {
     this.holder = stream
     this.heldSince = performance.now()
     this.#watch()
@@ -79,7 +79,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
   const [gate, lock, violations] = [new WriteGate(), new ModelLock(), [] as string[]]
   let [bytes, checkpoints, lastCheckpointAt] = [0, 0, -Infinity]
-  /** Streams with a transaction, including timed-out ones, and whether the transaction got the lock. */
+  /** Streams with a transaction, including timed-out ones, and whether the transaction acquired the lock. */
   const openStreams = new Map<object, boolean>()
   /** Streams whose transaction appears to have ended. */
   const apparentlyEnded = new Set<object | null>()
@@ -98,7 +98,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       if (lock.holder === null) bytes = 0
     },
   })
-  /** @returns whether it is rejected */
+  /** Executes a step on the server. @returns whether it is rejected */
   const serve = async (stream: object, { action, durationMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
     const isOpen = openStreams.has(stream)
     if (openStreams.get(stream) && lock.holder !== stream) {
@@ -109,7 +109,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     }
     if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
     if (EFFECTS[action].mayWrite) {
-      await lock.take(stream)
+      await lock.acquire(stream)
       bytes += LARGE_BYTES / 2
     }
     if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))

@@ -29,7 +29,7 @@ function watch(server: Partial<WriteMonitor>): {
   return { stalled: stalled.promise, isStalled: () => onStall.mock.calls.length > 0 }
 }
 
-/** Whether the detector reports a stall when it checks a server. */
+/** Returns whether the detector reports a stall of a server. */
 async function detectsStall(server: Partial<WriteMonitor>): Promise<boolean> {
   const { isStalled } = watch(server)
   const untilCheckedMs = 800

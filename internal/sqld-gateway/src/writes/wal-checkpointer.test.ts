@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 /** Creates a WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
-function createLog() {
+function createWal() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
   const gate = new WriteGate()
   const checkpointer = new WalCheckpointer(gate, {
@@ -27,7 +27,7 @@ function createLog() {
   })
   const startedAt = performance.now()
   const entryTimes: number[] = []
-  /** Writes, and finishes at once. */
+  /** Performs a write that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
     const stream = new StreamWrites()
     await gate.enter(stream, INSERT, new AbortController().signal)
@@ -41,7 +41,7 @@ function createLog() {
 }
 
 test('truncates a WAL over 8 MiB once, 100 ms after the write, while writers wait', async () => {
-  const { state, entryTimes, write } = createLog()
+  const { state, entryTimes, write } = createWal()
   await write(8)
   await vi.advanceTimersByTimeAsync(1_000)
   expect(state.checkpoints).toEqual([])
@@ -56,7 +56,7 @@ test('truncates a WAL over 8 MiB once, 100 ms after the write, while writers wai
 })
 
 test('spends less than a tenth of the time on attempts while a reader needs the WAL', async () => {
-  const { state, write } = createLog()
+  const { state, write } = createWal()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(30_000)
@@ -69,7 +69,7 @@ test('spends less than a tenth of the time on attempts while a reader needs the 
 })
 
 test('truncates the WAL when the reader has finished, without another write', async () => {
-  const { state, write } = createLog()
+  const { state, write } = createWal()
   state.isRead = true
   await write(9)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -79,7 +79,7 @@ test('truncates the WAL when the reader has finished, without another write', as
 })
 
 test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
-  const { state, entryTimes, write, gate } = createLog()
+  const { state, entryTimes, write, gate } = createWal()
   const openWriter = new StreamWrites()
   await gate.enter(openWriter, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
   await write(9)
@@ -97,7 +97,7 @@ test('a writer that does not finish delays others for half a second, and the che
 })
 
 test('reports a WAL that cannot be truncated at 256 MiB, and again each time it doubles', async () => {
-  const { state, write } = createLog()
+  const { state, write } = createWal()
   const grow = async (megabytes: number): Promise<void> => {
     await write(megabytes)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -118,7 +118,7 @@ test('reports a WAL that cannot be truncated at 256 MiB, and again each time it 
 })
 
 test('stops checking after it is closed', async () => {
-  const { state, write, checkpointer } = createLog()
+  const { state, write, checkpointer } = createWal()
   await write(9)
   checkpointer.close()
   await vi.advanceTimersByTimeAsync(10_000)

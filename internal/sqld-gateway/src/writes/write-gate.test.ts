@@ -26,13 +26,13 @@ async function run(
 /** Records finished requests in order. */
 function recordOrder() {
   const names: string[] = []
-  const note =
+  const record =
     (name: string) =>
     async (request: Promise<unknown>): Promise<void> => {
       await request
       names.push(name)
     }
-  return { names, note }
+  return { names, record }
 }
 
 const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
@@ -40,13 +40,13 @@ const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 test('the work waits for open write transactions, and new writers, but not readers, wait for the work', async () => {
   const gate = new WriteGate()
   const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
-  const { names, note } = recordOrder()
+  const { names, record } = recordOrder()
   await run(gate, first, BEGIN_IMMEDIATE)
   let finish = (): void => {}
   const workDone = new Promise<void>((resolve) => {
     finish = resolve
   })
-  void note('work begun')(
+  void record('work begun')(
     new Promise<void>((resolve) => {
       void gate.withoutWriters(async () => {
         resolve()
@@ -54,12 +54,12 @@ test('the work waits for open write transactions, and new writers, but not reade
       }, LIMIT_MS)
     }),
   )
-  void note('new writer')(run(gate, second, INSERT))
-  void note('reader')(run(gate, reader, NO_EFFECT))
-  void note('write of the open transaction')(run(gate, first, INSERT))
+  void record('new writer')(run(gate, second, INSERT))
+  void record('reader')(run(gate, reader, NO_EFFECT))
+  void record('write of the open transaction')(run(gate, first, INSERT))
   await settle()
   expect(names).toEqual(['reader', 'write of the open transaction'])
-  void note('commit')(run(gate, first, COMMIT))
+  void record('commit')(run(gate, first, COMMIT))
   await settle()
   expect(names.slice(2)).toEqual(['commit', 'work begun'])
   finish()
