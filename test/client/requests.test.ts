@@ -19,42 +19,42 @@ beforeEach(() => {
 })
 afterAll(() => db.close())
 
-test('creating a client: 0', async () => {
+test('creating a client: no request', async () => {
   const idle = createClient(database.config)
   await idle.close()
   expect(countRequests()).toBe(0)
 })
 
-test('one statement: 1', async () => {
+test('one statement: one request', async () => {
   await db.execute('select 1')
   expect(countRequests()).toBe(1)
 })
 
-test.each([1, 2, 1000])('a batch of %i: 1', async (length) => {
+test.each([1, 2, 1000])('a batch of %i: one request', async (length) => {
   await db.batch(Array.from({ length }, () => 'insert into t (b) values (1)'))
   expect(countRequests()).toBe(1)
 })
 
-test('an empty batch: 0', async () => {
+test('an empty batch: no request', async () => {
   expect(await db.batch([])).toEqual([])
   expect(countRequests()).toBe(0)
 })
 
-test('a transaction of three awaited statements: 4', async () => {
+test('a transaction of three awaited statements: four requests', async () => {
   await db.transaction(async (tx) => {
     for (let i = 0; i < 3; i++) await tx.execute('insert into t (b) values (?)', [i])
   })
   expect(countRequests()).toBe(4)
 })
 
-test('a transaction of five statements at once: 2', async () => {
+test('a transaction of five statements at once: two requests', async () => {
   await db.transaction((tx) =>
     Promise.all([1, 2, 3, 4, 5].map((i) => tx.execute('insert into t (b) values (?)', [i]))),
   )
   expect(countRequests()).toBe(2)
 })
 
-test('an empty transaction: 0', async () => {
+test('an empty transaction: no request', async () => {
   expect(await db.transaction(() => 'done')).toBe('done')
   await db.transaction((tx) => tx.savepoint(() => {}))
   await db.transaction((tx) => tx.rollback())
@@ -66,7 +66,7 @@ test('an empty transaction: 0', async () => {
   expect(countRequests()).toBe(0)
 })
 
-test('a nested transaction with two inserts: 3', async () => {
+test('a nested transaction with two inserts: three requests', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     await tx.savepoint((inner) => inner.execute('insert into t (b) values (2)'))
@@ -74,12 +74,12 @@ test('a nested transaction with two inserts: 3', async () => {
   expect(countRequests()).toBe(3)
 })
 
-test('a batch in a transaction: 2', async () => {
+test('a batch in a transaction: two requests', async () => {
   await db.transaction((tx) => tx.batch(['insert into t (b) values (1)', 'insert into t (b) values (2)']))
   expect(countRequests()).toBe(2)
 })
 
-test('an aborted transaction: 1 more than it had sent', async () => {
+test('an aborted transaction: one more request than it had sent', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')
@@ -88,7 +88,7 @@ test('an aborted transaction: 1 more than it had sent', async () => {
   expect(countRequests()).toBe(2)
 })
 
-test('a stream outside a transaction: 1 for each statement, and 1 to close it', async () => {
+test('a stream outside a transaction: one request for each statement, and one to close it', async () => {
   const stream = openStream(db)
   await stream.execute('select 1')
   await stream.execute('select 2')

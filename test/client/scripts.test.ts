@@ -54,7 +54,7 @@ describe('executeMultiple', () => {
     expect(await readValues()).toEqual([0, 1, 2, 10])
   })
 
-  test('ROLLBACK and savepoints in a script work', async () => {
+  test('supports ROLLBACK and savepoints in a script', async () => {
     await executeMultiple(
       db,
       `begin; insert into t values (1); rollback;

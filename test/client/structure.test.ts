@@ -211,10 +211,10 @@ describe('deadlines inside a transaction', () => {
   })
 
   test('the timeout of a queued statement starts with the call', async () => {
-    await using impatientClient = createClient({ ...database.config, requestTimeoutMs: 400 })
+    await using clientWithTimeout = createClient({ ...database.config, requestTimeoutMs: 400 })
     const endless = ENDLESS_READ
     const statementLost = Promise.withResolvers<void>()
-    const outcome = impatientClient.transaction(
+    const outcome = clientWithTimeout.transaction(
       async (tx) => {
         await tx.execute('select 1')
         const running = tx.execute(endless)

@@ -218,7 +218,7 @@ test('rollback() of a savepoint undoes only that savepoint', async () => {
   expect(await readValues()).toEqual(['one'])
 })
 
-test('savepoints as SQL work', async () => {
+test('savepoints can be written as SQL', async () => {
   await db.transaction(async (tx) => {
     await tx.execute('savepoint mine')
     await tx.execute(insert('one'))
@@ -342,7 +342,7 @@ test('SAVEPOINT outside of a transaction is rejected, because it would begin a t
 /** A statement with a response of several MB. The server allows one such response, but not two. */
 const LARGE_READ = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
 
-test('a write in the same request as a response that is too large is not repeated, and none of the transaction is kept', async () => {
+test('a write in the same request as a response that is too large is not retried, and none of the transaction is kept', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute('select 1')
     await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE_READ))])
@@ -408,13 +408,13 @@ test('a queued statement rejects at its timeout, or when its signal is aborted',
     const aborted = expect(
       tx.execute(insert('aborted'), undefined, { signal: controller.signal }),
     ).rejects.toBe(reason)
-    const patient = tx.execute(insert('patient'))
+    const unlimited = tx.execute(insert('unlimited'))
     controller.abort(reason)
     expect(await settlesBefore(Promise.all([timedOut, aborted]), running)).toBe(true)
     await Promise.all([timedOut, aborted])
-    await Promise.all([running, patient])
+    await Promise.all([running, unlimited])
   })
-  expect(await readValues()).toEqual(['patient'])
+  expect(await readValues()).toEqual(['unlimited'])
 })
 
 test('a call on the outer handle inside a savepoint waits only until its timeout', async () => {
@@ -428,8 +428,8 @@ test('a call on the outer handle inside a savepoint waits only until its timeout
       await expect(call).rejects.toBe(reason)
     })
   })
-  await using impatientClient = createClient({ ...database.config, transactionTimeoutMs: 80 })
-  const stuck = impatientClient.transaction(async (tx) => {
+  await using clientWithTimeout = createClient({ ...database.config, transactionTimeoutMs: 80 })
+  const stuck = clientWithTimeout.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await tx.savepoint(() => tx.execute(insert('two')))
   })
@@ -479,7 +479,7 @@ test('no transaction can begin on a lost or closed stream', async () => {
   await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
 
-test('an aborted call also ends its siblings, each with its own error', async () => {
+test('an aborted call also ends the calls that share its request, each with its own error', async () => {
   const reason = new Error('reason of the first')
   const controller = new AbortController()
   const released = Promise.withResolvers<void>()
@@ -538,8 +538,8 @@ test('a transaction whose COMMIT was rejected is closed when it is idle, like an
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()
   }
-  await using impatientClient = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
-  await using stream = openStream(impatientClient)
+  await using clientWithTimeout = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
+  await using stream = openStream(clientWithTimeout)
   stream.begin()
   await stream.execute('insert into child values (99)')
   await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
@@ -589,7 +589,7 @@ test.each([
 })
 
 test.each(['as its first calls', 'after a write'])(
-  'reads whose results are too large for one response, queued together in a transaction, %s',
+  'reads queued together in a transaction, %s, succeed even if their results are too large for one response',
   async (when) => {
     const lengths = await db.transaction(async (tx) => {
       if (when === 'after a write') await tx.execute('insert into t default values')

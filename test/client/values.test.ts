@@ -121,7 +121,7 @@ test.each<[string, InValue]>([
   ['text', `${'x'.repeat(1_000_000)}é`],
   ['text of many bytes', '😀'.repeat(250_000)],
   ['blob', new Uint8Array(1_000_000).map((_, index) => index % 251)],
-])('1 MB of %s', async (_, value) => {
+])('1 MB of %s round-trips', async (_, value) => {
   const { rows } = await db.execute('select ? as a, length(?1) as n', [value])
   expect(rows[0]?.['a']).toEqual(value)
 })

@@ -37,6 +37,6 @@ test('the table and the codec of a column are found, even through an alias and a
 
 test('generated mappers can be enabled', () => expect(jitCompatCheck(true)).toBe(true))
 
-test('a value that is not a query builder is recognized', () => {
+test('returns null for a value that is not a query builder', () => {
   for (const value of [null, undefined, 1, {}, a]) expect(prepareBuilder(value)).toBeNull()
 })

@@ -9,7 +9,7 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../suppor
 // These tests run on all versions of Drizzle.
 
 const items = sqliteTable('items', { name: text().unique() })
-/** What happens to the next requests: they pass, do not arrive, lose their response, or reach another server. */
+/** What happens to a request: it passes, does not arrive, loses its response, or receives this response. */
 type Fault = 'passes' | 'does not arrive' | 'loses its response' | Response
 
 let server: TestServer
@@ -79,7 +79,7 @@ test('a rollback that does not arrive does not replace the user’s error', asyn
   expect(await readNames()).toEqual([])
 })
 
-test('a batch whose response was lost is not repeated', async () => {
+test('a batch whose response was lost is not retried', async () => {
   faults = ['loses its response']
   const attempt = db.batch([db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'b' })])
   await expect(attempt).rejects.toMatchObject({ cause: { code: 'NETWORK', outcome: 'unknown' } })

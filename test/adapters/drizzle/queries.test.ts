@@ -97,7 +97,7 @@ describe('query builders', () => {
     expect(await db.$count(users)).toBe(1)
   })
 
-  test('queries issued together run concurrently', async () => {
+  test('queries started together run concurrently', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
     expect(await requestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name }))))).toBe(
       10,
@@ -105,7 +105,7 @@ describe('query builders', () => {
     expect(await db.$count(users)).toBe(10)
   })
 
-  test('returning, upserts, updates, deletes and their counts', async () => {
+  test('supports returning, upserts, updates and deletes, and counts the changed rows', async () => {
     const [ada] = await db.insert(users).values({ name: 'Ada' }).returning()
     expect(ada).toMatchObject({ name: 'Ada', isAdmin: false, bornAt: null })
     const upserted = await db
@@ -183,7 +183,7 @@ describe('query builders', () => {
     ])
   })
 
-  test('subqueries, CTEs and set operations', async () => {
+  test('supports subqueries, CTEs and set operations', async () => {
     await db.insert(users).values([
       { id: 1, name: 'Ada' },
       { id: 2, name: 'Bob' },
@@ -204,7 +204,7 @@ describe('query builders', () => {
 })
 
 describe('raw SQL', () => {
-  test('all, get, values and run', async () => {
+  test('runs with all, get, values and run', async () => {
     expect(await db.all(sql`select 1 as a, 'x' as b union all select 2, 'y'`)).toEqual([
       { a: 1, b: 'x' },
       { a: 2, b: 'y' },
@@ -347,7 +347,7 @@ describe('values', () => {
     await db.delete(kinds)
   })
 
-  test('vectors are kept as blobs and compared by the server', async () => {
+  test('vectors are stored as blobs and compared by the server', async () => {
     const places = sqliteTable('places', { id: integer().primaryKey(), at: vector({ dimensions: 3 }) })
     await db.run(sql`create table places (id integer primary key, at ${sql.raw(places.at.getSQLType())})`)
     await db.insert(places).values([

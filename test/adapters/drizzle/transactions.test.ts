@@ -297,7 +297,7 @@ describe('batch', () => {
     ).toEqual([{ a: 1 }, undefined, [[1, 2]], expect.objectContaining({ rows: [{ a: 3 }] })])
   })
 
-  test('arrays of unknown length, and an empty array', async () => {
+  test('accepts arrays of unknown length, and an empty array', async () => {
     const inserted = await db.batch(
       ['a', 'b', 'c'].map((name) => db.insert(items).values({ name }).returning({ name: items.name })),
     )
@@ -405,7 +405,7 @@ describe('cache', () => {
     expect(cache.invalidated).toHaveLength(4)
   })
 
-  /** Returns a client that loses the response to the next request with this text. */
+  /** Returns a client that loses the response to the next request that contains a text. */
   async function createLossyClient(text: string) {
     let hasLostResponse = false
     const client = createClient({

@@ -107,7 +107,7 @@ test('plugins of the database and of the query are applied', async () => {
   expect(raw.rows).toEqual([{ ownerId: 1 }])
 })
 
-test('arrays of unknown length, and an empty array', async () => {
+test('accepts arrays of unknown length, and an empty array', async () => {
   const inserted = await batch(
     db,
     ['a', 'b'].map((name) => db.insertInto('person').values({ name }).returning('name')),
@@ -208,7 +208,7 @@ test('a query runs on the handle passed to batch(), even if another handle built
     await batch(trx, [db.insertInto('person').values({ name: 'a' })])
     const [[inside], [outside]] = await Promise.all([
       batch(trx, [db.selectFrom('person').selectAll()]),
-      // not waiting for the transaction's end
+      // does not wait until the transaction ends
       batch(db, [trx.selectFrom('person').selectAll()], { mode: 'deferred' }),
     ])
     expect([inside, outside]).toMatchObject([[{ name: 'a' }], []])

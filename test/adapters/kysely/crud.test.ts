@@ -62,7 +62,7 @@ describe('queries', () => {
     rows[0]!.name = 'Grace'
   })
 
-  test('queries issued together are in flight together', async () => {
+  test('queries started together are in flight together', async () => {
     let waiting = 0
     const allWaiting = Promise.withResolvers<void>()
     const blocking = new Kysely<Tables>({
@@ -82,7 +82,7 @@ describe('queries', () => {
     await blocking.destroy()
   })
 
-  test('writes issued together are all applied', async () => {
+  test('writes started together are all applied', async () => {
     const requests = await requestsOf(() =>
       Promise.all(
         Array.from({ length: 10 }, (_, n) =>
@@ -101,7 +101,7 @@ describe('queries', () => {
     expect(count).toBe(10)
   })
 
-  test('joins, subqueries as JSON, and the plugins for them', async () => {
+  test('supports joins, subqueries as JSON, and the plugins for them', async () => {
     const ada = await db
       .insertInto('person')
       .values({ name: 'Ada' })
@@ -355,7 +355,7 @@ describe('values', () => {
   })
 })
 
-test('vectors are kept as blobs, compared by the server and found by its index', async () => {
+test('vectors are stored as blobs, compared by the server and found by its index', async () => {
   await db.schema
     .createTable('place')
     .addColumn('id', 'integer', (column) => column.primaryKey())

@@ -58,11 +58,11 @@ test('our introspector and Kysely’s own return the same metadata for ordinary 
   const expected = await new SqliteIntrospector(db).getTables()
   const ours = await db.introspection.getTables()
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {
-    const [ourTable, theirTable] = [findTable(ours, name), findTable(expected, name)]
-    expect(ourTable).toEqual(theirTable)
+    const [ourTable, kyselyTable] = [findTable(ours, name), findTable(expected, name)]
+    expect(ourTable).toEqual(kyselyTable)
     // including those without a value
-    expect(getKeys(ourTable)).toEqual(getKeys(theirTable))
-    expect(ourTable?.columns.map(getKeys)).toEqual(theirTable?.columns.map(getKeys))
+    expect(getKeys(ourTable)).toEqual(getKeys(kyselyTable))
+    expect(ourTable?.columns.map(getKeys)).toEqual(kyselyTable?.columns.map(getKeys))
   }
 })
 

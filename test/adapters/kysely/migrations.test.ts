@@ -200,7 +200,7 @@ test('transactionalMigrations: ten migrators at once run each migration once', a
   expect(runs).toEqual(['a', 'b'])
 })
 
-test('a transaction for each migration, supported since Kysely 0.30', async () => {
+test('supports a transaction for each migration since Kysely 0.30', async () => {
   const failingMigration: Migration = {
     async up(trx) {
       await trx.schema.createTable('b').addColumn('id', 'integer').execute()

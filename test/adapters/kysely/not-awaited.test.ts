@@ -81,36 +81,41 @@ const programs = Object.entries(TRANSACTION_KINDS).flatMap(([kind, run]) =>
 )
 
 describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
-  const cases = Object.entries(FIRST_OPERATIONS).flatMap(([first, begin]) =>
-    Object.entries(SECOND_OPERATIONS).flatMap(([second, follow]) =>
-      [true, false].map((throws) => [first, second, throws ? 'throws' : 'returns', begin, follow] as const),
+  const cases = Object.entries(FIRST_OPERATIONS).flatMap(([first, runFirst]) =>
+    Object.entries(SECOND_OPERATIONS).flatMap(([second, runSecond]) =>
+      [true, false].map(
+        (throws) => [first, second, throws ? 'throws' : 'returns', runFirst, runSecond] as const,
+      ),
     ),
   )
-  test.each(cases)('%s, and then %s, when the callback %s', async (_first, _second, end, begin, follow) => {
-    await insertItem(db, 'before').execute()
-    const queries: Promise<unknown>[] = []
-    const error = await run(async (trx) => {
-      await prepare(trx)
-      queries.push(begin(trx), follow(trx))
-      for (const query of queries) query.catch(() => {})
-      if (end === 'throws') throw ownError
-    }).then(
-      () => null,
-      (reason: unknown) => reason,
-    )
-    if (end === 'throws') expect(error).toBe(ownError)
-    const [first, second] = await Promise.allSettled(queries)
-    const rows = await db.selectFrom('item').select('name').execute()
-    const hasRow = (name: string): boolean => rows.some((row) => row.name === name)
-    expect(hasRow('before')).toBe(true)
-    if (error !== null) {
-      expect(hasRow('first') || hasRow('second')).toBe(false)
-    } else {
-      // exactly the queries that report success ran before the COMMIT
-      if (hasRow('first')) expect(first?.status).toBe('fulfilled')
-      expect(hasRow('second')).toBe(second?.status === 'fulfilled')
-    }
-  })
+  test.each(cases)(
+    '%s, and then %s, when the callback %s',
+    async (_first, _second, end, runFirst, runSecond) => {
+      await insertItem(db, 'before').execute()
+      const queries: Promise<unknown>[] = []
+      const error = await run(async (trx) => {
+        await prepare(trx)
+        queries.push(runFirst(trx), runSecond(trx))
+        for (const query of queries) query.catch(() => {})
+        if (end === 'throws') throw ownError
+      }).then(
+        () => null,
+        (reason: unknown) => reason,
+      )
+      if (end === 'throws') expect(error).toBe(ownError)
+      const [first, second] = await Promise.allSettled(queries)
+      const rows = await db.selectFrom('item').select('name').execute()
+      const hasRow = (name: string): boolean => rows.some((row) => row.name === name)
+      expect(hasRow('before')).toBe(true)
+      if (error !== null) {
+        expect(hasRow('first') || hasRow('second')).toBe(false)
+      } else {
+        // exactly the queries that report success ran before the COMMIT
+        if (hasRow('first')) expect(first?.status).toBe('fulfilled')
+        expect(hasRow('second')).toBe(second?.status === 'fulfilled')
+      }
+    },
+  )
 })
 
 test('a connection can be used after a transaction in which Promise.all() rejected', async () => {
@@ -159,7 +164,7 @@ test('a batch that is not awaited before commit() returns its results', async ()
 })
 
 describe.each(['a transaction', 'a transaction of a connection'] as const)(
-  '%s, followed by twenty inserts',
+  '%s with twenty queued inserts: none of them runs outside it',
   (kind) => {
     const insertMany = (trx: Kysely<Tables>): Promise<unknown>[] =>
       Array.from({ length: 20 }, () =>
@@ -175,13 +180,13 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
         'a stream that cannot be encoded',
         (trx: Kysely<Tables>) => readAll(insertItem(trx, unencodable).returningAll().stream()),
       ],
-    ])('%s, and the callback throws a few microtasks later', async (_, begin) => {
+    ])('after %s, when the callback throws a few microtasks later', async (_, runFirst) => {
       for (const microtasks of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
         const queries: Promise<unknown>[] = []
         const run = TRANSACTION_KINDS[kind] as (body: Callback) => Promise<void>
         const transaction = run(async (trx) => {
           queries.push(
-            begin(trx).catch(() => {}),
+            runFirst(trx).catch(() => {}),
             ...insertMany(trx),
           )
           for (let index = 0; index < microtasks; index++) await Promise.resolve()
@@ -196,7 +201,7 @@ describe.each(['a transaction', 'a transaction of a connection'] as const)(
       expect(rows).toEqual([{ n: 0 }])
     })
 
-    test('the server has ended it, and the callback returns', async () => {
+    test('after the server has ended it, when the callback returns', async () => {
       await sql`create unique index once on item (name) where name = 'one'`.execute(db)
       const queries: Promise<unknown>[] = []
       const transaction = db.transaction().execute(async (trx) => {

@@ -134,7 +134,7 @@ describe('transactions', () => {
     expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
   })
 
-  test('queries issued together run one at a time', async () => {
+  test('queries started together run one at a time', async () => {
     const requests = await countRequestsOf(() =>
       db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
     )

@@ -276,7 +276,7 @@ async function callAfterClose(
   return await call(tx)
 }
 
-test.each(CALLS)('%s', async (_, call) => {
+test.each(CALLS)('has the same outcome: %s', async (_, call) => {
   await resetTable(original)
   await resetTable(ours)
   await expectSameOutcome(call)
@@ -328,26 +328,31 @@ test('returns the same values with positional and named arguments, with and with
   await fc.assert(property, { numRuns: 60 })
 })
 
-test.each(['number', 'bigint', 'string'] as const)('intMode %s', async (intMode) => {
-  const config = { intMode }
-  const clients = [
-    createOriginal({
-      url: originalDatabase.url,
-      ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
-      ...config,
-    }),
-    createClient({
-      url: ourDatabase.url,
-      ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
-      ...config,
-    }),
-  ] as const
-  for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
-    const [expected, actual] = await Promise.all(clients.map((db) => describeOutcome(() => db.execute(sql))))
-    expect(actual).toEqual(expected)
-  }
-  for (const client of clients) client.close()
-})
+test.each(['number', 'bigint', 'string'] as const)(
+  'returns the same integers with intMode %s',
+  async (intMode) => {
+    const config = { intMode }
+    const clients = [
+      createOriginal({
+        url: originalDatabase.url,
+        ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
+        ...config,
+      }),
+      createClient({
+        url: ourDatabase.url,
+        ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
+        ...config,
+      }),
+    ] as const
+    for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
+      const [expected, actual] = await Promise.all(
+        clients.map((db) => describeOutcome(() => db.execute(sql))),
+      )
+      expect(actual).toEqual(expected)
+    }
+    for (const client of clients) client.close()
+  },
+)
 
 test.each([
   'nope',

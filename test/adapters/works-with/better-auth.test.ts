@@ -55,7 +55,7 @@ const verification = sqliteTable('verification', {
 })
 const schema = { user, session, account, verification }
 
-/** How better-auth reaches a database through each of our packages. */
+/** Opens a database for better-auth through each of our packages. */
 const ADAPTERS: Record<
   string,
   (config: TestDatabase['config'], transaction: boolean) => BetterAuthOptions['database']
@@ -98,7 +98,7 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
     await runMigrations()
   })
 
-  test('sign up, sign in, session, account, sign out', async () => {
+  test('supports sign-up, sign-in, sessions, linked accounts and sign-out', async () => {
     const auth = createAuth(true)
     const signedUp = await auth.api.signUpEmail({ body: SIGN_UP })
     expect(signedUp.user).toMatchObject({ name: 'Ada', email: 'ada@example.com', emailVerified: false })

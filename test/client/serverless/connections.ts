@@ -5,10 +5,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class Connections implements AsyncDisposable {
   readonly #server: Server
   #pairs: [Socket, Socket][] = []
-  /** Whether to delay responses. */
-  delaysResponses = false
-  /** Whether a response was delayed. */
-  hasDelayed = false
+  /** Whether to drop responses. */
+  dropsResponses = false
+  /** Whether a response was dropped. */
+  hasDropped = false
 
   readonly #path: string
 
@@ -18,7 +18,7 @@ export class Connections implements AsyncDisposable {
       const to = connect(Number(port), hostname)
       from.on('data', (data) => to.write(data))
       to.on('data', (data) => {
-        if (this.delaysResponses) this.hasDelayed = true
+        if (this.dropsResponses) this.hasDropped = true
         else from.write(data)
       })
       for (const [source, destination] of [

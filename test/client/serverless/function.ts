@@ -1,4 +1,4 @@
-// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and `again`
+// A function with a client in module scope. It runs each line of its input as a statement, and prints the outcome, and `retry`
 // for each retry.
 import { createInterface } from 'node:readline'
 import { createClient, type DatabaseError } from '@batonsql/core'
@@ -13,7 +13,7 @@ const db = createClient({
   observe: ({ type }) => {
     if (type !== 'retry') return
     retries += 1
-    console.log('again')
+    console.log('retry')
   },
 })
 

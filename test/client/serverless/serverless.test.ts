@@ -71,7 +71,7 @@ class FunctionProcess implements AsyncDisposable {
     for (;;) {
       const { value, done } = await this.#lines.next()
       if (done) throw new Error('the function process exited')
-      if (value !== 'again') return JSON.parse(value)
+      if (value !== 'retry') return JSON.parse(value)
       onRetry?.()
     }
   }
@@ -182,12 +182,12 @@ describe.concurrent('a call whose process was frozen while the call was in fligh
     const { connections, functionProcess } = await openFunction()
     await using _connections = connections
     await using _frozen = functionProcess
-    connections.delaysResponses = true
+    connections.dropsResponses = true
     const response = functionProcess.call(sql)
-    while (!connections.hasDelayed) await pause(5)
+    while (!connections.hasDropped) await pause(5)
     functionProcess.freeze()
     connections.reset()
-    connections.delaysResponses = false
+    connections.dropsResponses = false
     functionProcess.thawWithoutCall()
     return await response
   }
@@ -208,7 +208,7 @@ describe.concurrent('a call whose process was frozen while the call was in fligh
   })
 })
 
-test('a server that is killed and restarted in the meantime', async () => {
+test('a frozen client continues after its server was restarted', async () => {
   const server = await openRestartableServer(inject('target'), 1 << 24)
   if (!server) return
   await using _server = server
