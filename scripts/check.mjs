@@ -27,7 +27,7 @@ const STEPS = [
   // after the build: the built declarations must work with every version of Kysely
   ['types of kysely 0.28', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.28.json']],
   ['types of kysely 0.30', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.30.json']],
-  ['types of what works with it', 'tsc', ['-p', 'test/adapters/works-with/tsconfig.json']],
+  ['types of works-with tests', 'tsc', ['-p', 'test/adapters/works-with/tsconfig.json']],
   // after the build: it loads the test configuration, which imports one of our packages
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check', '--output-logs=errors-only']],

@@ -1,4 +1,4 @@
-// Runs the long forms of the generated tests: ten thousand sequences on the embedded server and on the real libsql-server, a
+// Runs the long versions of the generated tests: ten thousand sequences on the embedded server and on the real libsql-server, a
 // hundred thousand requests to the embedded server; dumps, events, jobs and attached databases on both; and every recorded case on
 // libsql-server. Set FUZZ_SEED to repeat a run.
 import { runLong } from './test-run.mjs'

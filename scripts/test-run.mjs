@@ -12,7 +12,7 @@ const VITEST = [
   'native',
 ]
 
-/** Runs the long forms of tests with the settings in `env`, which the environment can override, and exits. */
+/** Runs the long versions of tests with the settings in `env`, which the environment can override, and exits. */
 export function runLong(env, args) {
   const options = { stdio: 'inherit', env: { ...env, ...process.env } }
   const { status } = spawnSync(process.execPath, [...VITEST, ...args, ...process.argv.slice(2)], options)

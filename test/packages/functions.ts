@@ -42,7 +42,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       return [response.status, await response.json()]
     }
 
-    test('responds, and logs each request after sending the response', async (context) => {
+    test('responds, and records each visit after sending the response', async (context) => {
       const [entry = ''] = commandOf(WORKERD_NAME, context)
       const bundle = await bundleForEdge(folder, 'worker.ts', EDGE_CONDITIONS.workerd)
       expect(bundle.imports).toEqual([])

@@ -200,7 +200,7 @@ describe('the README, from its first line', () => {
     },
   )
 
-  test.for(NODES)('an entry point whose peer dependency is missing names it: %s', async (name, context) => {
+  test.for(NODES)('an entry point names its missing peer dependency: %s', async (name, context) => {
     const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
     const diagnostics = await run([...commandOf(name, context), '-e', code], { cwd: project })
     expect(diagnostics).toMatch(

@@ -114,7 +114,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)
 
-  test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', async (name) => {
+  test.each(['auth', 'mastra', 'payload', 'prisma'])('%s runs with the replacement', async (name) => {
     const { url } = await server.createDatabase(name)
     const output = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
       cwd: project,
@@ -151,7 +151,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
   })
 
-  test('drizzle-kit: push, generate, migrate, pull', async () => {
+  test('drizzle-kit can push, generate, migrate and pull', async () => {
     const runKit = async (name: string, ...words: string[]): Promise<string> => {
       const { url } = await server.createDatabase(name)
       const config = {
@@ -177,7 +177,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
 })
 
 describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
-  test('its driver for @libsql/client', { timeout: 300_000 }, async () => {
+  test('the driver for @libsql/client runs with the replacement', { timeout: 300_000 }, async () => {
     const dependencies = { '@libsql/client': CLIENT_OVERRIDE, 'drizzle-orm': '1.0.0-rc.5' }
     const project = createProject('drizzle-1', {
       dependencies,

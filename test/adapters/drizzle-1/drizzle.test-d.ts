@@ -105,7 +105,7 @@ test('$client, in a transaction and on a mock', () => {
 })
 
 test('invalid code does not compile', () => {
-  const never = async () => {
+  const neverCalled = async () => {
     // @ts-expect-error text is not a query
     await db.batch(['select 1'])
     // @ts-expect-error a promise is not a query: it is already running
@@ -118,7 +118,7 @@ test('invalid code does not compile', () => {
     await db.transaction(async () => {}, { behavior: 'later' })
     // @ts-expect-error no such relation
     await db.query.users.findMany({ with: { pets: true } })
-    // @ts-expect-error both
+    // @ts-expect-error either a client or a connection
     drizzle({ client: createClient({ url: 'http://127.0.0.1' }), connection: 'http://127.0.0.1' })
     // @ts-expect-error vectors have dimensions
     vector()
@@ -129,5 +129,5 @@ test('invalid code does not compile', () => {
     // @ts-expect-error there is no second result
     expectTypeOf(one[1])
   }
-  expectTypeOf(never).returns.resolves.toBeVoid()
+  expectTypeOf(neverCalled).returns.resolves.toBeVoid()
 })

@@ -80,7 +80,7 @@ afterAll(() => db.$disconnect())
 
 const founded = new Date(1_700_000_000_000)
 
-test('nested create, relations, filters, update, count', async () => {
+test('supports nested creates, relations, filters, updates and counts', async () => {
   const created = await db.team.create({
     data: {
       name: 'Reds',
@@ -104,8 +104,8 @@ test('nested create, relations, filters, update, count', async () => {
     include: { team: true },
   })
   expect(captains).toMatchObject([{ name: 'Ada', team: { name: 'Reds', founded } }])
-  const moved = await db.player.updateMany({ where: { teamId: created.id }, data: { captain: false } })
-  expect(moved.count).toBe(2)
+  const updated = await db.player.updateMany({ where: { teamId: created.id }, data: { captain: false } })
+  expect(updated.count).toBe(2)
   expect(await db.player.count({ where: { captain: true } })).toBe(0)
 })
 

@@ -21,7 +21,7 @@ const database = useDatabase({
   },
 })
 
-/** Returns a `fetch` that returns the same response to the same request, as the one of Next.js may do. */
+/** Returns a `fetch` that returns the same response to the same request, as that of Next.js may do. */
 const createCachingFetch = (): typeof fetch => {
   const responses = new Map<string, Promise<Response>>()
   const originalFetch = globalThis.fetch
@@ -62,7 +62,7 @@ test('a GET returns a row added after the previous GET', async () => {
   await openDatabase().$client.close()
 })
 
-/** Returns the counts of two equal queries, with a row added between them. */
+/** Returns the counts of two identical queries, with a row added between them. */
 async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
   // without the replication index, which would make each request different
   const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
@@ -82,6 +82,6 @@ test('a query through a caching fetch does not see the new row', async () => {
   expect(await countTwice(fetch)).toEqual([0, 0])
 })
 
-test('a query with no-store sees it', async () => {
+test('a query with no-store sees the new row', async () => {
   expect(await countTwice((input, init) => fetch(input, { ...init, cache: 'no-store' }))).toEqual([0, 1])
 })

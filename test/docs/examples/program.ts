@@ -26,7 +26,7 @@ export interface ProgramResult {
   readonly errors: string
 }
 
-/** Waits until a program has ended. */
+/** Waits for a program to exit, and returns its output. */
 export async function endOf(program: Program): Promise<ProgramResult> {
   let [output, errors] = ['', '']
   program.stdout.on('data', (part: Buffer) => (output += part.toString()))

@@ -4,7 +4,7 @@ import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { eq, relations, sql } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-// A small application of a user who installed only the driver and Drizzle.
+// A small application that installs only the driver and Drizzle.
 
 const band = sqliteTable('band', { id: integer().primaryKey(), name: text().notNull().unique() })
 const song = sqliteTable('song', {
