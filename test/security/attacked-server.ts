@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { plantKey } from '../server/planted-key.ts'
+import { createGroupKey } from '../server/group-key.ts'
 
 /** A kind of server to attack. */
 export interface AttackedKind {
@@ -43,7 +43,7 @@ export class AttackedServer implements AsyncDisposable {
 
   static async start(kind: AttackedKind, options: LocalServerOptions = {}): Promise<AttackedServer> {
     const directory = await mkdtemp(join(tmpdir(), 'baton-attack-'))
-    const key = await plantKey(join(directory, 'data'))
+    const key = await createGroupKey(join(directory, 'data'))
     const server = await startLocalServer({ ...kind, dataDirectory: join(directory, 'data'), ...options })
     await server.createDatabase('app')
     await server.createDatabase('other')

@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseIdOf } from '../server/planted-key.ts'
+import { databaseIdOf } from '../server/group-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
