@@ -104,7 +104,7 @@ test.skipIf(terminalProblem !== null)(
     expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
     await terminal.waitForText('token: ey')
     terminal.type('\u0003')
-    await terminal.end()
+    await terminal.waitForExit()
   },
 )
 

@@ -8,7 +8,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '@ba
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { sql } from '../../platform/platform-scene.ts'
+import { sql } from '../../platform/platform-harness.ts'
 import { ObjectStore } from '../../support/object-store.ts'
 import { stablePort } from '../../support/stable-port.ts'
 import { waitFor } from '../../support/wait-for.ts'
