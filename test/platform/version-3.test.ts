@@ -117,12 +117,12 @@ test('an id is found only if the token has access to it, and a name is not an id
   ])
     expect(await statusOf(path)).toBe(404)
 
-  const create = async (version: string, body: object) =>
-    await harness.sendRequest('POST', `${version}/databases`, { body: { name: 'new', ...body } })
-  for (const version of [orgPath, harness.orgPath]) {
-    expect(await create(version, {})).toMatchObject({ status: 400, body: { error: 'group is missing' } })
-    expect(await create(version, { group_id: 'team' })).toMatchObject({ status: 400 })
-    expect(await create(version, { group_id: groupId, group: 'default' })).toMatchObject({ status: 400 })
+  const create = async (basePath: string, body: object) =>
+    await harness.sendRequest('POST', `${basePath}/databases`, { body: { name: 'new', ...body } })
+  for (const basePath of [orgPath, harness.orgPath]) {
+    expect(await create(basePath, {})).toMatchObject({ status: 400, body: { error: 'group is missing' } })
+    expect(await create(basePath, { group_id: 'team' })).toMatchObject({ status: 400 })
+    expect(await create(basePath, { group_id: groupId, group: 'default' })).toMatchObject({ status: 400 })
   }
   // the vendor's client also sends an id in version 1
   expect(await create(harness.orgPath, { group_id: groupId })).toMatchObject({ status: 200 })

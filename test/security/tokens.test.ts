@@ -68,10 +68,10 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
 
   test('rejects invalid encodings', async () => {
     const [head, body, signature] = token.split('.') as [string, string, string]
-    const lastDigit = signature.at(-1) as string
+    const lastCharacter = signature.at(-1) as string
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-    // the last of the 86 digits has four unused bits
-    const sameBytes = alphabet[alphabet.indexOf(lastDigit) ^ 1] as string
+    // the last of the 86 characters has four unused bits
+    const sameBytes = alphabet[alphabet.indexOf(lastCharacter) ^ 1] as string
     const spellings = [
       `${token}!!`,
       `${head}.${body}.!!${signature}`,
