@@ -1,8 +1,8 @@
 import { createClient } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
-import { nestTransactions } from '../generated/faults/nested-transactions.ts'
-import { tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { runNestedTransactions } from '../generated/faults/nested-transactions.ts'
+import { findTornTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
@@ -27,7 +27,7 @@ describe.each([
 
   test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await tearTransactions(db, direct, transactions, seeded(seed))
+    const account = await findTornTransactions(db, direct, transactions, seeded(seed))
     console.log(`torn transactions: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`)
     expect(account.leaks).toEqual([])
     // both cases occur with any seed
@@ -39,7 +39,7 @@ describe.each([
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    const account = await runNestedTransactions(db, direct, transactions, seeded(seed), !hidesV3)
     console.log(
       `nested transactions: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
     )
@@ -51,7 +51,7 @@ describe.each([
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await tearTransactions(db, direct, transactions, random)
+    const account = await findTornTransactions(db, direct, transactions, random)
     expect(account.leaks).toEqual([])
   })
 

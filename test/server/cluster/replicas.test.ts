@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { runAccounting } from '../../generated/faults/accounting.ts'
 import { runListAppend } from '../../generated/faults/list-append.ts'
 import { coreLists, drizzleLists, kyselyLists } from '../../generated/faults/list-clients.ts'
-import { tearTransactions } from '../../generated/faults/torn-transactions.ts'
+import { findTornTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
@@ -297,7 +297,7 @@ describe('writes through a replica', () => {
 })
 
 test(`no transaction through a replica is torn (seed ${seed})`, limits, async () => {
-  const report = await tearTransactions(replicas[1], primary, transactions, seeded(seed))
+  const report = await findTornTransactions(replicas[1], primary, transactions, seeded(seed))
   console.log(
     `torn transactions through a replica: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
   )
