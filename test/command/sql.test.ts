@@ -27,7 +27,7 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
-test.concurrent('neither more rows than fit in one response nor a reader that stops early is an error', {
+test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', {
   timeout: 180_000,
 }, async () => {
   const query = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`

@@ -36,7 +36,7 @@ async function startAndReadLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test('baton user prints a token, and accepts the invitations for its address', {
+test("baton user prints a token, and accepts the invitations for the user's address", {
   timeout: 180_000,
 }, async () => {
   const directory = await createDataDirectory()
