@@ -226,7 +226,7 @@ test('a new database responds with 404 until the configured delay has passed', a
   expect(duplicate).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
-test('a database that was created while the clock was ahead responds after the clock was set back, and after a restart', async () => {
+test('a database created while the clock was ahead responds after the clock is set back, and after a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)

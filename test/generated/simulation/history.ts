@@ -147,9 +147,9 @@ export interface Fault {
 }
 
 export type FaultKind =
-  /** The request is lost on the way. */
+  /** The request is lost in transit. */
   | 'lost'
-  /** Its response is lost on the way. */
+  /** Its response is lost in transit. */
   | 'response lost'
   /** A proxy sends it twice, one after the other, and returns the second response. */
   | 'repeated'

@@ -147,8 +147,8 @@ class Exchange {
     if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
     if (kind === 'lost silently') return await NEVER
-    if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused on the way' }))
-    if (kind === 'refused as html') return textResponse(value, '<html>refused on the way</html>')
+    if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused in transit' }))
+    if (kind === 'refused as html') return textResponse(value, '<html>refused in transit</html>')
     const sent = {
       ...request,
       isBusy: kind === 'busy',

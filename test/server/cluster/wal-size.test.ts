@@ -76,16 +76,16 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   }
   const readers = [read(), read()]
   let [truncations, isLarge] = [0, false]
-  const [wantedTruncations, maxRows] = [4, 2_000]
+  const [targetTruncations, maxRows] = [4, 2_000]
   const rows = await writeRows(server, async (count) => {
     const bytes = await server.walBytes()
     if (isLarge && bytes < TRUNCATION_BYTES) truncations += 1
     isLarge = bytes > TRUNCATION_BYTES
-    return truncations === wantedTruncations || count === maxRows
+    return truncations === targetTruncations || count === maxRows
   })
   stopController.abort()
   await Promise.all(readers)
-  expect(truncations).toBe(wantedTruncations)
+  expect(truncations).toBe(targetTruncations)
   const { rows: counts } = await server.client.execute('SELECT count(*) AS n FROM t')
   expect(counts).toEqual([{ n: rows }])
 })
