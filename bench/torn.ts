@@ -6,7 +6,7 @@ import { createClient as createDropIn } from '@batonsql/libsql-client/http'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { connect } from '@tursodatabase/serverless'
-import { type Tearable, tearTransactions } from '../test/generated/faults/torn-transactions.ts'
+import { findTornTransactions, type TransactionClient } from '../test/generated/faults/torn-transactions.ts'
 import { seeded } from '../test/support/random.ts'
 
 const { values } = parseArgs({
@@ -15,7 +15,7 @@ const { values } = parseArgs({
 
 const wrapLibsqlClient =
   (create: typeof createLibsqlClient) =>
-  (url: string): Tearable => {
+  (url: string): TransactionClient => {
     const db = create({ url })
     return {
       async transaction(callback) {
@@ -33,7 +33,7 @@ const wrapLibsqlClient =
     }
   }
 
-function wrapServerless(url: string): Tearable {
+function wrapServerless(url: string): TransactionClient {
   return {
     async transaction(callback) {
       const db = connect({ url })
@@ -55,7 +55,7 @@ function wrapServerless(url: string): Tearable {
   }
 }
 
-const CLIENTS: Record<string, (url: string) => Tearable> = {
+const CLIENTS: Record<string, (url: string) => TransactionClient> = {
   '@batonsql/core': (url) => createClient({ url }),
   '@libsql/client': wrapLibsqlClient(createLibsqlClient),
   '@batonsql/libsql-client': wrapLibsqlClient(createDropIn),
@@ -67,7 +67,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
   await using direct = createClient({ url: sqld.url })
   const limit = new Promise<null>((resolve) => setTimeout(resolve, 120_000, null).unref())
   const result = await Promise.race([
-    tearTransactions(open(sqld.url), direct, Number(values.count), seeded(Number(values.seed))),
+    findTornTransactions(open(sqld.url), direct, Number(values.count), seeded(Number(values.seed))),
     limit,
   ])
   if (result === null) console.log(`${name}: did not finish ${values.count} transactions within 120 s`)

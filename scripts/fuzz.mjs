@@ -7,7 +7,7 @@ runLong(
   {
     FUZZ_SEQUENCES: '10000',
     FUZZ_REQUESTS: '100000',
-    ROUTE_SCENES: '500',
+    ROUTE_CASES: '500',
     DRIFT_EVERY: '1',
     ATTACK_STATEMENTS: '1000',
   },

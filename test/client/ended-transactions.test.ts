@@ -2,7 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { describe, expect, inject, test } from 'vitest'
 import { drizzleTransactions, kyselyTransactions } from '../generated/faults/orm-transactions.ts'
-import { SIZE_LIMIT_BYTES, type Tearable, tearTransactions } from '../generated/faults/torn-transactions.ts'
+import {
+  findTornTransactions,
+  SIZE_LIMIT_BYTES,
+  type TransactionClient,
+} from '../generated/faults/torn-transactions.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
@@ -12,11 +16,11 @@ import { openRestartableServer, type RestartableServer } from '../support/restar
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined
-const interludeCount = Number(process.env['FAULT_INTERLUDES'] ?? 1)
+const disruptionCount = Number(process.env['FAULT_DISRUPTIONS'] ?? 1)
 const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
 const isOwnServer = ['embedded', 'sqld'].includes(inject('target'))
 
-const CLIENTS: readonly (readonly [string, (client: Client) => Tearable])[] = [
+const CLIENTS: readonly (readonly [string, (client: Client) => TransactionClient])[] = [
   ['core', (client) => client],
   ['Kysely', kyselyTransactions],
   ['Drizzle', drizzleTransactions],
@@ -53,9 +57,15 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
     { timeout },
     async ({ name, wrap, hidesV3 }) => {
       await using server = await startServer(hidesV3)
-      const report = await tearTransactions(wrap(server.db), server.direct, transactionCount, seeded(seed), {
-        isLimited: true,
-      })
+      const report = await findTornTransactions(
+        wrap(server.db),
+        server.direct,
+        transactionCount,
+        seeded(seed),
+        {
+          isLimited: true,
+        },
+      )
       console.log(
         `torn transactions through ${name}: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
       )
@@ -70,9 +80,15 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
     { timeout },
     async ({ wrap, hidesV3, act }) => {
       await using server = await startServer(hidesV3)
-      const report = await tearTransactions(wrap(server.db), server.direct, interludeCount, seeded(seed), {
-        interlude: () => act(server.server, server.direct),
-      })
+      const report = await findTornTransactions(
+        wrap(server.db),
+        server.direct,
+        disruptionCount,
+        seeded(seed),
+        {
+          disrupt: () => act(server.server, server.direct),
+        },
+      )
       expect(report.leaks).toEqual([])
       expect(report.committed).toBe(0)
     },

@@ -1,8 +1,8 @@
 import { createClient } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
-import { nestTransactions } from '../generated/faults/nested-transactions.ts'
-import { tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { runNestedTransactions } from '../generated/faults/nested-transactions.ts'
+import { findTornTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
@@ -27,7 +27,7 @@ describe.each([
 
   test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await tearTransactions(db, direct, transactions, seeded(seed))
+    const report = await findTornTransactions(db, direct, transactions, seeded(seed))
     console.log(`torn transactions: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`)
     expect(report.leaks).toEqual([])
     // both cases occur with any seed
@@ -39,7 +39,7 @@ describe.each([
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    const report = await runNestedTransactions(db, direct, transactions, seeded(seed), !hidesV3)
     console.log(
       `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
@@ -51,7 +51,7 @@ describe.each([
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, isShort)
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await tearTransactions(db, direct, transactions, random)
+    const report = await findTornTransactions(db, direct, transactions, random)
     expect(report.leaks).toEqual([])
   })
 

@@ -20,7 +20,7 @@ describe('baton dev', () => {
     'serves the printed URLs and stops cleanly on %s',
     async (signal) => {
       const child = startBaton(['dev', '--port', '0', '--database', 'app'])
-      const end = collectOutput(child)
+      const result = collectOutput(child)
       let output = ''
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         output += chunk.toString()
@@ -31,7 +31,7 @@ describe('baton dev', () => {
       const [, inspector = ''] = /^inspector: (\S+)/m.exec(output) ?? []
       expect((await fetch(inspector)).status).toBe(200)
       child.kill(signal)
-      expect((await end).code).toBe(0)
+      expect((await result).code).toBe(0)
     },
   )
 })
@@ -55,7 +55,7 @@ test('--json and --token-file print everything a program needs, with the secrets
     '--platform-domain',
     'db.test',
   ])
-  const end = collectOutput(child)
+  const result = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -75,13 +75,13 @@ test('--json and --token-file print everything a program needs, with the secrets
   const response = await fetch(`${platform.url}/v1/organizations/local/databases/app`, { headers })
   expect(await response.json()).toMatchObject({ database: { Name: 'app', Hostname: 'app-local.db.test' } })
   child.kill('SIGTERM')
-  expect(await end).toMatchObject({ code: 0, errors: '' })
+  expect(await result).toMatchObject({ code: 0, errors: '' })
   expect(output.split('\n')).toHaveLength(2)
 })
 
 test('does not print tokens if the output is not a terminal, and prints a note instead', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
-  const end = collectOutput(child)
+  const result = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -92,7 +92,7 @@ test('does not print tokens if the output is not a terminal, and prints a note i
   )
   expect(output).not.toMatch(/eyJ|inspector/)
   child.kill('SIGTERM')
-  expect(await end).toMatchObject({ code: 0, errors: '' })
+  expect(await result).toMatchObject({ code: 0, errors: '' })
 })
 
 test.skipIf(terminalProblem !== null)(
@@ -104,7 +104,7 @@ test.skipIf(terminalProblem !== null)(
     expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
     await terminal.waitForText('token: ey')
     terminal.type('\u0003')
-    await terminal.end()
+    await terminal.waitForExit()
   },
 )
 
@@ -120,7 +120,7 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
     '--allow-origin',
     'https://a.b',
   ])
-  const end = collectOutput(server)
+  const result = collectOutput(server)
   let output = ''
   for await (const chunk of server.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -156,13 +156,13 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
   })
   expect(domainStatus).toBe(200)
   server.kill('SIGTERM')
-  expect((await end).code).toBe(0)
+  expect((await result).code).toBe(0)
 })
 
 test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its URL', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
-  const end = collectOutput(child)
+  const result = collectOutput(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -175,10 +175,10 @@ test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its UR
   expect(await runBaton(['sql', lhr, 'insert into t values (7)'])).toMatchObject({ code: 0 })
   expect((await runBaton(['sql', url, 'select a from t'])).output).toContain('7')
   child.kill('SIGTERM')
-  expect(await end).toMatchObject({ code: 0 })
+  expect(await result).toMatchObject({ code: 0 })
 })
 
-test('process.exit leaves no temporary directory', async () => {
+test('process.exit() leaves no temporary directory behind', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
   const program = (backend: string): string =>
     `import { startLocalServer } from '@batonsql/local-server'
@@ -271,9 +271,9 @@ test.each([
   [['export', 'app'], 2, /^$/, /^baton export: baton export NAME FILE.db, or --all DIR; .*\n$/],
   [['user', 'ada', 'bob'], 2, /^$/, /baton user: unexpected argument "bob"/],
   [['completion', 'tcsh'], 2, /^$/, /the shell must be one of bash, zsh, fish, not tcsh/],
-])('baton %j', async (args, code, output, errors) => {
-  const end = await runBaton(args)
-  expect(end.code).toBe(code)
-  expect(end.output).toMatch(output)
-  expect(end.errors).toMatch(errors)
+])('baton %j exits with %i', async (args, code, output, errors) => {
+  const result = await runBaton(args)
+  expect(result.code).toBe(code)
+  expect(result.output).toMatch(output)
+  expect(result.errors).toMatch(errors)
 })

@@ -4,7 +4,7 @@ import { afterAll } from 'vitest'
 import { batonCommand, batonEnv } from '../support/baton-command.ts'
 
 /** The result of a tool: the JSON of its text, or the text of its error. */
-interface TestResponse {
+interface ToolResult {
   // oxlint-disable-next-line typescript/no-explicit-any -- each test reads the fields that it expects
   readonly value?: any
   readonly error?: string
@@ -13,7 +13,7 @@ interface TestResponse {
 /** An agent: the client of the MCP SDK, connected to `baton mcp`. */
 export interface Agent {
   readonly client: Client
-  call(tool: string, input?: Record<string, unknown>): Promise<TestResponse>
+  call(tool: string, input?: Record<string, unknown>): Promise<ToolResult>
 }
 
 /** Starts `baton mcp` for the tests of a file. */

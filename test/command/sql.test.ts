@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
-import { batonCommand, batonEnv, endWithTests, runBaton, startBaton } from '../support/baton-command.ts'
+import { batonCommand, batonEnv, killAfterTests, runBaton, startBaton } from '../support/baton-command.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -27,7 +27,7 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
-test.concurrent('neither more rows than fit in one response nor a reader that stops early is an error', {
+test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', {
   timeout: 180_000,
 }, async () => {
   const query = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
@@ -63,7 +63,7 @@ test.concurrent('the prompt reports when a transaction has expired', async ({ sk
   expect(await terminal.run('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
   terminal.type('exit\n')
-  expect(await terminal.end()).toBe(0)
+  expect(await terminal.waitForExit()).toBe(0)
 })
 
 test.concurrent('a dump and a restore show their progress in a terminal', async ({ skip }) => {
@@ -74,11 +74,11 @@ test.concurrent('a dump and a restore show their progress in a terminal', async 
   const file = join(folder, 'measured.sql')
   const dumping = new Terminal(['dump', sourceUrl, '-o', file], folder)
   await dumping.waitForText(' bytes')
-  expect(await dumping.end()).toBe(0)
+  expect(await dumping.waitForExit()).toBe(0)
   // there is no transaction to continue, so a new one begins
   const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
   await restoring.waitForText(' statements')
-  expect(await restoring.end()).toBe(0)
+  expect(await restoring.waitForExit()).toBe(0)
   expect((await runBaton(['sql', target.url, 'select sum(a) as sum from t', '--json'])).output).toBe(
     '{"sum":3}\n',
   )
@@ -132,7 +132,7 @@ test.concurrent('a dump replaces the target of a link and keeps its permissions,
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   await once(spawn('mkfifo', [pipe]), 'close')
   const reader = spawn('cat', [pipe])
-  endWithTests(reader)
+  killAfterTests(reader)
   const pipedDump = text(reader.stdout)
   expect((await runBaton(['dump', sourceUrl, '-o', pipe])).code).toBe(0)
   expect((await stat(pipe)).isFIFO()).toBe(true)

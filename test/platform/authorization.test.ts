@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DOCUMENTED_ROUTES, fill, type KnownRoute, UNDOCUMENTED_ROUTES } from './documented-routes.ts'
-import { Scene } from './platform-scene.ts'
+import { Harness } from './platform-harness.ts'
 
 const SCOPES = [
   'read',
@@ -27,25 +27,29 @@ interface Caller {
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
 }
 
-let scene: Scene
+let harness: Harness
 let organizationId = ''
 const callers: Caller[] = []
 
 beforeAll(async () => {
-  scene = await Scene.start()
-  const { platform, own } = scene
+  harness = await Harness.start()
+  const { platform, orgPath } = harness
   const organization = platform.organization
-  organizationId = await scene.organizationId()
+  organizationId = await harness.organizationId()
   const owner = { level: 'organization', role: 'owner' } as const
-  await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
-  await scene.done('POST', `${own}/groups`, { body: { name: 'doomed', location: 'local' } })
-  await scene.create('app', { group: 'team' })
+  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'doomed', location: 'local' } })
+  await harness.createDatabase('app', { group: 'team' })
   const group = 'team'
-  const databaseToken = await scene.tokenFor('app')
-  const revoked = await scene.mint('revoked')
-  await scene.done('DELETE', '/v1/auth/api-tokens/revoked')
-  const orphan = await scene.mint('orphan', { organization, group: 'doomed', scopes: ['full-access'] })
-  await scene.done('DELETE', `${own}/groups/doomed`)
+  const databaseToken = await harness.tokenFor('app')
+  const revoked = await harness.createApiToken('revoked')
+  await harness.requestOk('DELETE', '/v1/auth/api-tokens/revoked')
+  const orphan = await harness.createApiToken('orphan', {
+    organization,
+    group: 'doomed',
+    scopes: ['full-access'],
+  })
+  await harness.requestOk('DELETE', `${orgPath}/groups/doomed`)
   callers.push(
     { ...owner, name: 'no token', token: null, rejected: 401 },
     { ...owner, name: 'no JWT', token: 'nonsense', rejected: 401 },
@@ -53,10 +57,10 @@ beforeAll(async () => {
     { ...owner, name: 'revoked', token: revoked, rejected: 401 },
     { ...owner, name: 'of a deleted group', token: orphan, rejected: 401 },
     { ...owner, name: 'unrestricted', token: platform.token, level: 'unrestricted' },
-    { ...owner, name: 'organization', token: await scene.mint('organization', { organization }) },
+    { ...owner, name: 'organization', token: await harness.createApiToken('organization', { organization }) },
   )
   for (const scope of [...SCOPES, 'read-only', 'full-access']) {
-    const token = await scene.mint(`group-${scope.replace(':', '-')}`, {
+    const token = await harness.createApiToken(`group-${scope.replace(':', '-')}`, {
       organization,
       group,
       scopes: [scope],
@@ -66,18 +70,18 @@ beforeAll(async () => {
   }
   for (const role of ['member', 'viewer', 'admin'] as const) {
     const token = await platform.createUser({ username: role })
-    await scene.done('POST', `${own}/members`, { body: { username: role, role } })
+    await harness.requestOk('POST', `${orgPath}/members`, { body: { username: role, role } })
     callers.push({ name: role, token, level: 'unrestricted', role })
   }
   const outsider = await platform.createUser({ username: 'stranger' })
-  await scene.done('POST', '/v1/organizations', { token: outsider, body: { name: 'other' } })
-  const foreign = await scene.mint('foreign', { organization: 'other' }, outsider)
+  await harness.requestOk('POST', '/v1/organizations', { token: outsider, body: { name: 'other' } })
+  const foreign = await harness.createApiToken('foreign', { organization: 'other' }, outsider)
   callers.push(
     { ...owner, name: 'of another organization', token: foreign, isForeign: true },
     { ...owner, name: 'stranger', token: outsider, level: 'unrestricted', isForeign: true },
   )
 })
-afterAll(() => scene[Symbol.asyncDispose]())
+afterAll(() => harness[Symbol.asyncDispose]())
 
 /** Names that do not exist, so that an authorized caller changes nothing. */
 const MISSING_NAMES = {
@@ -169,7 +173,7 @@ function isAboutOrganization({ path }: KnownRoute): boolean {
 /** Returns the problem with a route's response to a caller; null if there is none. */
 async function findDifference(route: KnownRoute, caller: Caller): Promise<string | null> {
   const expected = getExpectation(route, caller)
-  const { organization } = scene.platform
+  const { organization } = harness.platform
   const path = fill(route.path, {
     ...MISSING_NAMES,
     organizationSlug: organization,
@@ -178,7 +182,7 @@ async function findDifference(route: KnownRoute, caller: Caller): Promise<string
   })
   const hasBody = route.method !== 'GET' && route.method !== 'DELETE'
   const body = hasBody ? { body: '{"overages":1,"role":1}' } : {}
-  const { status, body: reply } = await scene.sendRequest(route.method, path, {
+  const { status, body: reply } = await harness.sendRequest(route.method, path, {
     token: caller.token,
     ...body,
   })
@@ -218,15 +222,15 @@ test('each route allows or rejects each kind of token as documented', {
 
 test('rejections have the documented messages', async () => {
   const getError = async (token: string | null) =>
-    (await scene.sendRequest('GET', '/v1/user', { token })).body.error
+    (await harness.sendRequest('GET', '/v1/user', { token })).body.error
   expect(await getError('nonsense')).toBe('token contains an invalid number of segments')
-  expect(await getError(await scene.tokenFor('app'))).toBe('could not parse jwt id')
-  const { organization, token } = scene.platform
-  expect((await scene.sendRequest('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
+  expect(await getError(await harness.tokenFor('app'))).toBe('could not parse jwt id')
+  const { organization, token } = harness.platform
+  expect((await harness.sendRequest('GET', `/v1/organizations/nowhere`, { token })).body).toEqual({
     error: 'organization not found',
   })
   const viewer = callers.find(({ name }) => name === 'viewer')?.token ?? ''
-  const patched = await scene.sendRequest('PATCH', `/v1/organizations/${organization}/members/admin`, {
+  const patched = await harness.sendRequest('PATCH', `/v1/organizations/${organization}/members/admin`, {
     token: viewer,
     body: { role: 'viewer' },
   })
@@ -236,14 +240,14 @@ test('rejections have the documented messages', async () => {
   ])
 })
 
-test('admins can list and revoke all tokens of the organization, members only their own, and nobody the tokens of another organization', async () => {
-  const { own, platform } = scene
+test('admins can list and revoke all tokens of their organization, members only their own', async () => {
+  const { orgPath, platform } = harness
   const { organization } = platform
   const tokenFor = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
-  const memberToken = await scene.mint('by-member', { organization }, tokenFor('member'))
-  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(200)
+  const memberToken = await harness.createApiToken('by-member', { organization }, tokenFor('member'))
+  expect((await harness.sendRequest('GET', orgPath, { token: memberToken })).status).toBe(200)
   const listTokens = async (caller: string): Promise<{ name: string; id: string }[]> =>
-    (await scene.done('GET', `${own}/api-tokens`, { token: tokenFor(caller) })).tokens
+    (await harness.requestOk('GET', `${orgPath}/api-tokens`, { token: tokenFor(caller) })).tokens
   expect((await listTokens('member')).map(({ name }) => name)).toEqual(['by-member'])
   expect(await listTokens('viewer')).toEqual([])
   const tokens = await listTokens('admin')
@@ -253,15 +257,16 @@ test('admins can list and revoke all tokens of the organization, members only th
   expect(tokens.map(({ name }) => name)).not.toContain('foreign')
   const idOf = (name: string): string => tokens.find((token) => token.name === name)?.id ?? ''
   const revoke = (id: string, caller: string) =>
-    scene.sendRequest('DELETE', `${own}/api-tokens/${id}`, { token: tokenFor(caller) })
+    harness.sendRequest('DELETE', `${orgPath}/api-tokens/${id}`, { token: tokenFor(caller) })
   // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
-  const foreign = (await scene.done('GET', '/v1/auth/api-tokens', { token: tokenFor('stranger') })).tokens
+  const foreign = (await harness.requestOk('GET', '/v1/auth/api-tokens', { token: tokenFor('stranger') }))
+    .tokens
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
     (
-      await scene.sendRequest('GET', '/v1/organizations/other', {
+      await harness.sendRequest('GET', '/v1/organizations/other', {
         token: tokenFor('of another organization'),
       })
     ).status,
@@ -270,15 +275,15 @@ test('admins can list and revoke all tokens of the organization, members only th
     status: 200,
     body: { token: idOf('by-member') },
   })
-  expect((await scene.sendRequest('GET', own, { token: memberToken })).status).toBe(401)
+  expect((await harness.sendRequest('GET', orgPath, { token: memberToken })).status).toBe(401)
   // a token for one organization does not reveal the tokens of another
   const path = `/v1/organizations/other/api-tokens/${foreignId}`
   const organizationToken = tokenFor('organization')
-  expect(await scene.sendRequest('DELETE', path, { token: organizationToken })).toEqual({
+  expect(await harness.sendRequest('DELETE', path, { token: organizationToken })).toEqual({
     status: 404,
     body: { error: 'organization not found' },
   })
   // unrestricted tokens are not found there
-  const unrestricted = (await scene.done('GET', '/v1/auth/api-tokens')).tokens[0]
+  const unrestricted = (await harness.requestOk('GET', '/v1/auth/api-tokens')).tokens[0]
   expect((await revoke(unrestricted.id, 'admin')).status).toBe(404)
 })

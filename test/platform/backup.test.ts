@@ -3,7 +3,7 @@ import { cp, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
-import { databaseFolders, Scene, sql } from './platform-scene.ts'
+import { databaseFolders, Harness, sql } from './platform-harness.ts'
 
 test('a copy of the data directory of a stopped server is a complete backup', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
@@ -11,18 +11,18 @@ test('a copy of the data directory of a stopped server is a complete backup', as
   const [data, backup] = [join(root, 'data'), join(root, 'backup')]
   let token = ''
   {
-    await using scene = await Scene.start({}, data)
-    const { host } = await scene.create('app')
-    token = await scene.tokenFor('app')
+    await using harness = await Harness.start({}, data)
+    const { host } = await harness.createDatabase('app')
+    token = await harness.tokenFor('app')
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   }
   await cp(data, backup, { recursive: true })
   {
-    await using scene = await Scene.start({}, data)
-    await scene.done('DELETE', `${scene.own}/databases/app`)
+    await using harness = await Harness.start({}, data)
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   }
-  await using scene = await Scene.start({}, backup)
-  const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+  await using harness = await Harness.start({}, backup)
+  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
   expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
 })
 
@@ -47,11 +47,11 @@ test.each(Object.keys(LOSSES))(
     onTestFinished(() => rm(data, { recursive: true, force: true }))
     const ids = new Map<string, string>()
     {
-      await using scene = await Scene.start({}, data)
+      await using harness = await Harness.start({}, data)
       for (const name of ['kept', 'never', 'stopped', 'running']) {
-        const { host, id } = await scene.create(name)
+        const { host, id } = await harness.createDatabase(name)
         ids.set(name, id)
-        if (name !== 'never') await sql(host, await scene.tokenFor(name), 'CREATE TABLE t (a)')
+        if (name !== 'never') await sql(host, await harness.tokenFor(name), 'CREATE TABLE t (a)')
       }
     }
     const removeData = async (name: string): Promise<string> => {
@@ -62,14 +62,14 @@ test.each(Object.keys(LOSSES))(
     const files = [await removeData('stopped')]
     const consoleError = vi.spyOn(console, 'error').mockReturnValue()
     onTestFinished(() => consoleError.mockRestore())
-    await using scene = await Scene.start({}, data)
+    await using harness = await Harness.start({}, data)
     expect(consoleError.mock.calls.flat()).toEqual([
       expect.stringMatching(/stopped: its file is missing or empty/),
     ])
     files.push(await removeData('running'))
-    const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/kept`)
     const sendRequest = async (name: string, text: string): Promise<number> =>
-      (await sql(database.Hostname.replace('kept', name), await scene.tokenFor(name), text)).status
+      (await sql(database.Hostname.replace('kept', name), await harness.tokenFor(name), text)).status
     for (const name of ['stopped', 'running'])
       for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
         expect([name, await sendRequest(name, text)]).toEqual([name, 404])
@@ -79,14 +79,17 @@ test.each(Object.keys(LOSSES))(
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
     const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }
-    expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body: fork })).status).toBe(400)
+    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body: fork })).status).toBe(
+      400,
+    )
     expect([await sendRequest('kept', 'SELECT * FROM t'), await sendRequest('never', 'SELECT 1')]).toEqual([
       200, 200,
     ])
     const existing = { body: { name: 'stopped', group: 'default' } }
-    expect((await scene.sendRequest('POST', `${scene.own}/databases`, existing)).status).toBe(409)
-    for (const name of ['stopped', 'running']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
-    await scene.create('running')
+    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, existing)).status).toBe(409)
+    for (const name of ['stopped', 'running'])
+      await harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`)
+    await harness.createDatabase('running')
     expect(await sendRequest('running', 'SELECT 1')).toBe(200)
   },
 )
@@ -97,12 +100,12 @@ test('a damaged file affects only its own database, and the database works again
   const [data, copy] = [join(root, 'data'), join(root, 'copy')]
   let id = ''
   {
-    await using scene = await Scene.start({}, data)
-    id = (await scene.create('damaged')).id
+    await using harness = await Harness.start({}, data)
+    id = (await harness.createDatabase('damaged')).id
     for (const name of ['damaged', 'kept']) {
-      if (name === 'kept') await scene.create(name)
-      const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
-      await sql(database.Hostname, await scene.tokenFor(name), [
+      if (name === 'kept') await harness.createDatabase(name)
+      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/${name}`)
+      await sql(database.Hostname, await harness.tokenFor(name), [
         'CREATE TABLE t (a)',
         'INSERT INTO t VALUES (1)',
       ])
@@ -115,10 +118,10 @@ test('a damaged file affects only its own database, and the database works again
   await writeFile(file, Buffer.alloc(8_192, 'x'))
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => consoleError.mockRestore())
-  await using scene = await Scene.start({}, data)
+  await using harness = await Harness.start({}, data)
   const sendRequest = async (name: string) => {
-    const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
-    return await sql(database.Hostname, await scene.tokenFor(name), 'SELECT a FROM t')
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/${name}`)
+    return await sql(database.Hostname, await harness.tokenFor(name), 'SELECT a FROM t')
   }
   for (let round = 0; round < 3; round += 1)
     expect([(await sendRequest('damaged')).status, (await sendRequest('kept')).rows]).toEqual([500, [['1']]])
@@ -134,24 +137,24 @@ test('a damaged file affects only its own database, and the database works again
 test('close() while calls are in flight keeps acknowledged changes, and applies none partially', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
-  const firstScene = await Scene.start({}, data)
-  await firstScene.create('doomed')
+  const firstHarness = await Harness.start({}, data)
+  await firstHarness.createDatabase('doomed')
   const acknowledged: string[] = []
   const calls = Array.from({ length: 12 }, async (_, index) => {
-    await firstScene.create(`db-${index}`)
+    await firstHarness.createDatabase(`db-${index}`)
     acknowledged.push(`db-${index}`)
   })
-  const deletion = firstScene.done('DELETE', `${firstScene.own}/databases/doomed`)
+  const deletion = firstHarness.requestOk('DELETE', `${firstHarness.orgPath}/databases/doomed`)
   const settled = Promise.allSettled([deletion, ...calls])
   await Promise.race(calls)
-  await firstScene[Symbol.asyncDispose]()
+  await firstHarness[Symbol.asyncDispose]()
   const isDeleted = (await settled)[0].status === 'fulfilled'
 
-  await using scene = await Scene.start({}, data)
-  const { databases } = await scene.done('GET', `${scene.own}/databases`)
+  await using harness = await Harness.start({}, data)
+  const { databases } = await harness.requestOk('GET', `${harness.orgPath}/databases`)
   const names: string[] = databases.map(({ Name }: { Name: string }) => Name)
   expect(names).toEqual(expect.arrayContaining(acknowledged))
   if (isDeleted) expect(names).not.toContain('doomed')
   for (const { Name, Hostname } of databases)
-    expect((await sql(Hostname, await scene.tokenFor(Name), 'SELECT 1')).rows).toEqual([['1']])
+    expect((await sql(Hostname, await harness.tokenFor(Name), 'SELECT 1')).rows).toEqual([['1']])
 })

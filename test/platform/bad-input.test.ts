@@ -2,30 +2,30 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Scene, type TestResponse } from './platform-scene.ts'
+import { Harness, type TestResponse } from './platform-harness.ts'
 
-let scene: Scene
-let own: string
+let harness: Harness
+let orgPath: string
 
 beforeAll(async () => {
-  scene = await Scene.start()
-  own = scene.own
-  await scene.create('app')
+  harness = await Harness.start()
+  orgPath = harness.orgPath
+  await harness.createDatabase('app')
 })
-afterAll(() => scene[Symbol.asyncDispose]())
+afterAll(() => harness[Symbol.asyncDispose]())
 
 /** Reads everything that the API returns about the organization. */
 async function readEverything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
-  return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
+  return await Promise.all(paths.map((path) => harness.requestOk('GET', `${orgPath}/${path}`)))
 }
 
 /** Sends a request without normalizing its path. */
 function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(scene.platform.url)
+    const { hostname, port } = new URL(harness.platform.url)
     const headers = {
-      authorization: `Bearer ${scene.platform.token}`,
+      authorization: `Bearer ${harness.platform.token}`,
       'content-length': Buffer.byteLength(body),
     }
     const outgoing = request({ hostname, port, method, path, headers }, (response) => {
@@ -162,7 +162,7 @@ const INVALID_REQUESTS: readonly (readonly [method: string, path: string, body: 
   ['POST', '/databases/dumps', {}],
 ]
 
-test('routes of the service that this server does not support are rejected with the same code', async () => {
+test('requests that only the service supports are rejected with the code `not_supported`', async () => {
   const database = { name: 'x', group: 'default' }
   const withSeed = (seed: object) => ({ ...database, seed: { type: 'database', name: 'app', ...seed } })
   for (const body of [
@@ -171,7 +171,7 @@ test('routes of the service that this server does not support are rejected with 
     { ...database, seed: { type: 'database_upload' } },
     withSeed({ timestamp: '2024-01-01T00:00:00Z' }),
   ])
-    expect(await scene.sendRequest('POST', `${own}/databases`, { body })).toMatchObject({
+    expect(await harness.sendRequest('POST', `${orgPath}/databases`, { body })).toMatchObject({
       status: 400,
       body: { error: expect.any(String), code: 'not_supported' },
     })
@@ -179,7 +179,7 @@ test('routes of the service that this server does not support are rejected with 
     ['POST', '/databases/app/seed'],
     ['POST', '/groups/default/aws/migration/start'],
   ] as const)
-    expect(await scene.sendRequest(method, own + path, { body: '{}' })).toMatchObject({
+    expect(await harness.sendRequest(method, orgPath + path, { body: '{}' })).toMatchObject({
       status: 501,
       body: { error: expect.any(String), code: 'not_supported' },
     })
@@ -188,9 +188,9 @@ test('routes of the service that this server does not support are rejected with 
 test('an invalid request is rejected with a reason, and changes nothing', async () => {
   const stateBefore = await readEverything()
   for (const [method, path, body] of INVALID_REQUESTS) {
-    const { status, body: response } = await scene.sendRequest(
+    const { status, body: response } = await harness.sendRequest(
       method,
-      own + path,
+      orgPath + path,
       body === undefined ? {} : { body },
     )
     const call = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
@@ -213,7 +213,7 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
     ['/v1/auth/api-tokens/x', { organization: 'local', scopes: ['read'] }],
     ['/v1/auth/api-tokens/owner', {}],
   ] as const) {
-    const { status, body: response } = await scene.sendRequest('POST', path, { body })
+    const { status, body: response } = await harness.sendRequest('POST', path, { body })
     expect([path, body, status >= 400 && status < 500, typeof response.error]).toEqual([
       path,
       body,
@@ -239,10 +239,10 @@ test.each([
   '/v1/organizations/local/databases\\app',
   'http://127.0.0.1/v1/organizations/local/databases/app',
   '*',
-])('DELETE of the invalid path %s', async (path) => {
+])('rejects DELETE of the invalid path %s', async (path) => {
   const { status, body } = await sendRaw('DELETE', path)
   expect([status, body]).toEqual([400, { error: 'invalid path' }])
-  expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(200)
+  expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(200)
 })
 
 test.each([
@@ -257,23 +257,23 @@ test.each([
   '/v1/organizations/local/databases/app%252f',
   '/v1/organizations/__proto__/databases/app',
   '/v1/organizations/local/databases/__proto__',
-])('DELETE of a missing resource: %s', async (path) => {
+])('responds with 404 to DELETE of a missing resource: %s', async (path) => {
   expect((await sendRaw('DELETE', path)).status).toBe(404)
-  expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(200)
+  expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(200)
 })
 
 test('a body that is too large is rejected before it is read', async () => {
   const padding = 'x'.repeat(3 * 1_024 ** 2)
   const response = await sendRaw(
     'POST',
-    `${own}/databases`,
+    `${orgPath}/databases`,
     JSON.stringify({ name: 'big', group: 'default', padding }),
   )
   expect([response.status, response.body]).toEqual([
     413,
     { error: 'a request body is limited to 1048576 bytes' },
   ])
-  expect((await scene.sendRequest('GET', `${own}/databases/big`)).status).toBe(404)
+  expect((await harness.sendRequest('GET', `${orgPath}/databases/big`)).status).toBe(404)
 })
 
 test.each([
@@ -282,7 +282,7 @@ test.each([
   ['a missing token', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: localhost'],
   ['an invalid method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
 ])('an upload that is rejected for %s is not received completely', async (_reason, head) => {
-  const { hostname, port } = new URL(scene.platform.url)
+  const { hostname, port } = new URL(harness.platform.url)
   const socket = connect(Number(port), hostname)
   let response = ''
   socket.setEncoding('utf8').on('data', (part) => (response += part))
@@ -292,15 +292,17 @@ test.each([
 })
 
 test('keys are case-insensitive, regardless of the content type', async () => {
-  await scene.done('POST', `${own}/groups`, { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
-  expect((await scene.sendRequest('GET', `${own}/groups/shouted`)).status).toBe(200)
+  await harness.requestOk('POST', `${orgPath}/groups`, {
+    body: { Name: 'shouted', LOCATION: 'local', Version: '' },
+  })
+  expect((await harness.sendRequest('GET', `${orgPath}/groups/shouted`)).status).toBe(200)
 })
 
 test('requests of web pages from other sites and hosts are rejected', async () => {
   const sendRequest = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
-      const { hostname, port } = new URL(scene.platform.url)
-      const allHeaders = { authorization: `Bearer ${scene.platform.token}`, ...headers }
+      const { hostname, port } = new URL(harness.platform.url)
+      const allHeaders = { authorization: `Bearer ${harness.platform.token}`, ...headers }
       const outgoing = request({ hostname, port, path: '/v1/user', headers: allHeaders }, (response) => {
         response.resume()
         resolve(response.statusCode ?? 0)

@@ -1,20 +1,20 @@
 // The effect of `block_writes` on open transactions, and on migrations of a shared schema.
 import { expect, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
-const configure = (scene: Scene, name: string, body: object): Promise<unknown> =>
-  scene.done('PATCH', `${scene.own}/databases/${name}/configuration`, { body })
+const configure = (harness: Harness, name: string, body: object): Promise<unknown> =>
+  harness.requestOk('PATCH', `${harness.orgPath}/databases/${name}/configuration`, { body })
 
-const blockWrites = (scene: Scene, name: string): Promise<unknown> =>
-  configure(scene, name, { block_writes: true })
+const blockWrites = (harness: Harness, name: string): Promise<unknown> =>
+  configure(harness, name, { block_writes: true })
 
 test('an open transaction is rolled back, and cannot be committed', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   await sql(host, token, 'CREATE TABLE t (a)')
-  const { baton } = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (1)'], { keep: true })
-  await blockWrites(scene, 'app')
+  const { baton } = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (1)'], { keepOpen: true })
+  await blockWrites(harness, 'app')
   expect(await sql(host, token, 'COMMIT', { baton })).toMatchObject({
     status: 400,
     error: 'Received an invalid baton',
@@ -23,25 +23,28 @@ test('an open transaction is rolled back, and cannot be committed', async () => 
 })
 
 test('a read transaction of a read-only token continues', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
-  const reader = await scene.tokenFor('app', '?authorization=read-only')
-  const { baton } = await sql(host, reader, ['BEGIN', 'SELECT count(*) FROM t'], { keep: true })
-  await blockWrites(scene, 'app')
-  const { baton: nextBaton, rows } = await sql(host, reader, 'SELECT count(*) FROM t', { baton, keep: true })
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+  const reader = await harness.tokenFor('app', '?authorization=read-only')
+  const { baton } = await sql(host, reader, ['BEGIN', 'SELECT count(*) FROM t'], { keepOpen: true })
+  await blockWrites(harness, 'app')
+  const { baton: nextBaton, rows } = await sql(host, reader, 'SELECT count(*) FROM t', {
+    baton,
+    keepOpen: true,
+  })
   expect(rows).toEqual([['0']])
   expect(await sql(host, reader, 'COMMIT', { baton: nextBaton })).toMatchObject({ status: 200, error: null })
 })
 
 async function createSharedSchema() {
-  const scene = await Scene.forTest()
-  const parent = await scene.create('parent', { is_schema: true })
-  const child = await scene.create('child', { schema: 'parent' })
-  const token = await scene.tokenFor('parent')
-  const childToken = await scene.tokenFor('child')
+  const harness = await Harness.forTest()
+  const parent = await harness.createDatabase('parent', { is_schema: true })
+  const child = await harness.createDatabase('child', { schema: 'parent' })
+  const token = await harness.tokenFor('parent')
+  const childToken = await harness.tokenFor('child')
   return {
-    scene,
+    harness,
     changeSchema: (text: string) => sql(parent.host, token, text),
     /** Sends requests of a pipeline to the schema database. @returns the response as text */
     send: async (requests: readonly object[]) => {
@@ -56,8 +59,8 @@ async function createSharedSchema() {
 }
 
 test('a migration of a shared schema changes a child whose writes are blocked', async () => {
-  const { scene, changeSchema, queryChild } = await createSharedSchema()
-  await blockWrites(scene, 'child')
+  const { harness, changeSchema, queryChild } = await createSharedSchema()
+  await blockWrites(harness, 'child')
   expect(await changeSchema('CREATE TABLE t (a)')).toMatchObject({ error: null })
   expect(await queryChild('SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
   // the migration has not removed the block
@@ -67,9 +70,9 @@ test('a migration of a shared schema changes a child whose writes are blocked', 
 test.each(['block_writes', 'block_reads'])(
   '%s of a schema database stops its migrations',
   async (setting) => {
-    const { scene, changeSchema, send, queryChild } = await createSharedSchema()
+    const { harness, changeSchema, send, queryChild } = await createSharedSchema()
     await changeSchema('CREATE TABLE t (a)')
-    await configure(scene, 'parent', { [setting]: true })
+    await configure(harness, 'parent', { [setting]: true })
     const stmt = { sql: 'CREATE TABLE u (a)' }
     const requests = [
       [{ type: 'execute', stmt }],
@@ -86,7 +89,7 @@ test.each(['block_writes', 'block_reads'])(
     expect((await queryChild('INSERT INTO t VALUES (1)')).error).toBeNull()
     const isReadable = setting === 'block_writes'
     expect((await changeSchema('SELECT count(*) FROM t')).error).toBe(isReadable ? null : 'BLOCKED')
-    await configure(scene, 'parent', { [setting]: false })
+    await configure(harness, 'parent', { [setting]: false })
     expect((await changeSchema(stmt.sql)).error).toBeNull()
     expect((await queryChild('SELECT count(*) FROM u')).rows).toEqual([['0']])
   },

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 /** Creates a database with a row that must not be readable while reads are blocked. */
 async function createDatabase() {
-  const scene = await Scene.forTest()
-  const { host, id } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest()
+  const { host, id } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   await sql(host, token, ['CREATE TABLE t (secret)', "INSERT INTO t VALUES ('secret')"])
   const setBlocked = async (isBlocked: boolean): Promise<void> => {
     const body = { block_reads: isBlocked, allow_attach: true }
-    await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
+    await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, { body })
   }
-  return { scene, host, id, token, setBlocked }
+  return { harness, host, id, token, setBlocked }
 }
 
 describe('block_reads', () => {
   test('a blocked database cannot be copied', async () => {
-    const { scene, setBlocked } = await createDatabase()
+    const { harness, setBlocked } = await createDatabase()
     await setBlocked(true)
     const copy = (name: string) =>
-      scene.sendRequest('POST', `${scene.own}/databases`, {
+      harness.sendRequest('POST', `${harness.orgPath}/databases`, {
         body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
       })
     expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
@@ -66,10 +66,12 @@ describe('block_reads', () => {
   })
 
   test('a blocked database cannot be read with ATTACH', async () => {
-    const { scene, id, setBlocked } = await createDatabase()
-    const { host } = await scene.create('other')
+    const { harness, id, setBlocked } = await createDatabase()
+    const { host } = await harness.createDatabase('other')
     await setBlocked(false)
-    const token = await scene.tokenFor('other', '', { permissions: { read_attach: { databases: ['app'] } } })
+    const token = await harness.tokenFor('other', '', {
+      permissions: { read_attach: { databases: ['app'] } },
+    })
     const read = () => sql(host, token, [`ATTACH "${id}" AS x`, 'SELECT secret FROM x.t'])
     expect(await read()).toMatchObject({ status: 200, rows: [['secret']] })
     await setBlocked(true)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { Scene } from './platform-scene.ts'
+import { Harness } from './platform-harness.ts'
 
 /*
  * The vendor's CLI is a Go program that cannot be installed everywhere. This test sends its recorded requests, command by
@@ -15,12 +15,12 @@ import { Scene } from './platform-scene.ts'
 type JsonBody = any
 
 /** Sends the requests of the CLI. */
-class CommandLine {
-  readonly #scene: Scene
+class VendorCli {
+  readonly #harness: Harness
   token = ''
 
-  constructor(scene: Scene) {
-    this.#scene = scene
+  constructor(harness: Harness) {
+    this.#harness = harness
   }
 
   async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
@@ -40,7 +40,7 @@ class CommandLine {
       'content-length': Buffer.byteLength(text),
     }
     return await new Promise<{ status: number; reply: JsonBody }>((resolve, reject) => {
-      const outgoing = request(this.#scene.platform.url + path, { method, headers }, (response) => {
+      const outgoing = request(this.#harness.platform.url + path, { method, headers }, (response) => {
         let text = ''
         response.setEncoding('utf8').on('data', (part) => (text += part))
         response.on('end', () => {
@@ -58,21 +58,21 @@ const ORGANIZATION = '/v1/organizations/local'
 const ORGANIZATION_V2 = '/v2/organizations/local'
 
 test('serves a session from login to destroy', async () => {
-  const scene = await Scene.forTest()
-  const cli = new CommandLine(scene)
+  const harness = await Harness.forTest()
+  const cli = new VendorCli(harness)
 
   // auth login: opens a browser, and receives a token from it
-  const page = await fetch(`${scene.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
+  const page = await fetch(`${harness.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
-  expect(await page.text()).not.toContain(scene.platform.token)
+  expect(await page.text()).not.toContain(harness.platform.token)
   const post = (token: string) =>
-    fetch(scene.platform.url, {
+    fetch(harness.platform.url, {
       method: 'POST',
       body: new URLSearchParams({ token, port: '4567', state: 'abc' }),
       redirect: 'manual',
     })
   expect((await post('wrong')).status).toBe(401)
-  const redirect = await post(scene.platform.token)
+  const redirect = await post(harness.platform.token)
   const location = new URL(redirect.headers.get('location') ?? '')
   expect([redirect.status, location.origin, location.searchParams.get('state')]).toEqual([
     303,
@@ -147,7 +147,7 @@ test('serves a session from login to destroy', async () => {
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const form = new FormData()
   form.append('file', new Blob(['BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (42); COMMIT;']), 'dump.sql')
-  const uploadReply = await fetch(`${scene.platform.url}${ORGANIZATION}/databases/dumps`, {
+  const uploadReply = await fetch(`${harness.platform.url}${ORGANIZATION}/databases/dumps`, {
     method: 'POST',
     headers: { authorization: `Bearer ${cli.token}` },
     body: form,

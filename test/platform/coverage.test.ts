@@ -4,8 +4,8 @@ import { openApiDocument, ROUTES, type Route, type RouteAccess } from '@batonsql
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
-import { deletionsLast, LiveCalls, populate } from './live-calls.ts'
-import { Scene } from './platform-scene.ts'
+import { LiveCalls, populate, sortDeletionsLast } from './live-calls.ts'
+import { Harness } from './platform-harness.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
 // Checks the table of docs/platform.md. It lists, for each route, who may use it, the client's method (`request` if there is none), and
@@ -36,20 +36,20 @@ function describeAccess(access: RouteAccess): string {
   }
 }
 
-let scene: Scene
+let harness: Harness
 let calls: LiveCalls
 let methods: ReadonlyMap<string, string>
 const outcomes = new Map<string, string>()
 
 beforeAll(async () => {
-  scene = await Scene.start()
-  await populate(scene)
-  calls = new LiveCalls(scene)
-  methods = await calls.methods()
-  for (const name of deletionsLast(ROUTES.map(getName)))
-    outcomes.set(name, await calls.outcome(name, methods.get(name)))
+  harness = await Harness.start()
+  await populate(harness)
+  calls = new LiveCalls(harness)
+  methods = await calls.findMethods()
+  for (const name of sortDeletionsLast(ROUTES.map(getName)))
+    outcomes.set(name, await calls.callRoute(name, methods.get(name)))
 }, 180_000)
-afterAll(() => scene[Symbol.asyncDispose]())
+afterAll(() => harness[Symbol.asyncDispose]())
 
 /** Returns a row of the table. The cell of the other back end keeps its value from the page. */
 function formatRow(route: Route, existingRows: ReadonlyMap<string, string>): string {
@@ -133,7 +133,7 @@ test('each successful response matches /openapi.json, without additional fields'
     else if (!isDeepStrictEqual(output, body)) mismatches[name] = body
   }
   expect(mismatches).toEqual({})
-  const response = await scene.sendRequest('GET', '/openapi.json', { token: null })
+  const response = await harness.sendRequest('GET', '/openapi.json', { token: null })
   const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
   expect(response).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })

@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
+import { databaseFolders, groupFolders, sql } from './platform-harness.ts'
 
 /** Number of calls that are made while the server is repeatedly killed. */
 const CALL_COUNT = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
@@ -82,20 +82,20 @@ async function sendRequest(
 }
 
 /**
- * A name, and the changes that were acknowledged for it. Its calls are made one after another. A field is undefined after a call
- * without a response, whose outcome is unknown.
+ * A database name and a group name, and the changes acknowledged for them. Calls are made one at a time. A field is undefined
+ * after a call without a response, because its outcome is unknown.
  */
 class Slot {
   readonly name: string
   readonly group: string
-  /** The id of the database; null if there is none, undefined if a call concerning it got no response. */
+  /** The id of the database; null if it does not exist, undefined if a call concerning it got no response. */
   database: string | null | undefined = null
   /** Whether its group exists; undefined if a call concerning it got no response. */
   hasGroup: boolean | undefined = false
   isBlocked: boolean | undefined = false
   hasMarker = false
   groupToken: string | null = null
-  readonly deadTokens: string[] = []
+  readonly invalidTokens: string[] = []
   calls = 0
 
   constructor(number: number) {
@@ -132,7 +132,7 @@ class Slot {
     // no database without its group, or without its data
     if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
     if (id !== null) await this.#checkData(running, reply?.body.database.Hostname, id)
-    for (const token of this.deadTokens)
+    for (const token of this.invalidTokens)
       expect((await sendRequest(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
     this.hasGroup = group?.status === 200
     if (!this.hasGroup) this.#invalidateTokens()
@@ -214,7 +214,7 @@ class Slot {
   }
 
   #invalidateTokens(): void {
-    if (this.groupToken !== null) this.deadTokens.push(this.groupToken)
+    if (this.groupToken !== null) this.invalidTokens.push(this.groupToken)
     this.groupToken = null
   }
 }
@@ -277,7 +277,7 @@ async function checkGroups(running: ServerProcess, directory: string): Promise<v
   await expect.poll(listRemaining, { timeout: 60_000 }).toEqual([])
 }
 
-test('databases and their settings are restored after libsql-server itself was killed', async () => {
+test('databases and their settings are restored after libsql-server itself is killed', async () => {
   if (inject('target') !== 'sqld') return
   const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
   const running = await startServer(directory)

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 /** The database API as the user documentation describes it, on the back end of this run. */
 
@@ -22,9 +22,9 @@ async function listen(host: string, token: string, query: string) {
 }
 
 test('a change stream reports the requested actions, or all if none are given; the table is required', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
   const allActions = await listen(host, token, '?table=t')
   const deletes = await listen(host, token, '?table=t&action=delete')
@@ -48,28 +48,28 @@ test('a change stream reports the requested actions, or all if none are given; t
 })
 
 test('a schema database has no dump; its child has one', async () => {
-  const scene = await Scene.forTest()
-  const parent = await scene.create('parent', { is_schema: true })
-  const child = await scene.create('child', { schema: 'parent' })
-  await sql(parent.host, await scene.tokenFor('parent'), 'CREATE TABLE t (a)')
+  const harness = await Harness.forTest()
+  const parent = await harness.createDatabase('parent', { is_schema: true })
+  const child = await harness.createDatabase('child', { schema: 'parent' })
+  await sql(parent.host, await harness.tokenFor('parent'), 'CREATE TABLE t (a)')
   const getDump = async (host: string, token: string) => {
     const response = await fetch(`http://${host}/dump`, { headers: { authorization: `Bearer ${token}` } })
     return [response.status, await response.text()]
   }
-  expect(await getDump(parent.host, await scene.tokenFor('parent'))).toEqual([
+  expect(await getDump(parent.host, await harness.tokenFor('parent'))).toEqual([
     400,
     '{"error":"database is not a primary"}',
   ])
-  expect(await getDump(child.host, await scene.tokenFor('child'))).toEqual([
+  expect(await getDump(child.host, await harness.tokenFor('child'))).toEqual([
     200,
     expect.stringContaining('CREATE TABLE t (a)'),
   ])
 })
 
 test('a float can be sent as a number or as a string', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  const headers = { authorization: `Bearer ${await scene.tokenFor('app')}` }
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  const headers = { authorization: `Bearer ${await harness.tokenFor('app')}` }
   const send = async (value: unknown) => {
     const stmt = { sql: 'SELECT typeof(?1), ?1', args: [{ type: 'float', value }] }
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { type Scene, sql } from './platform-scene.ts'
+import { type Harness, sql } from './platform-harness.ts'
 
 /** More than fits in socket buffers, so that a cursor or a dump stays in progress until it is read. */
 const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
@@ -77,23 +77,23 @@ export function pipeline(client: Client, ...statements: readonly string[]): Unre
 
 /** A database with an empty table `t` and a long one. */
 export class DatabaseInUse {
-  readonly scene: Scene
+  readonly harness: Harness
   readonly name: string
   readonly host: string
   readonly token: string
 
-  private constructor(scene: Scene, name: string, { host, token }: Client) {
-    this.scene = scene
+  private constructor(harness: Harness, name: string, { host, token }: Client) {
+    this.harness = harness
     this.name = name
     this.host = host
     this.token = token
   }
 
-  static async start(scene: Scene, name: string): Promise<DatabaseInUse> {
-    const { host } = await scene.create(name)
-    const token = await scene.tokenFor(name)
+  static async start(harness: Harness, name: string): Promise<DatabaseInUse> {
+    const { host } = await harness.createDatabase(name)
+    const token = await harness.tokenFor(name)
     await sql(host, token, ['CREATE TABLE t (a)', LONG_TABLE])
-    return new DatabaseInUse(scene, name, { host, token })
+    return new DatabaseInUse(harness, name, { host, token })
   }
 
   get client(): Client {
@@ -102,12 +102,14 @@ export class DatabaseInUse {
 
   /** Changes the configuration. */
   async configure(body: object): Promise<void> {
-    await this.scene.done('PATCH', `${this.scene.own}/databases/${this.name}/configuration`, { body })
+    await this.harness.requestOk('PATCH', `${this.harness.orgPath}/databases/${this.name}/configuration`, {
+      body,
+    })
   }
 
   /** Returns the contents of the table, read with a new token. */
   async rows(): Promise<readonly string[]> {
-    const read = await sql(this.host, await this.scene.tokenFor(this.name), 'SELECT a FROM t ORDER BY a')
+    const read = await sql(this.host, await this.harness.tokenFor(this.name), 'SELECT a FROM t ORDER BY a')
     if (read.error !== null) throw new Error(read.error)
     return read.rows.map(([a]) => String(a))
   }
@@ -120,22 +122,22 @@ export interface AccessChange {
   readonly endsReaders: boolean
   /** Resolves when the change is acknowledged. */
   change(database: DatabaseInUse): Promise<void>
-  /** Allows the table to be read again with a new token, but not written. */
-  readAgain?(database: DatabaseInUse): Promise<void>
+  /** Allows new tokens to read the table again, but not to write it. */
+  restoreReads?(database: DatabaseInUse): Promise<void>
 }
 
-const post = async ({ scene }: DatabaseInUse, path: string, body?: object): Promise<void> =>
-  void (await scene.done('POST', `${scene.own}/${path}`, { ...(body && { body }) }))
+const post = async ({ harness }: DatabaseInUse, path: string, body?: object): Promise<void> =>
+  void (await harness.requestOk('POST', `${harness.orgPath}/${path}`, { ...(body && { body }) }))
 
 /** Every way in which access to a database ends, if the database still exists afterwards. */
 export const ACCESS_CHANGES: readonly AccessChange[] = [
   {
-    name: 'a rotation of the database',
+    name: "a rotation of the database's tokens",
     endsReaders: true,
     change: (database) => post(database, `databases/${database.name}/auth/rotate`),
   },
   {
-    name: 'a rotation of the group',
+    name: "a rotation of the group's tokens",
     endsReaders: true,
     change: (database) => post(database, 'groups/default/auth/rotate'),
   },
@@ -143,10 +145,10 @@ export const ACCESS_CHANGES: readonly AccessChange[] = [
     name: 'a transfer to another group',
     endsReaders: true,
     change: async (database) => {
-      const { scene, name } = database
+      const { harness, name } = database
       await post(database, 'groups', { name: `other-${name}`, location: 'local' })
       await post(database, `databases/${name}/transfer`, {
-        org: scene.platform.organization,
+        org: harness.platform.organization,
         group: `other-${name}`,
       })
     },
@@ -155,19 +157,19 @@ export const ACCESS_CHANGES: readonly AccessChange[] = [
     name: 'block_reads',
     endsReaders: true,
     change: (database) => database.configure({ block_reads: true }),
-    readAgain: (database) => database.configure({ block_reads: false, block_writes: true }),
+    restoreReads: (database) => database.configure({ block_reads: false, block_writes: true }),
   },
   {
     name: 'allowed_ips',
     endsReaders: true,
     change: (database) => database.configure({ allowed_ips: ['10.0.0.1'] }),
-    readAgain: (database) => database.configure({ allowed_ips: [], block_writes: true }),
+    restoreReads: (database) => database.configure({ allowed_ips: [], block_writes: true }),
   },
   {
-    name: 'the archive of the group',
+    name: 'archiving the group',
     endsReaders: true,
-    change: ({ scene }) => scene.platform.archiveGroup('default'),
-    readAgain: async (database) => {
+    change: ({ harness }) => harness.platform.archiveGroup('default'),
+    restoreReads: async (database) => {
       await database.configure({ block_writes: true })
       await post(database, 'groups/default/unarchive')
     },

@@ -3,17 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 describe('the initial state of a database', () => {
   test('a copy has the rows of its source and then diverges; open transactions of the source continue', async () => {
-    const scene = await Scene.forTest()
-    const source = await scene.create('source')
-    const token = await scene.tokenFor('source')
+    const harness = await Harness.forTest()
+    const source = await harness.createDatabase('source')
+    const token = await harness.tokenFor('source')
     await sql(source.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-    const transaction = await sql(source.host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
-    const copy = await scene.create('copy', { seed: { type: 'database', value: 'source' } })
-    const copyToken = await scene.tokenFor('copy')
+    const transaction = await sql(source.host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
+      keepOpen: true,
+    })
+    const copy = await harness.createDatabase('copy', { seed: { type: 'database', value: 'source' } })
+    const copyToken = await harness.tokenFor('copy')
     expect((await sql(copy.host, copyToken, 'SELECT a FROM t')).rows).toEqual([['1']])
     // the source's tokens are not valid for the copy
     expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(401)
@@ -22,40 +24,42 @@ describe('the initial state of a database', () => {
     ).toEqual([['1'], ['2']])
     await sql(copy.host, copyToken, 'DELETE FROM t')
     expect((await sql(source.host, token, 'SELECT count(*) FROM t')).rows).toEqual([['2']])
-    const { database } = await scene.done('GET', `${scene.own}/databases/copy`)
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/copy`)
     expect(database.parent).toEqual({ id: source.id, name: 'source', branched_at: expect.any(String) })
-    const children = await scene.done('GET', `${scene.own}/databases?parent=${source.id}`)
+    const children = await harness.requestOk('GET', `${harness.orgPath}/databases?parent=${source.id}`)
     expect(children.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['copy'])
   })
 
-  async function upload(scene: Scene, text: string): Promise<string> {
+  async function upload(harness: Harness, text: string): Promise<string> {
     const form = new FormData()
     form.append('file', new Blob([text]), 'dump.sql')
-    const response = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
+    const response = await fetch(`${harness.platform.url}${harness.orgPath}/databases/dumps`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${scene.platform.token}` },
+      headers: { authorization: `Bearer ${harness.platform.token}` },
       body: form,
     })
     return ((await response.json()) as { dump_url: string }).dump_url
   }
 
   test('a database from a dump has all objects of the dump', async () => {
-    const scene = await Scene.forTest()
+    const harness = await Harness.forTest()
     const dump = `PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a, b);
       INSERT INTO t VALUES (1, 'it''s; so'); INSERT INTO t VALUES (2, x'00ff');
       CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET b = 'new' WHERE a = new.a; END;\nCOMMIT;\n`
-    const { host } = await scene.create('app', { seed: { type: 'dump', url: await upload(scene, dump) } })
-    const token = await scene.tokenFor('app')
+    const { host } = await harness.createDatabase('app', {
+      seed: { type: 'dump', url: await upload(harness, dump) },
+    })
+    const token = await harness.tokenFor('app')
     const select = 'SELECT a, b FROM t WHERE a <> 2'
     expect((await sql(host, token, ['INSERT INTO t VALUES (3, 0)', select])).rows).toEqual([
       ['1', "it's; so"],
       ['3', 'new'],
     ])
     const bareDump = 'create table d (x); insert into d values (7);'
-    const bareDatabase = await scene.create('bare', {
-      seed: { type: 'dump', url: await upload(scene, bareDump) },
+    const bareDatabase = await harness.createDatabase('bare', {
+      seed: { type: 'dump', url: await upload(harness, bareDump) },
     })
-    expect((await sql(bareDatabase.host, await scene.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([
+    expect((await sql(bareDatabase.host, await harness.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([
       ['7'],
     ])
   })
@@ -66,68 +70,72 @@ describe('the initial state of a database', () => {
     ['a failing statement', 'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);'],
     ['SQL that reaches files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
   ])('a dump of %s creates no database', async (_, dump) => {
-    const scene = await Scene.forTest()
-    const url = await upload(scene, dump)
+    const harness = await Harness.forTest()
+    const url = await upload(harness, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await scene.sendRequest('POST', `${scene.own}/databases`, { body })
+    const { status, body: reply } = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+      body,
+    })
     expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
-    expect((await scene.sendRequest('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    expect((await harness.sendRequest('GET', `${harness.orgPath}/databases/app`)).status).toBe(404)
     // the name is available again, and a dump can be used only once
-    expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).body.error).toBe(
+    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body })).body.error).toBe(
       'dump not found',
     )
-    await scene.create('app')
+    await harness.createDatabase('app')
   })
 
   test('a change to a schema database is applied to its child', async () => {
-    const scene = await Scene.forTest()
-    const parent = await scene.create('parent', { is_schema: true })
-    const child = await scene.create('child', { schema: 'parent' })
-    const parentToken = await scene.tokenFor('parent')
+    const harness = await Harness.forTest()
+    const parent = await harness.createDatabase('parent', { is_schema: true })
+    const child = await harness.createDatabase('child', { schema: 'parent' })
+    const parentToken = await harness.tokenFor('parent')
     await sql(parent.host, parentToken, 'CREATE TABLE t (a)')
-    expect((await sql(child.host, await scene.tokenFor('child'), 'SELECT count(*) FROM t')).rows).toEqual([
+    expect((await sql(child.host, await harness.tokenFor('child'), 'SELECT count(*) FROM t')).rows).toEqual([
       ['0'],
     ])
     for (const body of [
       { name: 'x', group: 'default', seed: { type: 'database', name: 'parent' } },
       { name: 'x', group: 'default', schema: 'child' },
     ])
-      expect((await scene.sendRequest('POST', `${scene.own}/databases`, { body })).status).toBe(400)
-    const schemas = await scene.done('GET', `${scene.own}/databases?type=schema`)
+      expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body })).status).toBe(400)
+    const schemas = await harness.requestOk('GET', `${harness.orgPath}/databases?type=schema`)
     expect(schemas.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
-    const logical = await scene.done('GET', `${scene.own}/databases?type=logical`)
-    expect(logical).toEqual(await scene.done('GET', `${scene.own}/databases`))
+    const logical = await harness.requestOk('GET', `${harness.orgPath}/databases?type=logical`)
+    expect(logical).toEqual(await harness.requestOk('GET', `${harness.orgPath}/databases`))
     const job = await fetch(`http://${parent.host}/v1/jobs/1`, {
       headers: { authorization: `Bearer ${parentToken}` },
     })
     expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
-    const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
+    const { databases } = await harness.requestOk('GET', `${harness.orgPath}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
-    const rejected = await scene.sendRequest('DELETE', `${scene.own}/databases/parent`)
+    const rejected = await harness.sendRequest('DELETE', `${harness.orgPath}/databases/parent`)
     expect([rejected.status, rejected.body.error]).toEqual([
       400,
       expect.stringContaining('are still refering to it'),
     ])
-    await scene.done('DELETE', `${scene.own}/databases/child`)
-    await scene.done('DELETE', `${scene.own}/databases/parent`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/child`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/parent`)
     // deleting a group removes both, regardless of the order in which they were created
-    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
-    await scene.create('parent', { group: 'team', is_schema: true })
-    await scene.create('child', { group: 'team', schema: 'parent' })
-    await scene.done('DELETE', `${scene.own}/groups/team`)
-    expect((await scene.done('GET', `${scene.own}/databases`)).databases).toHaveLength(1)
+    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+      body: { name: 'team', location: 'local' },
+    })
+    await harness.createDatabase('parent', { group: 'team', is_schema: true })
+    await harness.createDatabase('child', { group: 'team', schema: 'parent' })
+    await harness.requestOk('DELETE', `${harness.orgPath}/groups/team`)
+    expect((await harness.requestOk('GET', `${harness.orgPath}/databases`)).databases).toHaveLength(1)
   })
 })
 
 describe('configuration', () => {
   test('blocks, size, addresses and protection are enforced, and returned', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app', { size_limit: '256mb' })
-    const token = await scene.tokenFor('app')
-    const path = `${scene.own}/databases/app/configuration`
-    const change = (body: object) => scene.done('PATCH', path, { body })
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app', { size_limit: '256mb' })
+    const token = await harness.tokenFor('app')
+    const path = `${harness.orgPath}/databases/app/configuration`
+    const change = (body: object) => harness.requestOk('PATCH', path, { body })
     await sql(host, token, 'CREATE TABLE t (a)')
-    expect(await scene.done('GET', path)).toEqual({
+    expect(await harness.requestOk('GET', path)).toEqual({
       size_limit: '256mb',
       allow_attach: false,
       block_reads: false,
@@ -155,22 +163,25 @@ describe('configuration', () => {
     await change({ allowed_ips: ['127.0.0.0/8'] })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     expect(await change({ allowed_ips: null, delete_protection: true })).toMatchObject({ allowed_ips: [] })
-    expect((await scene.sendRequest('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
+    expect((await harness.sendRequest('DELETE', `${harness.orgPath}/databases/app`)).body.error).toContain(
       'delete_protection',
     )
-    expect((await scene.sendRequest('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
+    expect((await harness.sendRequest('DELETE', `${harness.orgPath}/groups/default`)).status).toBe(400)
     await change({ delete_protection: false })
-    await scene.done('DELETE', `${scene.own}/databases/app`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   })
 })
 
 test('a list is returned in pages of the requested size', async () => {
-  const scene = await Scene.forTest()
-  for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
+  const harness = await Harness.forTest()
+  for (const name of ['a', 'b', 'c', 'd']) await harness.createDatabase(name)
   const names: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
     const query: string = cursor === '' ? '' : `&cursor=${cursor}`
-    const { databases, pagination } = await scene.done('GET', `${scene.own}/databases?limit=2${query}`)
+    const { databases, pagination } = await harness.requestOk(
+      'GET',
+      `${harness.orgPath}/databases?limit=2${query}`,
+    )
     expect(databases.length).toBeLessThanOrEqual(2)
     names.push(...databases.map(({ Name }: { Name: string }) => Name))
     cursor = pagination.next
@@ -179,117 +190,121 @@ test('a list is returned in pages of the requested size', async () => {
 })
 
 test('the next page of a list begins after the last item, even if items were deleted in between', async () => {
-  const scene = await Scene.forTest()
-  for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
-  const first = await scene.done('GET', `${scene.own}/databases?limit=2`)
+  const harness = await Harness.forTest()
+  for (const name of ['a', 'b', 'c', 'd']) await harness.createDatabase(name)
+  const first = await harness.requestOk('GET', `${harness.orgPath}/databases?limit=2`)
   expect(first.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['default', 'a'])
-  for (const name of ['default', 'a']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
-  const second = await scene.done('GET', `${scene.own}/databases?limit=2&cursor=${first.pagination.next}`)
+  for (const name of ['default', 'a'])
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`)
+  const second = await harness.requestOk(
+    'GET',
+    `${harness.orgPath}/databases?limit=2&cursor=${first.pagination.next}`,
+  )
   expect(second.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['b', 'c'])
 })
 
 test('a server whose group and database `default` were deleted starts again', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  const scene = await Scene.start({}, directory)
-  await scene.done('DELETE', `${scene.own}/groups/default`)
-  await scene[Symbol.asyncDispose]()
-  await using restarted = await Scene.start({}, directory)
-  expect((await restarted.done('GET', `${restarted.own}/databases`)).databases).toEqual([])
+  const harness = await Harness.start({}, directory)
+  await harness.requestOk('DELETE', `${harness.orgPath}/groups/default`)
+  await harness[Symbol.asyncDispose]()
+  await using restarted = await Harness.start({}, directory)
+  expect((await restarted.requestOk('GET', `${restarted.orgPath}/databases`)).databases).toEqual([])
 })
 
 test('a new database responds with 404 until the configured delay has passed', async () => {
-  const scene = await Scene.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
   await sleep(800)
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-  const duplicate = await scene.sendRequest('POST', `${scene.own}/databases`, {
+  const duplicate = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
     body: { name: 'app', group: 'default' },
   })
   expect(duplicate).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
-test('a database that was created while the clock was ahead responds after the clock was set back, and after a restart', async () => {
+test('a database created while the clock was ahead responds after the clock is set back, and after a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
   onTestFinished(() => clock.mockRestore())
   {
-    await using scene = await Scene.start({}, directory)
-    const { host } = await scene.create('app')
-    const token = await scene.tokenFor('app')
+    await using harness = await Harness.start({}, directory)
+    const { host } = await harness.createDatabase('app')
+    const token = await harness.tokenFor('app')
     await sql(host, token, 'CREATE TABLE t (a)')
     clock.mockRestore()
     expect((await sql(host, token, 'SELECT * FROM t')).status).toBe(200)
   }
-  await using restarted = await Scene.start({}, directory)
-  const { Hostname: host } = (await restarted.done('GET', `${restarted.own}/databases/app`)).database
+  await using restarted = await Harness.start({}, directory)
+  const { Hostname: host } = (await restarted.requestOk('GET', `${restarted.orgPath}/databases/app`)).database
   expect((await sql(host, await restarted.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
 test('after a deletion, the name can be reused, and no data of the old database is visible', async () => {
-  const scene = await Scene.forTest()
-  const original = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest()
+  const original = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   await sql(original.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  await scene.done('DELETE', `${scene.own}/databases/app`)
+  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   expect((await sql(original.host, token, 'SELECT a FROM t')).status).toBe(404)
-  const replacement = await scene.create('app')
+  const replacement = await harness.createDatabase('app')
   expect(replacement.id).not.toBe(original.id)
   expect((await sql(replacement.host, token, 'SELECT 1')).status).toBe(401)
   const { rows } = await sql(
     replacement.host,
-    await scene.tokenFor('app'),
+    await harness.tokenFor('app'),
     'SELECT count(*) FROM sqlite_schema',
   )
   expect(rows).toEqual([['0']])
 })
 
 test('reports the size of a database soon after its first write, even if the size was requested before', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   const getSize = async () =>
-    (await scene.done('GET', `${scene.own}/usage`)).organization.usage.storage_bytes as number
+    (await harness.requestOk('GET', `${harness.orgPath}/usage`)).organization.usage.storage_bytes as number
   await expect.poll(getSize, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
 test('only a database that accepts requests is healthy; the bare URL reports on the server', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
   const getHealth = async (url: string) => {
     const response = await fetch(`${url}/health`)
     return [response.status, await response.text()]
   }
   expect(await getHealth(`http://${host}`)).toEqual([200, ''])
-  expect(await getHealth(`${scene.server.url}/nowhere`)).toEqual([404, ''])
-  await scene.platform.archiveGroup('default')
+  expect(await getHealth(`${harness.server.url}/nowhere`)).toEqual([404, ''])
+  await harness.platform.archiveGroup('default')
   expect(await getHealth(`http://${host}`)).toEqual([503, ''])
-  await scene.done('POST', `${scene.own}/groups/default/unarchive`)
+  await harness.requestOk('POST', `${harness.orgPath}/groups/default/unarchive`)
   expect(await getHealth(`http://${host}`)).toEqual([200, ''])
-  await scene.done('DELETE', `${scene.own}/databases/app`)
+  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   expect(await getHealth(`http://${host}`)).toEqual([404, ''])
-  await scene.server.removeDatabase('default')
-  expect(await getHealth(scene.server.url)).toEqual([200, ''])
+  await harness.server.removeDatabase('default')
+  expect(await getHealth(harness.server.url)).toEqual([200, ''])
 })
 
 test('a protected database cannot be deleted, not even by the program that runs the server', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  const path = `${scene.own}/databases/app`
-  await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
-  await expect(scene.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
-  expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
-  expect((await sql(host, await scene.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
-  await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
-  await scene.server.removeDatabase('app')
-  expect((await scene.sendRequest('GET', path)).status).toBe(404)
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  const path = `${harness.orgPath}/databases/app`
+  await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
+  await expect(harness.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
+  expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
+  expect((await sql(host, await harness.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
+  await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
+  await harness.server.removeDatabase('app')
+  expect((await harness.sendRequest('GET', path)).status).toBe(404)
 })
 
 test('times reported by the server are passed on unchanged', async () => {
-  const { server } = await Scene.forTest()
+  const { server } = await Harness.forTest()
   const response = await fetch(`${server.url}/v2/pipeline`, {
     method: 'POST',
     headers: { authorization: `Bearer ${await server.createToken('default')}` },
@@ -305,23 +320,24 @@ test('times reported by the server are passed on unchanged', async () => {
 test('rows read and written are counted, including those before a restart and of deleted databases', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  const usageOf = async (scene: Scene) =>
-    (await scene.done('GET', `${scene.own}/databases/app/usage`)).database
-  const totalOf = async (scene: Scene) => (await scene.done('GET', `${scene.own}/usage`)).organization.usage
-  const runStatements = async (scene: Scene, statements: string[]): Promise<void> => {
-    const { database } = await scene.done('GET', `${scene.own}/databases/app`)
-    expect((await sql(database.Hostname, await scene.tokenFor('app'), statements)).error).toBeNull()
+  const usageOf = async (harness: Harness) =>
+    (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database
+  const totalOf = async (harness: Harness) =>
+    (await harness.requestOk('GET', `${harness.orgPath}/usage`)).organization.usage
+  const runStatements = async (harness: Harness, statements: string[]): Promise<void> => {
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    expect((await sql(database.Hostname, await harness.tokenFor('app'), statements)).error).toBeNull()
   }
   let usageBeforeRestart: { rows_read: number; rows_written: number }
   {
-    await using scene = await Scene.start({}, directory)
-    await scene.create('app')
-    await runStatements(scene, [
+    await using harness = await Harness.start({}, directory)
+    await harness.createDatabase('app')
+    await runStatements(harness, [
       'CREATE TABLE t (a)',
       'INSERT INTO t VALUES (1), (2), (3)',
       'SELECT * FROM t',
     ])
-    const { total, usage, uuid, instances } = await usageOf(scene)
+    const { total, usage, uuid, instances } = await usageOf(harness)
     expect([total, instances]).toEqual([usage, [{ uuid, usage }]])
     usageBeforeRestart = total
     expect(usageBeforeRestart).toMatchObject({
@@ -329,22 +345,22 @@ test('rows read and written are counted, including those before a restart and of
       rows_written: expect.any(Number),
     })
     expect([usageBeforeRestart.rows_read >= 3, usageBeforeRestart.rows_written >= 3]).toEqual([true, true])
-    const { top_queries: queries } = await scene.done('GET', `${scene.own}/databases/app/stats`)
+    const { top_queries: queries } = await harness.requestOk('GET', `${harness.orgPath}/databases/app/stats`)
     expect(queries).toContainEqual({ query: 'SELECT * FROM t', rows_read: 3, rows_written: 0 })
   }
-  await using scene = await Scene.start({}, directory)
-  expect((await usageOf(scene)).total).toMatchObject({
+  await using harness = await Harness.start({}, directory)
+  expect((await usageOf(harness)).total).toMatchObject({
     ...usageBeforeRestart,
     storage_bytes: expect.any(Number),
   })
-  await runStatements(scene, ['SELECT * FROM t'])
-  expect((await usageOf(scene)).total.rows_read).toBe(usageBeforeRestart.rows_read + 3)
-  const past = await scene.done(
+  await runStatements(harness, ['SELECT * FROM t'])
+  expect((await usageOf(harness)).total.rows_read).toBe(usageBeforeRestart.rows_read + 3)
+  const past = await harness.requestOk(
     'GET',
-    `${scene.own}/databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z`,
+    `${harness.orgPath}/databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z`,
   )
   expect(past.database.total).toMatchObject({ rows_read: 0, rows_written: 0 })
-  const total = await totalOf(scene)
-  await scene.done('DELETE', `${scene.own}/databases/app`)
-  expect(await totalOf(scene)).toMatchObject({ rows_read: total.rows_read, databases: 1 })
+  const total = await totalOf(harness)
+  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+  expect(await totalOf(harness)).toMatchObject({ rows_read: total.rows_read, databases: 1 })
 })

@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { DOCUMENTED_ROUTES, fill, NAMES } from './documented-routes.ts'
-import { Scene, sql } from './platform-scene.ts'
-import { faultsOf } from './shape.ts'
+import { DOCUMENTED_ROUTES, fill, PATH_PARAMETERS } from './documented-routes.ts'
+import { Harness, sql } from './platform-harness.ts'
+import { findMismatches } from './shape.ts'
 
-let scene: Scene
-const PATH_VALUES = { ...NAMES, slug: NAMES.organizationSlug }
+let harness: Harness
+const PATH_VALUES = { ...PATH_PARAMETERS, slug: PATH_PARAMETERS.organizationSlug }
 
 beforeAll(async () => {
-  scene = await Scene.start()
-  await scene.platform.createUser({ username: 'bob' })
-  await scene.platform.createUser({ username: 'dora' })
-  const { own } = scene
-  await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
-  const { host } = await scene.create('app', { group: 'team' })
-  await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
-  await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'admin' } })
-  await scene.done('POST', '/v2/organizations/local/invites', { body: { email: PATH_VALUES.email } })
-  await scene.done('POST', '/v1/organizations', { body: { name: 'elsewhere' } })
+  harness = await Harness.start()
+  await harness.platform.createUser({ username: 'bob' })
+  await harness.platform.createUser({ username: 'dora' })
+  const { orgPath } = harness
+  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+  const { host } = await harness.createDatabase('app', { group: 'team' })
+  await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await harness.createDatabase('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
+  await harness.requestOk('POST', `${orgPath}/members`, { body: { username: 'bob', role: 'admin' } })
+  await harness.requestOk('POST', '/v2/organizations/local/invites', { body: { email: PATH_VALUES.email } })
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'elsewhere' } })
 })
-afterAll(() => scene[Symbol.asyncDispose]())
+afterAll(() => harness[Symbol.asyncDispose]())
 
 /** The bodies for routes with a body. */
 const BODIES: Readonly<Record<string, object>> = {
@@ -50,32 +50,32 @@ const orderedRoutes = [...DOCUMENTED_ROUTES].sort(
 test('there are 49 documented routes', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
 
 test('each documented route responds with its documented shape', async () => {
-  const faults: Record<string, unknown> = {}
+  const mismatches: Record<string, unknown> = {}
   for (const { method, path, response } of orderedRoutes) {
     const name = `${method} ${path}`
     const isAfterTransfer = getPosition(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
     const tokenId = path.includes('{tokenId}') ? await idOfNewToken() : ''
     const slug = isAfterTransfer ? 'elsewhere' : 'local'
     const target = fill(path, { ...PATH_VALUES, slug, organizationSlug: slug, tokenId })
-    const { status, body } = await scene.sendRequest(
+    const { status, body } = await harness.sendRequest(
       method,
       target,
       name in BODIES ? { body: BODIES[name] } : {},
     )
     const needsReplicas = path.endsWith('/locations/{location}') && path.includes('{groupName}')
     if (needsReplicas && inject('target') === 'embedded') {
-      if (status !== 501) faults[name] = status
+      if (status !== 501) mismatches[name] = status
       continue
     }
-    const faultList =
-      status === response.status ? faultsOf(response.body, body) : [`${status} ${JSON.stringify(body)}`]
-    const relevantFaults = faultList.filter((fault) => !OPTIONAL_FIELD.test(fault))
-    if (relevantFaults.length > 0) faults[name] = relevantFaults
+    const allMismatches =
+      status === response.status ? findMismatches(response.body, body) : [`${status} ${JSON.stringify(body)}`]
+    const relevantMismatches = allMismatches.filter((mismatch) => !OPTIONAL_FIELD.test(mismatch))
+    if (relevantMismatches.length > 0) mismatches[name] = relevantMismatches
   }
-  expect(faults).toEqual({})
+  expect(mismatches).toEqual({})
 })
 
 async function idOfNewToken(): Promise<string> {
   const body = { organization: 'local' }
-  return (await scene.done('POST', '/v1/auth/api-tokens/short-lived', { body })).id
+  return (await harness.requestOk('POST', '/v1/auth/api-tokens/short-lived', { body })).id
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Shape } from './shape.ts'
 
-/** A route as in the service's documents or tools. */
+/** A route of the service, from its documentation or from the requests of its tools. */
 export interface KnownRoute {
   readonly method: string
   /** The path, with `{name}` for variable parts. */
@@ -27,7 +27,7 @@ const rows = (JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]).f
 /** All documented routes. */
 export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status === 'documented')
 
-/** Fields documented only by the vendor's tools, or on pages about individual features. */
+/** Routes known only from the vendor's tools, or from pages about individual features. */
 export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status !== 'documented')
 
 /** Fills in the variables of a path. */
@@ -40,7 +40,7 @@ export function fill(path: string, values: Readonly<Record<string, string>>): st
 }
 
 /** Values for the parameters in paths. */
-export const NAMES = {
+export const PATH_PARAMETERS = {
   organizationSlug: 'local',
   databaseName: 'app',
   instanceName: 'local',

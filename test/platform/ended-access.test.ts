@@ -9,15 +9,15 @@ import {
   send,
   type UnreadResponse,
 } from './database-in-use.ts'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)
   INSERT INTO t SELECT n FROM c WHERE n < 0`
 
-describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: AccessChange) => {
+describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: AccessChange) => {
   test.concurrent('aborts requests that only read, unless it blocks only writes', async () => {
-    await using scene = await Scene.start()
-    const database = await DatabaseInUse.start(scene, 'app')
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
     const { client } = database
     const readers: Readonly<Record<string, UnreadResponse>> = {
       cursor: cursor(client, LONG_READ, 'SELECT 42'),
@@ -31,8 +31,8 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
   })
 
   test.concurrent('requests with pending writes do not write after the change is acknowledged', async () => {
-    await using scene = await Scene.start()
-    const database = await DatabaseInUse.start(scene, 'app')
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
     const { client } = database
     const writers = [
       cursor(client, LONG_READ, 'INSERT INTO t VALUES (1)'),
@@ -43,7 +43,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     // waits for the write lock
     const queued = pipeline(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (4)', 'COMMIT')
     await change(database)
-    await readAgain?.(database)
+    await restoreReads?.(database)
     const rows = await database.rows()
     for (const writer of [...writers, queued]) await writer.outcome()
     expect(await database.rows()).toEqual(rows)
@@ -52,56 +52,56 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
   test.concurrent('an endless write is aborted, and the next write can acquire the write lock', async ({
     expect,
   }) => {
-    await using scene = await Scene.start()
-    const database = await DatabaseInUse.start(scene, 'app')
-    const before = scene.server.requestCount()
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
+    const before = harness.server.requestCount()
     const endless = pipeline(
       database.client,
       'INSERT INTO t VALUES (1)',
       ENDLESS_WRITE,
       'INSERT INTO t VALUES (2)',
     )
-    await expect.poll(() => scene.server.requestCount()).toBe(before + 1)
+    await expect.poll(() => harness.server.requestCount()).toBe(before + 1)
     await change(database)
-    await readAgain?.(database)
+    await restoreReads?.(database)
     const rows = await database.rows()
     const { status, text } = await endless.outcome()
     // or it began after the change, so that none of its statements were executed
     if (status === 200) expect(text).not.toContain('"type":"execute"')
     else expect([401, 403, 502]).toContain(status)
     await database.configure({ block_writes: false })
-    const write = await sql(database.host, await scene.tokenFor('app'), 'INSERT INTO t VALUES (3)')
+    const write = await sql(database.host, await harness.tokenFor('app'), 'INSERT INTO t VALUES (3)')
     expect(write.error).toBeNull()
     expect(await database.rows()).toEqual([...rows, '3'])
   })
 
   test.concurrent('an open transaction is rolled back', async () => {
-    await using scene = await Scene.start()
-    const database = await DatabaseInUse.start(scene, 'app')
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
     const { host, token } = database
     const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
-      keep: true,
+      keepOpen: true,
     })
     await change(database)
-    await readAgain?.(database)
+    await restoreReads?.(database)
     const commit = await sql(host, token, 'COMMIT', { baton: transaction.baton })
     expect([400, 401]).toContain(commit.status)
-    const newToken = await scene.tokenFor('app')
+    const newToken = await harness.tokenFor('app')
     expect((await sql(host, newToken, 'COMMIT', { baton: transaction.baton })).status).toBe(400)
     expect(await database.rows()).toEqual([])
   })
 })
 
 test.concurrent('a deletion aborts requests that only read', async () => {
-  await using scene = await Scene.start()
-  const { client } = await DatabaseInUse.start(scene, 'app')
+  await using harness = await Harness.start()
+  const { client } = await DatabaseInUse.start(harness, 'app')
   const readers = [
     cursor(client, LONG_READ, 'SELECT 42'),
     send(client, 'GET', '/dump'),
     send(client, 'GET', '/export/1'),
   ]
   await Promise.all(readers.map(({ started }) => started))
-  await scene.done('DELETE', `${scene.own}/databases/app`)
+  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isComplete: false })
 })
 
@@ -111,15 +111,15 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
     {
       name: 'a deletion',
-      change: ({ scene, name }) => scene.done('DELETE', `${scene.own}/databases/${name}`),
+      change: ({ harness, name }) => harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`),
     },
   ])('$name', async ({ change }) => {
-    await using scene = await Scene.start()
-    const other = await DatabaseInUse.start(scene, 'other')
+    await using harness = await Harness.start()
+    const other = await DatabaseInUse.start(harness, 'other')
     await other.configure({ allow_attach: true })
-    const { host } = await scene.create('app')
+    const { host } = await harness.createDatabase('app')
     const permissions = { read_attach: { databases: ['other'] } }
-    const client = { host, token: await scene.tokenFor('app', '', { permissions }) }
+    const client = { host, token: await harness.tokenFor('app', '', { permissions }) }
     const reader = cursor(client, 'ATTACH other AS o', 'SELECT * FROM o.long')
     const neighbor = cursor(client, LONG_READ)
     await Promise.all([reader.started, neighbor.started])

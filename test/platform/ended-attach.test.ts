@@ -1,33 +1,33 @@
 // Streams with an attached database, after permission to attach it was revoked.
 import { describe, expect, test } from 'vitest'
 import { cursor, LONG_READ } from './database-in-use.ts'
-import { Scene, type SqlOutcome, sql } from './platform-scene.ts'
+import { Harness, type SqlOutcome, sql } from './platform-harness.ts'
 
 /** Creates a database that may be attached, a second database, and a token for the second one that may attach the first. */
 async function createAttachable() {
-  const scene = await Scene.forTest()
-  const { id, host: secretHost } = await scene.create('secret')
-  const { host } = await scene.create('app')
-  const path = `${scene.own}/databases/secret`
-  const configure = (body: object) => scene.done('PATCH', `${path}/configuration`, { body })
+  const harness = await Harness.forTest()
+  const { id, host: secretHost } = await harness.createDatabase('secret')
+  const { host } = await harness.createDatabase('app')
+  const path = `${harness.orgPath}/databases/secret`
+  const configure = (body: object) => harness.requestOk('PATCH', `${path}/configuration`, { body })
   await configure({ allow_attach: true })
   const createLongTable = `CREATE TABLE long AS ${LONG_READ}`
-  await sql(secretHost, await scene.tokenFor('secret'), [
+  await sql(secretHost, await harness.tokenFor('secret'), [
     'CREATE TABLE t (a)',
     "INSERT INTO t VALUES ('secret')",
     createLongTable,
   ])
   const permissions = { read_attach: { databases: ['secret'] } }
-  const token = await scene.tokenFor('app', '', { permissions })
+  const token = await harness.tokenFor('app', '', { permissions })
   const run = (statements: readonly string[], baton: string | null = null): Promise<SqlOutcome> =>
-    sql(host, token, statements, { baton, keep: true })
+    sql(host, token, statements, { baton, keepOpen: true })
   /** Opens a stream that has read the database. */
   const openStream = async (): Promise<string | null> => {
     const { rows: values, baton } = await run([attach(id), READ_ATTACHED])
     expect(values).toEqual([['secret']])
     return baton
   }
-  return { scene, id, path, host, token, configure, run, openStream }
+  return { harness, id, path, host, token, configure, run, openStream }
 }
 
 type Attachable = Awaited<ReturnType<typeof createAttachable>>
@@ -40,7 +40,7 @@ const INVALID_BATON = { status: 400, error: 'Received an invalid baton' }
 describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   ['block_reads', ({ configure }) => configure({ block_reads: true })],
   ['allow_attach', ({ configure }) => configure({ allow_attach: false })],
-  ['a deletion', ({ scene, path }) => scene.done('DELETE', path)],
+  ['a deletion', ({ harness, path }) => harness.requestOk('DELETE', path)],
 ])('after %s', (_, change) => {
   test('a stream with the database attached cannot be continued', async () => {
     const database = await createAttachable()
@@ -77,13 +77,15 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
 })
 
 test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
-  ['its address is not allowed', ({ configure }) => configure({ allowed_ips: ['10.0.0.1'] })],
+  ["the client's address is no longer allowed", ({ configure }) => configure({ allowed_ips: ['10.0.0.1'] })],
   [
-    'the database is in another group',
-    async ({ scene, path }) => {
-      await scene.done('POST', `${scene.own}/groups`, { body: { name: 'far', location: 'local' } })
-      const body = { org: scene.platform.organization, group: 'far' }
-      await scene.done('POST', `${path}/transfer`, { body })
+    'the database has moved to another group',
+    async ({ harness, path }) => {
+      await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+        body: { name: 'far', location: 'local' },
+      })
+      const body = { org: harness.platform.organization, group: 'far' }
+      await harness.requestOk('POST', `${path}/transfer`, { body })
     },
   ],
 ])('the stream cannot be continued when %s', async (_, change) => {
@@ -101,8 +103,8 @@ test('a change that allows attaching the database does not end a stream', async 
 })
 
 test('a token that may not attach the database cannot continue the stream', async () => {
-  const { scene, openStream, host } = await createAttachable()
+  const { harness, openStream, host } = await createAttachable()
   const baton = await openStream()
-  const otherToken = await scene.tokenFor('app')
+  const otherToken = await harness.tokenFor('app')
   expect(await sql(host, otherToken, READ_ATTACHED, { baton })).toMatchObject(INVALID_BATON)
 })

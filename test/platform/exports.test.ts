@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
@@ -30,11 +30,11 @@ function inspect(file: string) {
 }
 
 test('each export is a snapshot of the database, and does not block writers', async () => {
-  const scene = await Scene.forTest()
+  const harness = await Harness.forTest()
   const directory = await createTemporaryDirectory()
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
-  const reader = await scene.tokenFor('app', '?authorization=read-only')
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
+  const reader = await harness.tokenFor('app', '?authorization=read-only')
   const creation = await sql(host, token, [
     'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT, note)',
     `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)
@@ -64,20 +64,20 @@ test('each export is a snapshot of the database, and does not block writers', as
     expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   }
   const file = join(directory, 'last.db')
-  await scene.server.exportDatabase('app', file)
+  await harness.server.exportDatabase('app', file)
   stopController.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
   expect(inspect(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
-  await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
+  await expect(harness.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
 test('an export needs a token for the database, and fails while reads are blocked', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  await scene.create('other')
-  expect((await sendRequest(host, await scene.tokenFor('other'))).status).toBe(401)
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  await harness.createDatabase('other')
+  expect((await sendRequest(host, await harness.tokenFor('other'))).status).toBe(401)
   expect((await fetch(`http://${host}/export/1`)).status).toBe(401)
-  const token = await scene.tokenFor('app')
+  const token = await harness.tokenFor('app')
   const empty = await sendRequest(host, token)
   expect(empty.status).toBe(200)
   await empty.arrayBuffer()
@@ -87,7 +87,9 @@ test('an export needs a token for the database, and fails while reads are blocke
   for (const method of ['GET', 'HEAD'])
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
       expect([method, path, await getStatus(method, path)]).toEqual([method, path, status])
-  await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: { block_reads: true } })
+  await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, {
+    body: { block_reads: true },
+  })
   expect([
     (await sendRequest(host, token)).status,
     (await (await sendRequest(host, token)).json()) as object,
@@ -95,13 +97,13 @@ test('an export needs a token for the database, and fails while reads are blocke
 })
 
 test('at most four exports of a database run at a time; an abandoned one releases its slot, and other databases are not affected', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   // more than fits in the buffers in between
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
-  const other = await scene.create('other')
+  const other = await harness.createDatabase('other')
   const unreadExports = await Promise.all([1, 2, 3, 4].map(() => sendRequest(host, token)))
   expect(unreadExports.map(({ status }) => status)).toEqual([200, 200, 200, 200])
   const rejectedExport = await sendRequest(host, token)
@@ -112,7 +114,7 @@ test('at most four exports of a database run at a time; an abandoned one release
   expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
-  expect((await sendRequest(other.host, await scene.tokenFor('other'))).status).toBe(200)
+  expect((await sendRequest(other.host, await harness.tokenFor('other'))).status).toBe(200)
   await unreadExports[0]?.body?.cancel()
   await expect.poll(async () => (await sendRequest(host, token)).status).toBe(200)
 })
@@ -120,15 +122,15 @@ test('at most four exports of a database run at a time; an abandoned one release
 test('baton export --all exports a snapshot of every database of a running server without blocking writers', {
   timeout: 180_000,
 }, async () => {
-  const scene = await Scene.forTest()
+  const harness = await Harness.forTest()
   const directory = await createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']
   const stopController = new AbortController()
   onTestFinished(() => stopController.abort())
   const transfers: Promise<void>[] = []
   for (const name of tenants) {
-    const { host } = await scene.create(name)
-    const token = await scene.tokenFor(name)
+    const { host } = await harness.createDatabase(name)
+    const token = await harness.tokenFor(name)
     await sql(host, token, [
       'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT)',
       'INSERT INTO account VALUES (1, 100), (2, 100)',
@@ -144,7 +146,7 @@ test('baton export --all exports a snapshot of every database of a running serve
     }
     transfers.push(moveAmounts())
   }
-  const { url, token, organization } = scene.platform
+  const { url, token, organization } = harness.platform
   const run = (...args: string[]) => runBaton(['export', ...args, '--api-url', url, '--token', token])
   const target = join(directory, 'all')
   expect(await run('--all', target)).toMatchObject({ code: 0, errors: '' })
@@ -160,7 +162,9 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect((await readdir(exportDirectory)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
   // a database that cannot be read does not prevent the export of the others
-  await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
+  await harness.requestOk('PATCH', `${harness.orgPath}/databases/two/configuration`, {
+    body: { block_reads: true },
+  })
   const partialTarget = join(directory, 'some')
   const partialRun = await run('--all', partialTarget)
   expect([partialRun.code, partialRun.errors]).toEqual([

@@ -8,7 +8,7 @@ import {
   send,
   type UnreadResponse,
 } from './database-in-use.ts'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 const SEED_COUNT = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
 const READS = ['SELECT 1', 'SELECT count(*) FROM t', LONG_READ, 'SELECT * FROM long']
@@ -45,7 +45,7 @@ class GeneratedRequests {
   async open(): Promise<string | null> {
     const { host, token } = this.#database
     const begin = pick(this.#random, ['BEGIN', 'BEGIN IMMEDIATE', 'SAVEPOINT s'])
-    return (await sql(host, token, [begin, this.#insert()], { keep: true })).baton
+    return (await sql(host, token, [begin, this.#insert()], { keepOpen: true })).baton
   }
 
   #get(path: string): UnreadResponse {
@@ -81,9 +81,9 @@ function pickChanges(random: () => number): readonly AccessChange[] {
 
 describe('nothing is written after the revocation of access is acknowledged', () => {
   test.each(Array.from({ length: SEED_COUNT }, (_, index) => index + 1))('seed %i', async (seed) => {
-    await using scene = await Scene.start()
+    await using harness = await Harness.start()
     const random = seeded(seed)
-    const database = await DatabaseInUse.start(scene, 'app')
+    const database = await DatabaseInUse.start(harness, 'app')
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
     const pendingRequests = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
@@ -91,7 +91,7 @@ describe('nothing is written after the revocation of access is acknowledged', ()
     if (random() < 0.5) await pendingRequests[0]?.started
     const changes = pickChanges(random)
     await Promise.all(changes.map(({ change }) => change(database)))
-    for (const { readAgain } of changes) await readAgain?.(database)
+    for (const { restoreReads } of changes) await restoreReads?.(database)
     const rows = await database.rows()
     const { host, token } = database
     for (const listener of generated.listeners) listener.abort()

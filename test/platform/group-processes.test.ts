@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { groupFolders, Scene, sql } from './platform-scene.ts'
+import { groupFolders, Harness, sql } from './platform-harness.ts'
 
 /** The maximum number of streams of a libsql-server. */
 const MAX_STREAMS = 128
@@ -34,12 +34,14 @@ function isAlive(pid: number): boolean {
 
 /** Creates two groups of one database each. */
 async function populate(
-  scene: Scene,
+  harness: Harness,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
   const createGroup = async (name: string) => {
-    const { group } = await scene.done('POST', `${scene.own}/groups`, { body: { name, location: 'local' } })
-    const { host } = await scene.create(name, { group: name })
-    const token = await scene.tokenFor(name)
+    const { group } = await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+      body: { name, location: 'local' },
+    })
+    const { host } = await harness.createDatabase(name, { group: name })
+    const token = await harness.tokenFor(name)
     expect((await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])).error).toBeNull()
     return { group: group.uuid as string, host, token }
   }
@@ -47,44 +49,46 @@ async function populate(
 }
 
 test('streams of a deleted database release their slots to other databases of the group', async () => {
-  const scene = await Scene.forTest()
-  const [deleted, remaining] = [await scene.create('gone'), await scene.create('kept')]
-  const [deletedToken, remainingToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
+  const harness = await Harness.forTest()
+  const [deleted, remaining] = [await harness.createDatabase('gone'), await harness.createDatabase('kept')]
+  const [deletedToken, remainingToken] = [await harness.tokenFor('gone'), await harness.tokenFor('kept')]
   await sql(remaining.host, remainingToken, 'CREATE TABLE t (a)')
   const streams = Array.from({ length: MAX_STREAMS }, () =>
-    sql(deleted.host, deletedToken, 'SELECT 1', { keep: true }),
+    sql(deleted.host, deletedToken, 'SELECT 1', { keepOpen: true }),
   )
   expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).status).toBe(429)
-  await scene.done('DELETE', `${scene.own}/databases/gone`)
+  await harness.requestOk('DELETE', `${harness.orgPath}/databases/gone`)
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
 describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () => {
   test('is stopped and its data removed when the group is deleted; another group’s libsql-server continues', async () => {
     const directory = await createDataDirectory()
-    await using scene = await Scene.start({}, directory)
-    const { red, blue } = await populate(scene)
+    await using harness = await Harness.start({}, directory)
+    const { red, blue } = await populate(harness)
     const pids = await findProcesses(directory)
     const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
     expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
-      keep: true,
+      keepOpen: true,
     })
-    await scene.done('DELETE', `${scene.own}/groups/red`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/groups/red`)
     expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
     expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
     // a group without a database has nothing to stop
-    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'empty', location: 'local' } })
-    await scene.done('DELETE', `${scene.own}/groups/empty`)
+    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+      body: { name: 'empty', location: 'local' },
+    })
+    await harness.requestOk('DELETE', `${harness.orgPath}/groups/empty`)
   })
 
   test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
     const directory = await createDataDirectory()
     {
-      await using scene = await Scene.start({}, directory)
-      await populate(scene)
+      await using harness = await Harness.start({}, directory)
+      await populate(harness)
     }
     const folders = join(directory, 'sqld')
     const unknownId = '00000000-0000-4000-8000-000000000000'
@@ -98,22 +102,22 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
       join(folders, 'notes'),
     ])
       await mkdir(folder, { recursive: true })
-    for (const _ of ['once', 'twice']) await (await Scene.start({}, directory))[Symbol.asyncDispose]()
+    for (const _ of ['once', 'twice']) await (await Harness.start({}, directory))[Symbol.asyncDispose]()
     expect([removedFolder, emptyFolder, join(folders, 'notes')].map((folder) => existsSync(folder))).toEqual([
       false,
       false,
       true,
     ])
-    // a folder with an unknown purpose
+    // a folder that no known group owns
     expect(existsSync(join(fullFolder, 'dbs-set-aside', unknownId))).toBe(true)
   })
 
   test('does not affect another group when it crashes', async () => {
     const directory = await createDataDirectory()
-    await using scene = await Scene.start({}, directory)
-    const { red, blue } = await populate(scene)
+    await using harness = await Harness.start({}, directory)
+    const { red, blue } = await populate(harness)
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
-      keep: true,
+      keepOpen: true,
     })
     process.kill((await findProcesses(directory)).get(red.group) ?? 0, 'SIGKILL')
     await expect.poll(async () => (await sql(red.host, red.token, 'SELECT a FROM t')).rows).toEqual([['1']])
@@ -121,9 +125,9 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
   })
 
   test('has its own streams, which another group cannot exhaust', async () => {
-    await using scene = await Scene.start()
-    const { red, blue } = await populate(scene)
-    const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
+    await using harness = await Harness.start()
+    const { red, blue } = await populate(harness)
+    const open = () => sql(red.host, red.token, 'SELECT 1', { keepOpen: true })
     const streams = await Promise.all(Array.from({ length: MAX_STREAMS }, open))
     expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(MAX_STREAMS - 8)
     expect((await open()).status).not.toBe(200)
@@ -141,24 +145,24 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
 
   test('keeps its counts after a restart, without counting anything twice (takes 5 s)', async () => {
     const directory = await createDataDirectory()
-    const getRowsWritten = async (scene: Scene): Promise<number> =>
-      (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
+    const getRowsWritten = async (harness: Harness): Promise<number> =>
+      (await harness.requestOk('GET', `${harness.orgPath}/databases/red/usage`)).database.total.rows_written
     let before = 0
     {
-      await using scene = await Scene.start({}, directory)
-      await populate(scene)
-      const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-      before = await getRowsWritten(scene)
+      await using harness = await Harness.start({}, directory)
+      await populate(harness)
+      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+      before = await getRowsWritten(harness)
       expect(before).toBeGreaterThan(0)
       const saved = () => readSavedRowsWritten(directory, database.DbId).catch(() => 0)
       await expect.poll(saved, { timeout: 60_000 }).toBe(before)
     }
     for (const round of [1, 2]) {
-      await using scene = await Scene.start({}, directory)
-      expect(await getRowsWritten(scene)).toBe(before + round - 1)
-      const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-      await sql(database.Hostname, await scene.tokenFor('red'), 'INSERT INTO t VALUES (2)')
-      expect(await getRowsWritten(scene)).toBe(before + round)
+      await using harness = await Harness.start({}, directory)
+      expect(await getRowsWritten(harness)).toBe(before + round - 1)
+      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+      await sql(database.Hostname, await harness.tokenFor('red'), 'INSERT INTO t VALUES (2)')
+      expect(await getRowsWritten(harness)).toBe(before + round)
     }
   })
 
@@ -167,38 +171,40 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     let previous = { host: '', token: '' }
     let group = ''
     {
-      await using scene = await Scene.start({}, directory)
-      const { red } = await populate(scene)
+      await using harness = await Harness.start({}, directory)
+      const { red } = await populate(harness)
       previous = red
       group = red.group
     }
-    await using scene = await Scene.start({}, directory)
+    await using harness = await Harness.start({}, directory)
     expect((await findProcesses(directory)).size).toBe(0)
-    await scene.done('POST', `${scene.own}/databases/red/auth/rotate`)
-    await scene.done('PATCH', `${scene.own}/databases/red/configuration`, { body: { block_writes: true } })
+    await harness.requestOk('POST', `${harness.orgPath}/databases/red/auth/rotate`)
+    await harness.requestOk('PATCH', `${harness.orgPath}/databases/red/configuration`, {
+      body: { block_writes: true },
+    })
     expect((await findProcesses(directory)).size).toBe(0)
-    const { database } = await scene.done('GET', `${scene.own}/databases/red`)
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
     expect((await sql(database.Hostname, previous.token, 'SELECT 1')).status).toBe(401)
-    const token = await scene.tokenFor('red')
+    const token = await harness.tokenFor('red')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
     expect([...(await findProcesses(directory)).keys()]).toEqual([group])
     // the other group's usage so far is known without starting it
-    await scene.done('GET', `${scene.own}/databases/blue/usage`)
+    await harness.requestOk('GET', `${harness.orgPath}/databases/blue/usage`)
     expect((await findProcesses(directory)).size).toBe(1)
   })
 })
 
 test('a copy in another group has the rows, and does not affect the original', async () => {
-  await using scene = await Scene.start()
-  await populate(scene)
+  await using harness = await Harness.start()
+  await populate(harness)
   const seed = { type: 'database', name: 'red' }
-  const { host } = await scene.create('copy', { group: 'blue', seed })
-  const token = await scene.tokenFor('copy')
+  const { host } = await harness.createDatabase('copy', { group: 'blue', seed })
+  const token = await harness.tokenFor('copy')
   expect(
     (await sql(host, token, 'INSERT INTO t VALUES (2) RETURNING (SELECT count(*) FROM t)')).error,
   ).toBeNull()
-  const { database } = await scene.done('GET', `${scene.own}/databases/red`)
-  const count = await sql(database.Hostname, await scene.tokenFor('red'), 'SELECT count(*) FROM t')
+  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+  const count = await sql(database.Hostname, await harness.tokenFor('red'), 'SELECT count(*) FROM t')
   expect(count.rows).toEqual([['1']])
 })

@@ -1,26 +1,26 @@
 import { createPublicKey } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { hmacWithPublicKey, Issuer } from '../support/issuer.ts'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 const KEY_SETS_PATH = '/v2/organizations/local/jwks'
 
-async function startScene() {
-  const scene = await Scene.forTest()
+async function startWithIssuer() {
+  const harness = await Harness.forTest()
   const issuer = await Issuer.start()
   onTestFinished(() => issuer[Symbol.asyncDispose]())
-  const app = await scene.create('app')
-  await sql(app.host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
-  await scene.done('PUT', `${KEY_SETS_PATH}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
+  const app = await harness.createDatabase('app')
+  await sql(app.host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+  await harness.requestOk('PUT', `${KEY_SETS_PATH}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
   const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
   const getTemplate = async (body: object) =>
-    (await scene.done('POST', '/v2/organizations/local/jwks-template', { body })).template
-  return { scene, issuer, app, inAnHour, getTemplate }
+    (await harness.requestOk('POST', '/v2/organizations/local/jwks-template', { body })).template
+  return { harness, issuer, app, inAnHour, getTemplate }
 }
 
 test('databases accept the tokens of a configured issuer, within the limits of its template', async () => {
-  const { scene, issuer, app, inAnHour, getTemplate } = await startScene()
-  expect(await scene.done('GET', KEY_SETS_PATH)).toEqual({
+  const { harness, issuer, app, inAnHour, getTemplate } = await startWithIssuer()
+  expect(await harness.requestOk('GET', KEY_SETS_PATH)).toEqual({
     jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }],
   })
   const fullAccess = { ...(await getTemplate({ database: 'app', scope: 'full-access' })), exp: inAnHour }
@@ -41,14 +41,14 @@ test('databases accept the tokens of a configured issuer, within the limits of i
   const headers = { authorization: `Bearer ${issuer.token('EdDSA', readOnly)}` }
   expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
   // other tokens remain valid
-  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+  expect((await sql(app.host, await harness.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
 test('invalid tokens are rejected', async () => {
-  const { scene, issuer, app, inAnHour } = await startScene()
-  const otherDatabase = await scene.create('other')
-  await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
-  const { group: team } = await scene.done('GET', `${scene.own}/groups/team`)
+  const { harness, issuer, app, inAnHour } = await startWithIssuer()
+  const otherDatabase = await harness.createDatabase('other')
+  await harness.requestOk('POST', `${harness.orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+  const { group: team } = await harness.requestOk('GET', `${harness.orgPath}/groups/team`)
   const jwk = issuer.add('rsa', 'RS256')
   issuer.add('ed', 'EdDSA')
   const validClaims = { a: 'rw', id: app.id, exp: inAnHour }
@@ -92,7 +92,7 @@ test('invalid tokens are rejected', async () => {
     'a start in the future': issuer.token('rsa', { ...validClaims, nbf: secondsFromNow(3_600) }),
     'a start that is not a number': issuer.token('rsa', { ...validClaims, nbf: String(secondsFromNow(-60)) }),
     'another audience': issuer.token('rsa', { ...validClaims, aud: 'shop' }),
-    'no rights': issuer.token('rsa', { ...validClaims, a: undefined }),
+    'no access': issuer.token('rsa', { ...validClaims, a: undefined }),
     'invalid permissions': issuer.token('rsa', { ...validClaims, a: 'roa' }),
     'permissions as lists': issuer.token('rsa', { ...validClaims, p: { rw: { ns: [app.id] } } }),
   }
@@ -118,52 +118,54 @@ test('invalid tokens are rejected', async () => {
 })
 
 test('an issuer is trusted only by the organization that configured it, until it is removed', async () => {
-  const { scene, issuer, app, inAnHour } = await startScene()
+  const { harness, issuer, app, inAnHour } = await startWithIssuer()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
-  const transaction = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
+  const transaction = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keepOpen: true })
   expect(transaction.error).toBeNull()
   const headers = { authorization: `Bearer ${token}` }
   const changes = await fetch(`http://${app.host}/beta/listen?table=t`, { headers })
   let hasEnded = false
   const end = (): void => void (hasEnded = true)
   void changes.body?.pipeTo(new WritableStream()).then(end, end)
-  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
-  await scene.done('POST', '/v1/organizations/mine/groups', { body: { name: 'default', location: 'local' } })
-  const { database } = await scene.done('POST', '/v1/organizations/mine/databases', {
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await harness.requestOk('POST', '/v1/organizations/mine/groups', {
+    body: { name: 'default', location: 'local' },
+  })
+  const { database } = await harness.requestOk('POST', '/v1/organizations/mine/databases', {
     body: { name: 'app', group: 'default' },
   })
   const foreignToken = issuer.token('key', { a: 'rw', id: database.DbId, exp: inAnHour })
   expect((await sql(database.Hostname, foreignToken, 'SELECT 1')).status).toBe(401)
   expect([changes.status, hasEnded]).toEqual([200, false])
-  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
+  await harness.requestOk('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
   await expect.poll(() => hasEnded).toBe(true)
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
-  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
-  expect((await scene.sendRequest('DELETE', `${KEY_SETS_PATH}/idp`)).status).toBe(404)
-  expect(await scene.done('GET', KEY_SETS_PATH)).toEqual({ jwks: [] })
+  expect((await sql(app.host, await harness.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+  expect((await harness.sendRequest('DELETE', `${KEY_SETS_PATH}/idp`)).status).toBe(404)
+  expect(await harness.requestOk('GET', KEY_SETS_PATH)).toEqual({ jwks: [] })
 })
 
 test('a key set that is removed while it is being fetched authorizes no request', async () => {
-  const { scene, issuer, app, inAnHour } = await startScene()
+  const { harness, issuer, app, inAnHour } = await startWithIssuer()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.responseGate = promise
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   // its keys are still cached for another organization
-  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
-  await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await harness.requestOk('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
   const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
-  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
+  await harness.requestOk('DELETE', `${KEY_SETS_PATH}/idp`, { body: { region: 'local' } })
   resolve()
   expect((await pending).status).toBe(401)
-  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+  expect((await sql(app.host, await harness.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
 test('an address that is disallowed while a key set is being fetched is rejected', async () => {
-  const { scene, issuer, app, inAnHour } = await startScene()
+  const { harness, issuer, app, inAnHour } = await startWithIssuer()
   issuer.add('key', 'EdDSA')
   const { promise, resolve } = Promise.withResolvers<void>()
   issuer.responseGate = promise
@@ -171,7 +173,7 @@ test('an address that is disallowed while a key set is being fetched is rejected
   const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
   const configure = (body: object) =>
-    scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
+    harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, { body })
   await configure({ allowed_ips: ['10.0.0.1'] })
   resolve()
   expect((await pending).status).toBe(403)
@@ -180,7 +182,7 @@ test('an address that is disallowed while a key set is being fetched is rejected
 })
 
 test('finds a new key of the issuer, and accepts known keys while the issuer is unreachable', async () => {
-  const { issuer, app, inAnHour } = await startScene()
+  const { issuer, app, inAnHour } = await startWithIssuer()
   issuer.add('first', 'ES256')
   const getStatus = async (kid: string) =>
     (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
@@ -195,23 +197,23 @@ test('finds a new key of the issuer, and accepts known keys while the issuer is 
 })
 
 test('removing an issuer from one organization does not affect another one', async () => {
-  const { scene, issuer, app, inAnHour } = await startScene()
+  const { harness, issuer, app, inAnHour } = await startWithIssuer()
   issuer.add('key', 'EdDSA')
   const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
   const getStatus = async () => (await sql(app.host, token, 'SELECT 1')).status
   expect(await getStatus()).toBe(200)
   issuer.customResponse = { status: 500, body: '' }
-  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
   const path = '/v2/organizations/mine/jwks/same'
-  await scene.done('PUT', path, { body: { jwks_url: issuer.url } })
-  await scene.done('DELETE', path)
+  await harness.requestOk('PUT', path, { body: { jwks_url: issuer.url } })
+  await harness.requestOk('DELETE', path)
   expect(await getStatus()).toBe(200)
-  await scene.done('DELETE', `${KEY_SETS_PATH}/idp`)
+  await harness.requestOk('DELETE', `${KEY_SETS_PATH}/idp`)
   expect(await getStatus()).toBe(401)
 })
 
 test('only valid key sets are saved', async () => {
-  const { scene } = await startScene()
+  const { harness } = await startWithIssuer()
   for (const jwks_url of [
     'http://issuer.test/jwks.json',
     'https://user:secret@issuer.test/jwks.json',
@@ -219,17 +221,19 @@ test('only valid key sets are saved', async () => {
     'nowhere',
     5,
   ])
-    expect((await scene.sendRequest('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).status).toBe(400)
+    expect((await harness.sendRequest('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).status).toBe(400)
   const requestTemplate = (body: object) =>
-    scene.sendRequest('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
+    harness
+      .sendRequest('POST', '/v2/organizations/local/jwks-template', { body })
+      .then(({ status }) => status)
   expect(await requestTemplate({})).toBe(400)
   expect(await requestTemplate({ database: 'app', group: 'default' })).toBe(400)
   expect(await requestTemplate({ database: 'nowhere' })).toBe(404)
   expect(await requestTemplate({ database: 'app', scope: 'everything' })).toBe(400)
   for (let number = 2; number <= 10; number += 1)
-    await scene.done('PUT', `${KEY_SETS_PATH}/set-${number}`, {
+    await harness.requestOk('PUT', `${KEY_SETS_PATH}/set-${number}`, {
       body: { jwks_url: 'https://issuer.test/jwks' },
     })
   const body = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await scene.sendRequest('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).status).toBe(400)
+  expect((await harness.sendRequest('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).status).toBe(400)
 })

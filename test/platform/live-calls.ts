@@ -5,8 +5,8 @@ import {
   type PlatformFetch,
 } from '@batonsql/platform'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
-import { fill, NAMES } from './documented-routes.ts'
-import type { Scene } from './platform-scene.ts'
+import { fill, PATH_PARAMETERS } from './documented-routes.ts'
+import type { Harness } from './platform-harness.ts'
 
 const ORGANIZATION = '/v1/organizations/{organizationSlug}'
 const ORGANIZATION_V2 = '/v2/organizations/{organizationSlug}'
@@ -16,7 +16,7 @@ const GROUP = `${ORGANIZATION}/groups/{groupName}`
 
 /** Values for the parameters in paths, including those of undocumented routes. */
 const VALUES: Readonly<Record<string, string>> = {
-  ...NAMES,
+  ...PATH_PARAMETERS,
   jwksName: 'keys',
 }
 
@@ -37,7 +37,7 @@ const SEPARATE_RESOURCES: Readonly<Record<string, Readonly<Record<string, string
 const dump = new FormData()
 dump.append('file', new Blob(['select 1;']))
 
-/** Bodies for existing resources; for other routes with a method, the body that the method sends. */
+/** Bodies that refer to existing resources. Other routes receive the body that the client's method sends. */
 const BODIES: Readonly<Record<string, object>> = {
   [`POST ${ORGANIZATION}/databases`]: { name: 'fresh', group: 'team' },
   [`PATCH ${DATABASE}/configuration`]: { size_limit: '10mb' },
@@ -68,18 +68,19 @@ const BODIES: Readonly<Record<string, object>> = {
 }
 
 /** Creates the resources that the routes need. */
-export async function populate(scene: Scene): Promise<void> {
-  const { own, platform } = scene
+export async function populate(harness: Harness): Promise<void> {
+  const { orgPath, platform } = harness
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
   for (const username of ['bob', 'leaver'])
-    await scene.done('POST', `${own}/members`, { body: { username, role: 'member' } })
+    await harness.requestOk('POST', `${orgPath}/members`, { body: { username, role: 'member' } })
   for (const name of ['team', 'doomed', 'leaving', 'renamed'])
-    await scene.done('POST', `${own}/groups`, { body: { name, location: 'local' } })
-  for (const name of ['app', 'doomed', 'doomed-by-id', 'copy']) await scene.create(name, { group: 'team' })
+    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name, location: 'local' } })
+  for (const name of ['app', 'doomed', 'doomed-by-id', 'copy'])
+    await harness.createDatabase(name, { group: 'team' })
   for (const name of ['elsewhere', 'doomed'])
-    await scene.done('POST', '/v1/organizations', { body: { name } })
+    await harness.requestOk('POST', '/v1/organizations', { body: { name } })
   for (const email of ['carol@example.test', 'dave@example.test'])
-    await scene.done('POST', '/v2/organizations/local/invites', { body: { email } })
+    await harness.requestOk('POST', '/v2/organizations/local/invites', { body: { email } })
 }
 
 /** The outcome of a route: `yes`, or the status of the rejection. */
@@ -87,15 +88,15 @@ export type Outcome = string
 
 /** Calls each route with the client's method, or with `request` if there is none. */
 export class LiveCalls {
-  readonly #scene: Scene
+  readonly #harness: Harness
   #route = ''
 
-  constructor(scene: Scene) {
-    this.#scene = scene
+  constructor(harness: Harness) {
+    this.#harness = harness
   }
 
   /** Returns the name of the client's method by route, for routes that have one. */
-  async methods(): Promise<ReadonlyMap<string, string>> {
+  async findMethods(): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>()
     const platform = this.#client(() => Promise.resolve(new Response(null, { status: 418 })))
     for (const [name, call] of Object.entries(PLATFORM_CALLS)) {
@@ -109,7 +110,7 @@ export class LiveCalls {
   readonly bodies = new Map<string, unknown>()
 
   /** Calls a route, with the client's method if there is one. */
-  async outcome(name: string, method: string | undefined): Promise<Outcome> {
+  async callRoute(name: string, method: string | undefined): Promise<Outcome> {
     let status = 0
     const body = BODIES[name]
     const platform = this.#client(async (url, init) => {
@@ -143,27 +144,27 @@ export class LiveCalls {
   }
 
   async #ids(name: string): Promise<Readonly<Record<string, string>>> {
-    const scene = this.#scene
-    const { groups } = await scene.done('GET', `${scene.own}/groups`)
+    const harness = this.#harness
+    const { groups } = await harness.requestOk('GET', `${harness.orgPath}/groups`)
     const isTeam = ({ name: group }: { readonly name: string }): boolean => group === 'team'
     const database = name.startsWith('DELETE') ? 'doomed-by-id' : 'app'
     return {
-      organizationId: await scene.organizationId(),
+      organizationId: await harness.organizationId(),
       groupId: groups.find(isTeam).uuid,
-      databaseId: (await scene.done('GET', `${scene.own}/databases/${database}`)).database.DbId,
+      databaseId: (await harness.requestOk('GET', `${harness.orgPath}/databases/${database}`)).database.DbId,
     }
   }
 
   async #newTokenId(): Promise<string> {
     const body = { organization: 'local' }
-    return (await this.#scene.done('POST', '/v1/auth/api-tokens/short-lived', { body })).id
+    return (await this.#harness.requestOk('POST', '/v1/auth/api-tokens/short-lived', { body })).id
   }
 
   #client(send: PlatformFetch): PlatformClient {
     return createPlatformClient({
       organization: '{organizationSlug}',
-      token: this.#scene.platform.token,
-      url: this.#scene.platform.url,
+      token: this.#harness.platform.token,
+      url: this.#harness.platform.url,
       maxRetries: 0,
       fetch: (url, init) => {
         this.#route = `${init.method} ${decodeURIComponent(new URL(url).pathname)}`
@@ -174,7 +175,7 @@ export class LiveCalls {
 }
 
 /** Sorts routes so that deletions come last, followed only by the revocation of the token. */
-export function deletionsLast(names: readonly string[]): readonly string[] {
+export function sortDeletionsLast(names: readonly string[]): readonly string[] {
   const rank = (name: string): number =>
     name === 'POST /v1/auth/invalidate' ? 2 : Number(name.startsWith('DELETE'))
   return [...names].sort((first, second) => rank(first) - rank(second))

@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
 import { expect, test } from 'vitest'
-import { Scene } from './platform-scene.ts'
+import { Harness } from './platform-harness.ts'
 
 /** Returns the values of a metric by its labels, as Prometheus reads them. */
 function parseMetric(text: string, name: string): Map<string, number> {
@@ -16,14 +16,14 @@ function parseMetric(text: string, name: string): Map<string, number> {
 }
 
 test('reports requests, usage and the process in the Prometheus format', async () => {
-  const scene = await Scene.forTest()
-  const { host } = await scene.create('orders')
-  const authToken = await scene.tokenFor('orders')
+  const harness = await Harness.forTest()
+  const { host } = await harness.createDatabase('orders')
+  const authToken = await harness.tokenFor('orders')
   await using db = createClient({ url: `http://${host}`, authToken })
   await db.batch(['create table t (a)', 'insert into t values (1), (2), (3)'])
   const read = async (): Promise<string> => {
-    const response = await fetch(`${scene.platform.url}/metrics`, {
-      headers: { authorization: `Bearer ${scene.platform.token}` },
+    const response = await fetch(`${harness.platform.url}/metrics`, {
+      headers: { authorization: `Bearer ${harness.platform.token}` },
     })
     expect([response.status, response.headers.get('content-type')]).toEqual([
       200,
@@ -32,8 +32,8 @@ test('reports requests, usage and the process in the Prometheus format', async (
     return await response.text()
   }
   const label = '{database="orders",group="default"}'
-  // otherwise, the server would count it only in a few seconds
-  await scene.done('GET', `${scene.own}/databases/orders/usage`)
+  // makes the server count the rows now instead of within a few seconds
+  await harness.requestOk('GET', `${harness.orgPath}/databases/orders/usage`)
   const text = await read()
   expect(parseMetric(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
   expect(parseMetric(text, 'baton_requests_total').get(label)).toBe(1)
@@ -46,19 +46,21 @@ test('reports requests, usage and the process in the Prometheus format', async (
 })
 
 test('requires a metrics token or an unrestricted token of the owner; a metrics token is valid for nothing else', async () => {
-  const scene = await Scene.forTest()
+  const harness = await Harness.forTest()
   const getStatus = async (token: string | null, method = 'GET'): Promise<number> =>
-    (await scene.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
+    (await harness.sendRequest(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
   expect(await getStatus(null)).toBe(401)
   expect(await getStatus('nonsense')).toBe(401)
-  const organizationToken = await scene.mint('narrow', { organization: scene.platform.organization })
+  const organizationToken = await harness.createApiToken('narrow', {
+    organization: harness.platform.organization,
+  })
   expect(await getStatus(organizationToken)).toBe(403)
-  const metricsToken = await scene.mint('prometheus', { scopes: ['metrics'] })
+  const metricsToken = await harness.createApiToken('prometheus', { scopes: ['metrics'] })
   expect(await getStatus(metricsToken)).toBe(200)
   for (const [method, path] of [
     ['GET', '/v1/organizations'],
-    ['GET', `${scene.own}/databases`],
-    ['POST', `${scene.own}/databases`],
+    ['GET', `${harness.orgPath}/databases`],
+    ['POST', `${harness.orgPath}/databases`],
     ['GET', '/v1/auth/validate'],
     ['GET', '/v1/auth/api-tokens'],
     ['POST', '/v1/auth/api-tokens/more'],
@@ -67,7 +69,7 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
     expect([
       path,
       (
-        await scene.sendRequest(method, path, {
+        await harness.sendRequest(method, path, {
           token: metricsToken,
           body: method === 'POST' ? {} : undefined,
         })
@@ -77,15 +79,15 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
   for (const request of [
     createBody(['metrics', 'read']),
     createBody(['read']),
-    createBody(['metrics'], { organization: scene.platform.organization }),
-    createBody(['metrics'], { organization: scene.platform.organization, group: 'default' }),
+    createBody(['metrics'], { organization: harness.platform.organization }),
+    createBody(['metrics'], { organization: harness.platform.organization, group: 'default' }),
   ])
-    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
-  const otherToken = await scene.platform.createUser({ username: 'ada' })
+    expect((await harness.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
+  const otherToken = await harness.platform.createUser({ username: 'ada' })
   const request = { token: otherToken, ...createBody(['metrics']) }
-  expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
-  await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
+  expect((await harness.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
+  await harness.requestOk('DELETE', '/v1/auth/api-tokens/prometheus')
   expect(await getStatus(metricsToken)).toBe(401)
-  expect(await getStatus(scene.platform.token, 'POST')).toBe(405)
-  expect(await getStatus(scene.platform.token)).toBe(200)
+  expect(await getStatus(harness.platform.token, 'POST')).toBe(405)
+  expect(await getStatus(harness.platform.token)).toBe(200)
 })

@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { endOf, type Program, type ProgramResult, startExample } from '../docs/examples/program.ts'
+import { type Program, type ProgramResult, startExample, waitForExit } from '../docs/examples/program.ts'
 
 // Tests what the README of examples/migrate-tenants promises.
 
@@ -51,7 +51,7 @@ async function countResults(group: string, sql: string): Promise<Record<string, 
 const SELECT_TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
 const COUNT_APPLIED = 'select count(*) from __drizzle_migrations'
 
-const startTenants = (group: string, ...args: string[]): Program =>
+const startMigration = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
 const countOccurrences = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
@@ -59,18 +59,18 @@ test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after it was ki
   timeout: 180_000,
 }, async () => {
   const group = await createTenants('many', TENANT_COUNT)
-  const dryRun = await endOf(startTenants(group, '--dry-run'))
+  const dryRun = await waitForExit(startMigration(group, '--dry-run'))
   expect(dryRun.code).toBe(0)
   expect(countOccurrences(dryRun, `would apply ${TAGS.join(', ')}`)).toBe(TENANT_COUNT)
   expect(dryRun.output).toContain(`${TENANT_COUNT} would be migrated, 0 up to date, 0 failed\n`)
   expect(await countResults(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
 
-  const killed = startTenants(group, '--concurrency', '2')
+  const killed = startMigration(group, '--concurrency', '2')
   killed.stderr.once('data', () => killed.kill('SIGKILL'))
-  const { errors } = await endOf(killed)
+  const { errors } = await waitForExit(killed)
   expect(errors).toContain(`10 of ${TENANT_COUNT} databases`)
 
-  const resumed = await endOf(startTenants(group))
+  const resumed = await waitForExit(startMigration(group))
   expect(resumed.code).toBe(0)
   const remaining = countOccurrences(resumed, `applied ${TAGS.join(', ')}`)
   expect(remaining).toBeGreaterThan(0)
@@ -81,13 +81,13 @@ test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after it was ki
   expect(resumed.errors).toContain(`${TENANT_COUNT} of ${TENANT_COUNT} databases`)
   expect(await countResults(group, COUNT_APPLIED)).toEqual({ 2: 10 })
 
-  const repeated = await endOf(startTenants(group))
+  const repeated = await waitForExit(startMigration(group))
   expect([repeated.code, repeated.output]).toEqual([0, `0 migrated, ${TENANT_COUNT} up to date, 0 failed\n`])
 })
 
 test('applies each migration once if it runs on two machines at the same time', async () => {
   const group = await createTenants('twice', 10)
-  const runs = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
+  const runs = await Promise.all([waitForExit(startMigration(group)), waitForExit(startMigration(group))])
   expect(runs.map(({ code }) => code)).toEqual([0, 0])
   expect(countOccurrences(runs[0], 'applied') + countOccurrences(runs[1], 'applied')).toBe(10)
   expect(await countResults(group, COUNT_APPLIED)).toEqual({ 2: 10 })
@@ -100,7 +100,7 @@ test('lists tenants that fail, and continues with the others', async () => {
   await using db = createClient({ url: databaseUrl(hostname), authToken })
   await db.execute('create table visit (by_hand)')
   await platform.databases.updateConfiguration('odd-3', { blockWrites: true })
-  const run = await endOf(startTenants(group))
+  const run = await waitForExit(startMigration(group))
   expect(run.code).toBe(1)
   expect(run.output).toContain('2 migrated, 0 up to date, 2 failed\n')
   const failed = run.errors.split('\n').filter((line) => line.startsWith('FAILED'))
@@ -113,7 +113,7 @@ test('lists tenants that fail, and continues with the others', async () => {
 })
 
 test('a group without databases is rejected', async () => {
-  const run = await endOf(startTenants('misspelt'))
+  const run = await waitForExit(startMigration('misspelt'))
   expect([run.code, run.output]).toEqual([1, ''])
   expect(run.errors).toContain('the group misspelt has no databases')
 })

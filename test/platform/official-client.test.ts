@@ -1,10 +1,10 @@
 import { createClient } from '@tursodatabase/api'
 import { expect, inject, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
-test('@tursodatabase/api: calls that it sends correctly', async () => {
-  const scene = await Scene.forTest()
-  const { platform } = scene
+test('@tursodatabase/api manages groups, databases and tokens', async () => {
+  const harness = await Harness.forTest()
+  const { platform } = harness
   // without the trailing slash, the client omits the version
   const turso = createClient({
     org: platform.organization,
@@ -45,13 +45,13 @@ test('@tursodatabase/api: calls that it sends correctly', async () => {
   expect((await turso.databases.list()).map(({ name }) => name)).toEqual(['default'])
 })
 
-test('@tursodatabase/api: every method works, except those with bugs of their own', async () => {
-  const scene = await Scene.forTest()
-  const { platform } = scene
+test('every method of @tursodatabase/api works, except those with bugs in the client', async () => {
+  const harness = await Harness.forTest()
+  const { platform } = harness
   await platform.createUser({ username: 'ann' })
   await platform.createUser({ username: 'bob' })
-  await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob' } })
-  await scene.done('POST', '/v1/organizations', { body: { name: 'doomed' } })
+  await harness.requestOk('POST', `${harness.orgPath}/members`, { body: { username: 'bob' } })
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'doomed' } })
   const createClientFor = (org: string) =>
     createClient({ org, token: platform.token, baseUrl: `${platform.url}/v1/` })
   const turso = createClientFor(platform.organization)

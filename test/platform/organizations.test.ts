@@ -1,85 +1,92 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 /** Creates a user who has an organization with a group, and a token with access to it. */
-async function createNeighbor(scene: Scene, slug = 'other') {
-  const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
-  await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
-  const own = `/v1/organizations/${slug}`
-  await scene.done('POST', `${own}/groups`, { token, body: { name: 'default', location: 'local' } })
-  return { token, own, slug }
+async function createNeighbor(harness: Harness, slug = 'other') {
+  const token = await harness.platform.createUser({ username: `owner-of-${slug}` })
+  await harness.requestOk('POST', '/v1/organizations', { token, body: { name: slug } })
+  const orgPath = `/v1/organizations/${slug}`
+  await harness.requestOk('POST', `${orgPath}/groups`, {
+    token,
+    body: { name: 'default', location: 'local' },
+  })
+  return { token, orgPath, slug }
 }
 
 describe('groups', () => {
   test('deleting a group also removes its databases and tokens; a new group with the same name has none of them', async () => {
-    const scene = await Scene.forTest()
-    const { own, platform } = scene
+    const harness = await Harness.forTest()
+    const { orgPath, platform } = harness
     const createGroup = () =>
-      scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+      harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
     const { group: oldGroup } = await createGroup()
-    const { host } = await scene.create('app', { group: 'team' })
-    const token = await scene.tokenFor('app')
-    const { jwt } = await scene.done('POST', `${own}/groups/team/auth/tokens`)
+    const { host } = await harness.createDatabase('app', { group: 'team' })
+    const token = await harness.tokenFor('app')
+    const { jwt } = await harness.requestOk('POST', `${orgPath}/groups/team/auth/tokens`)
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
-    const apiToken = await scene.mint('robot', robot)
-    expect((await scene.sendRequest('GET', `${own}/databases/app`, { token: apiToken })).status).toBe(200)
-    await scene.done('DELETE', `${own}/groups/team`)
+    const apiToken = await harness.createApiToken('robot', robot)
+    expect((await harness.sendRequest('GET', `${orgPath}/databases/app`, { token: apiToken })).status).toBe(
+      200,
+    )
+    await harness.requestOk('DELETE', `${orgPath}/groups/team`)
     for (const oldToken of [token, jwt]) expect((await sql(host, oldToken, 'SELECT 1')).status).toBe(404)
     const { group: newGroup } = await createGroup()
     expect(newGroup.uuid).not.toBe(oldGroup.uuid)
-    expect((await scene.sendRequest('GET', `${own}/groups/team`, { token: apiToken })).status).toBe(401)
-    expect(await scene.done('GET', `${own}/databases?group=team`)).toEqual({ databases: [] })
-    const newDatabase = await scene.create('app', { group: 'team' })
+    expect((await harness.sendRequest('GET', `${orgPath}/groups/team`, { token: apiToken })).status).toBe(401)
+    expect(await harness.requestOk('GET', `${orgPath}/databases?group=team`)).toEqual({ databases: [] })
+    const newDatabase = await harness.createDatabase('app', { group: 'team' })
     for (const oldToken of [token, jwt])
       expect((await sql(newDatabase.host, oldToken, 'SELECT 1')).status).toBe(401)
   })
 
   test('a transfer moves the databases with their rows; all tokens become invalid', async () => {
-    const scene = await Scene.forTest()
-    const { own, platform } = scene
-    await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
-    const { host } = await scene.create('app', { group: 'team' })
-    const token = await scene.tokenFor('app')
+    const harness = await Harness.forTest()
+    const { orgPath, platform } = harness
+    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+    const { host } = await harness.createDatabase('app', { group: 'team' })
+    const token = await harness.tokenFor('app')
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
-    const apiToken = await scene.mint('robot', robot)
-    const outsider = await createNeighbor(scene)
+    const apiToken = await harness.createApiToken('robot', robot)
+    const outsider = await createNeighbor(harness)
     const transfer = (organization: string) =>
-      scene.sendRequest('POST', `${own}/groups/team/transfer`, { body: { organization } })
+      harness.sendRequest('POST', `${orgPath}/groups/team/transfer`, { body: { organization } })
     // to non-members, the organization does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
-    await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+    await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
     expect((await transfer('mine')).body).toMatchObject({ name: 'team', primary: 'local' })
-    expect((await scene.sendRequest('GET', `${own}/databases/app`)).status).toBe(404)
-    expect((await scene.sendRequest('GET', own, { token: apiToken })).status).toBe(401)
-    const { database } = await scene.done('GET', '/v1/organizations/mine/databases/app')
+    expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(404)
+    expect((await harness.sendRequest('GET', orgPath, { token: apiToken })).status).toBe(401)
+    const { database } = await harness.requestOk('GET', '/v1/organizations/mine/databases/app')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
-    const { jwt } = await scene.done('POST', '/v1/organizations/mine/databases/app/auth/tokens')
+    const { jwt } = await harness.requestOk('POST', '/v1/organizations/mine/databases/app/auth/tokens')
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
     expect(
-      (await scene.sendRequest('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }))
+      (await harness.sendRequest('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }))
         .status,
     ).toBe(404)
   })
 
   test('returns the version of libsql-server, for clients that compare it', async () => {
-    const scene = await Scene.forTest()
-    const { group } = await scene.done('GET', `${scene.own}/groups/default`)
+    const harness = await Harness.forTest()
+    const { group } = await harness.requestOk('GET', `${harness.orgPath}/groups/default`)
     expect(group.version).toMatch(/^v0\.24\.\d+$/)
   })
 
   test('an archived group is unavailable until it is unarchived', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app')
-    const token = await scene.tokenFor('app')
-    await scene.platform.archiveGroup('default')
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app')
+    const token = await harness.tokenFor('app')
+    await harness.platform.archiveGroup('default')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
     const create = () =>
-      scene.sendRequest('POST', `${scene.own}/databases`, { body: { name: 'late', group: 'default' } })
-    const wakeUp = () => scene.sendRequest('POST', `${scene.own}/databases/app/wakeup`)
+      harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+        body: { name: 'late', group: 'default' },
+      })
+    const wakeUp = () => harness.sendRequest('POST', `${harness.orgPath}/databases/app/wakeup`)
     expect(await wakeUp()).toEqual({
       status: 400,
       body: { error: 'database app is part of a group, please unarchive the group instead' },
@@ -87,54 +94,58 @@ describe('groups', () => {
     expect((await create()).body).toEqual({
       error: 'cannot create database on group default because it is archived',
     })
-    expect((await scene.done('GET', `${scene.own}/databases/app`)).database.archived).toBe(true)
-    await scene.done('POST', `${scene.own}/groups/default/unarchive`)
+    expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.archived).toBe(true)
+    await harness.requestOk('POST', `${harness.orgPath}/groups/default/unarchive`)
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     // no group is sleeping
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
-    expect((await scene.sendRequest('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
+    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases/nowhere/wakeup`)).status).toBe(
+      404,
+    )
     expect((await create()).status).toBe(200)
-    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
+    await expect(harness.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
   test('a group’s name and delete protection can be changed', async () => {
-    const scene = await Scene.forTest()
-    const path = `${scene.own}/groups/default`
-    await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
-    expect((await scene.sendRequest('DELETE', path)).status).toBe(400)
-    await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
-    await scene.done('POST', `${path}/rename`, { body: { Name: 'renamed' } })
-    expect((await scene.sendRequest('GET', path)).body).toEqual({ error: 'group not found' })
-    expect((await scene.done('GET', `${scene.own}/databases/default`)).database.group).toBe('renamed')
+    const harness = await Harness.forTest()
+    const path = `${harness.orgPath}/groups/default`
+    await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
+    expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
+    await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
+    await harness.requestOk('POST', `${path}/rename`, { body: { Name: 'renamed' } })
+    expect((await harness.sendRequest('GET', path)).body).toEqual({ error: 'group not found' })
+    expect((await harness.requestOk('GET', `${harness.orgPath}/databases/default`)).database.group).toBe(
+      'renamed',
+    )
   })
 })
 
 describe('members and invites', () => {
   test('granting, changing and removing a role changes the permissions of tokens', async () => {
-    const scene = await Scene.forTest()
-    const { own } = scene
-    const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
+    const harness = await Harness.forTest()
+    const { orgPath } = harness
+    const token = await harness.platform.createUser({ username: 'bob', email: 'bob@example.test' })
     const create = () =>
-      scene.sendRequest('POST', `${own}/databases`, { token, body: { name: 'bobs', group: 'default' } })
+      harness.sendRequest('POST', `${orgPath}/databases`, { token, body: { name: 'bobs', group: 'default' } })
     expect((await create()).status).toBe(404)
-    await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'viewer' } })
+    await harness.requestOk('POST', `${orgPath}/members`, { body: { username: 'bob', role: 'viewer' } })
     expect((await create()).status).toBe(403)
-    expect((await scene.sendRequest('POST', `${own}/members`, { body: { username: 'bob' } })).status).toBe(
-      409,
-    )
-    await scene.done('PATCH', `${own}/members/bob`, { body: { role: 'member' } })
+    expect(
+      (await harness.sendRequest('POST', `${orgPath}/members`, { body: { username: 'bob' } })).status,
+    ).toBe(409)
+    await harness.requestOk('PATCH', `${orgPath}/members/bob`, { body: { role: 'member' } })
     expect((await create()).status).toBe(200)
-    const scopedToken = await scene.mint('scoped', { organization: 'local' }, token)
-    expect((await scene.sendRequest('GET', own, { token: scopedToken })).status).toBe(200)
+    const scopedToken = await harness.createApiToken('scoped', { organization: 'local' }, token)
+    expect((await harness.sendRequest('GET', orgPath, { token: scopedToken })).status).toBe(200)
     // members may not create tokens for groups
     const request = { organization: 'local', group: 'default', scopes: ['read'] }
-    expect((await scene.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: request })).status).toBe(
-      403,
-    )
-    expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
-    expect((await scene.sendRequest('GET', own, { token })).status).toBe(404)
-    expect((await scene.sendRequest('GET', own, { token: scopedToken })).status).toBe(401)
-    const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
+    expect(
+      (await harness.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: request })).status,
+    ).toBe(403)
+    expect(await harness.requestOk('DELETE', `${orgPath}/members/bob`)).toEqual({ member: 'bob' })
+    expect((await harness.sendRequest('GET', orgPath, { token })).status).toBe(404)
+    expect((await harness.sendRequest('GET', orgPath, { token: scopedToken })).status).toBe(401)
+    const { audit_logs: entries } = await harness.requestOk('GET', `${orgPath}/audit-logs`)
     // the user, and the token that was used
     expect(
       entries.map(
@@ -152,118 +163,122 @@ describe('members and invites', () => {
     ])
   })
 
-  test('an invite is pending until a user has its address, is replaced by a new invite, and depends on the plan', async () => {
-    const scene = await Scene.forTest()
+  test('an invite is pending until a user with its address exists, is replaced by a new invite, and depends on the plan', async () => {
+    const harness = await Harness.forTest()
     const path = '/v2/organizations/local/invites'
-    await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
-    await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'admin' } })
-    const { invites } = await scene.done('GET', path)
+    await harness.requestOk('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
+    await harness.requestOk('POST', path, { body: { email: 'ann@example.test', role: 'admin' } })
+    const { invites } = await harness.requestOk('GET', path)
     expect(invites).toMatchObject([{ email: 'ann@example.test', role: 'admin' }])
-    const token = await scene.platform.createUser({ username: 'ann', email: 'ann@example.test' })
-    expect((await scene.done('GET', `${scene.own}/members`, { token })).members).toContainEqual({
+    const token = await harness.platform.createUser({ username: 'ann', email: 'ann@example.test' })
+    expect((await harness.requestOk('GET', `${harness.orgPath}/members`, { token })).members).toContainEqual({
       username: 'ann',
       email: 'ann@example.test',
       role: 'admin',
     })
-    expect(await scene.done('GET', path)).toEqual({ invites: [] })
-    expect((await scene.sendRequest('DELETE', `${path}/ann@example.test`)).body).toEqual({
+    expect(await harness.requestOk('GET', path)).toEqual({ invites: [] })
+    expect((await harness.sendRequest('DELETE', `${path}/ann@example.test`)).body).toEqual({
       error: 'invite not found',
     })
-    await scene.done('POST', `${scene.own}/subscription`, { body: { plan: 'starter' } })
-    for (const paidPath of [path, `${scene.own}/audit-logs`]) {
-      const { status, body } = await scene.sendRequest('GET', paidPath)
+    await harness.requestOk('POST', `${harness.orgPath}/subscription`, { body: { plan: 'starter' } })
+    for (const paidPath of [path, `${harness.orgPath}/audit-logs`]) {
+      const { status, body } = await harness.sendRequest('GET', paidPath)
       expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
     }
   })
 })
 
 test('a user has an organization of the same name, and is its owner', async () => {
-  const scene = await Scene.forTest()
-  const token = await scene.platform.createUser({ username: 'bob' })
-  const organizations = await scene.done('GET', '/v1/organizations', { token })
+  const harness = await Harness.forTest()
+  const token = await harness.platform.createUser({ username: 'bob' })
+  const organizations = await harness.requestOk('GET', '/v1/organizations', { token })
   expect(organizations).toMatchObject([{ slug: 'bob', type: 'personal', plan_id: 'starter' }])
-  const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
+  const { usage } = (await harness.requestOk('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
-  expect((await scene.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
+  expect((await harness.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
   // visible neither to other users nor to the owner of the server
-  expect((await scene.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
-  await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
-  await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
+  expect((await harness.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
+  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'taken' } })
+  await expect(harness.platform.createUser({ username: 'taken' })).rejects.toThrow(
     'organization "taken" already exists',
   )
 })
 
 test('members whose role permits it can change the known fields of an organization', async () => {
-  const scene = await Scene.forTest()
-  const change = (body: object, token = scene.platform.token) =>
-    scene.sendRequest('PATCH', scene.own, { body, token })
+  const harness = await Harness.forTest()
+  const change = (body: object, token = harness.platform.token) =>
+    harness.sendRequest('PATCH', harness.orgPath, { body, token })
   const settings = { overages: true, require_mfa: true }
   expect((await change(settings)).body.organization).toMatchObject(settings)
-  expect((await scene.done('GET', scene.own)).organization).toMatchObject(settings)
+  expect((await harness.requestOk('GET', harness.orgPath)).organization).toMatchObject(settings)
   expect((await change({ overages: null })).body.organization).toMatchObject(settings)
   expect((await change({ ...settings, blocked_reads: true })).status).toBe(400)
-  const token = await scene.platform.createUser({ username: 'bob' })
-  await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'viewer' } })
+  const token = await harness.platform.createUser({ username: 'bob' })
+  await harness.requestOk('POST', `${harness.orgPath}/members`, { body: { username: 'bob', role: 'viewer' } })
   expect((await change({ overages: false }, token)).status).toBe(403)
-  await scene.done('PATCH', `${scene.own}/members/bob`, { body: { role: 'member' } })
+  await harness.requestOk('PATCH', `${harness.orgPath}/members/bob`, { body: { role: 'member' } })
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
 test('returns the actual usage and the allowance of the plan; a group token returns only its group’s usage', async () => {
-  const scene = await Scene.forTest()
-  const { own, platform } = scene
-  await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
-  await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'fra' } })
+  const harness = await Harness.forTest()
+  const { orgPath, platform } = harness
+  await harness.requestOk('POST', `${orgPath}/subscription`, { body: { plan: 'starter' } })
+  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'fra' } })
   for (const [name, group] of [
     ['app', 'default'],
     ['other', 'team'],
   ] as const) {
-    const { host } = await scene.create(name, { group })
-    const token = await scene.tokenFor(name)
+    const { host } = await harness.createDatabase(name, { group })
+    const token = await harness.tokenFor(name)
     const statements = ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)', 'SELECT a FROM t']
     expect((await sql(host, token, statements)).error).toBeNull()
   }
   const getUsage = async (token = platform.token) =>
-    (await scene.done('GET', `${own}/usage`, { token })).organization
+    (await harness.requestOk('GET', `${orgPath}/usage`, { token })).organization
   const total = await getUsage()
   expect(total.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
   expect(Object.keys(total.allowance).sort()).toEqual(Object.keys(total.usage).sort())
   expect(total.allowance).toMatchObject({ rows_written: 10_000_000, databases: 100, groups: 1 })
   const group = { organization: platform.organization, group: 'team' }
-  const groupUsage = await getUsage(await scene.mint('reader', { ...group, scopes: ['read'] }))
+  const groupUsage = await getUsage(await harness.createApiToken('reader', { ...group, scopes: ['read'] }))
   expect(groupUsage.usage).toMatchObject({ databases: 1, groups: 1, locations: 1 })
   expect(groupUsage.databases).toHaveLength(1)
   expect(groupUsage.usage.rows_read).toBe(groupUsage.databases[0].total.rows_read)
   expect(groupUsage.usage.rows_read).toBeGreaterThan(0)
   expect(total.usage.rows_read).toBe(2 * groupUsage.usage.rows_read)
-  const makerToken = await scene.mint('maker', { ...group, scopes: ['db:create'] })
-  expect((await scene.sendRequest('GET', `${own}/usage`, { token: makerToken })).status).toBe(403)
+  const makerToken = await harness.createApiToken('maker', { ...group, scopes: ['db:create'] })
+  expect((await harness.sendRequest('GET', `${orgPath}/usage`, { token: makerToken })).status).toBe(403)
 })
 
 test('paths without an organization refer to the caller’s own', async () => {
-  const scene = await Scene.forTest()
-  await scene.create('app')
-  expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
-  const { token } = await createNeighbor(scene)
-  expect(await scene.done('GET', '/v1/databases', { token })).toEqual({ databases: [] })
+  const harness = await Harness.forTest()
+  await harness.createDatabase('app')
+  expect((await harness.requestOk('GET', '/v1/databases/app')).database.Name).toBe('app')
+  const { token } = await createNeighbor(harness)
+  expect(await harness.requestOk('GET', '/v1/databases', { token })).toEqual({ databases: [] })
 })
 
 describe('organizations that share a server', () => {
   test('cannot access each other by names, hosts, headers, paths, tokens or batons', async () => {
-    const scene = await Scene.forTest()
-    const neighbor = await createNeighbor(scene)
-    const mine = await scene.create('app')
-    const { database: theirs } = await scene.done('POST', `${neighbor.own}/databases`, {
+    const harness = await Harness.forTest()
+    const neighbor = await createNeighbor(harness)
+    const mine = await harness.createDatabase('app')
+    const { database: theirs } = await harness.requestOk('POST', `${neighbor.orgPath}/databases`, {
       token: neighbor.token,
       body: { name: 'app', group: 'default' },
     })
     expect(theirs.Hostname).toMatch(/\/app-other$/)
-    const ownToken = await scene.tokenFor('app')
+    const ownToken = await harness.tokenFor('app')
     const theirToken = (
-      await scene.done('POST', `${neighbor.own}/databases/app/auth/tokens`, { token: neighbor.token })
+      await harness.requestOk('POST', `${neighbor.orgPath}/databases/app/auth/tokens`, {
+        token: neighbor.token,
+      })
     ).jwt
     const theirGroupToken = (
-      await scene.done('POST', `${neighbor.own}/groups/default/auth/tokens`, { token: neighbor.token })
+      await harness.requestOk('POST', `${neighbor.orgPath}/groups/default/auth/tokens`, {
+        token: neighbor.token,
+      })
     ).jwt
     await sql(mine.host, ownToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
     await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
@@ -273,7 +288,7 @@ describe('organizations that share a server', () => {
       expect((await sql(mine.host, token, 'SELECT a FROM t')).status).toBe(401)
     expect((await sql(theirs.Hostname, ownToken, 'SELECT a FROM t')).status).toBe(401)
     // batons, with the token of either
-    const stream = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keep: true })
+    const stream = await sql(mine.host, ownToken, ['BEGIN', 'SELECT 1'], { keepOpen: true })
     for (const [host, token] of [
       [theirs.Hostname, theirToken],
       [theirs.Hostname, ownToken],
@@ -322,11 +337,11 @@ describe('organizations that share a server', () => {
   })
 
   test('cannot access each other through the platform API', async () => {
-    const scene = await Scene.forTest()
-    const neighbor = await createNeighbor(scene)
-    await scene.create('app')
-    const organizationToken = await scene.mint('org', { organization: 'other' }, neighbor.token)
-    const groupToken = await scene.mint(
+    const harness = await Harness.forTest()
+    const neighbor = await createNeighbor(harness)
+    await harness.createDatabase('app')
+    const organizationToken = await harness.createApiToken('org', { organization: 'other' }, neighbor.token)
+    const groupToken = await harness.createApiToken(
       'group',
       { organization: 'other', group: 'default', scopes: ['full-access'] },
       neighbor.token,
@@ -342,17 +357,19 @@ describe('organizations that share a server', () => {
         ['DELETE', 'groups/default'],
         ['GET', 'usage'],
       ] as const)
-        expect([path, await scene.sendRequest(method, `${scene.own}/${path}`, { token })]).toEqual([
+        expect([path, await harness.sendRequest(method, `${harness.orgPath}/${path}`, { token })]).toEqual([
           path,
           { status: 404, body: { error: 'organization not found' } },
         ])
       expect(
-        (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
+        (await harness.requestOk('GET', '/v1/organizations', { token })).map(
+          ({ slug }: { slug: string }) => slug,
+        ),
       ).toEqual(token === neighbor.token ? ['owner-of-other', 'other'] : ['other'])
     }
     // a body that names a resource of the other organization
     const create = (body: object) =>
-      scene.sendRequest('POST', `${neighbor.own}/databases`, {
+      harness.sendRequest('POST', `${neighbor.orgPath}/databases`, {
         token: neighbor.token,
         body: { group: 'default', ...body },
       })
@@ -360,8 +377,8 @@ describe('organizations that share a server', () => {
     expect((await create({ name: 'x', schema: 'app' })).status).toBe(404)
     const form = new FormData()
     form.append('file', new Blob(['CREATE TABLE secret (a)']), 'd.sql')
-    const headers = { authorization: `Bearer ${scene.platform.token}` }
-    const upload = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
+    const headers = { authorization: `Bearer ${harness.platform.token}` }
+    const upload = await fetch(`${harness.platform.url}${harness.orgPath}/databases/dumps`, {
       method: 'POST',
       body: form,
       headers,
@@ -371,27 +388,31 @@ describe('organizations that share a server', () => {
       error: 'dump not found',
     })
     // addresses are shared: a conflicting one is rejected with an error
-    await scene.create('x-other')
+    await harness.createDatabase('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
-    const conflicting = await scene.sendRequest('POST', `${scene.own}/databases`, {
+    const conflicting = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
       body: { name: 'y-other', group: 'default' },
     })
     expect(conflicting.status).toBe(422)
   })
 
   test('a group token can access only its own group', async () => {
-    const scene = await Scene.forTest()
-    const { own } = scene
-    await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
-    await scene.create('inside', { group: 'team' })
-    await scene.create('outside')
-    const token = await scene.mint('robot', { organization: 'local', group: 'team', scopes: ['full-access'] })
-    const names = (await scene.done('GET', `${own}/databases`, { token })).databases.map(
+    const harness = await Harness.forTest()
+    const { orgPath } = harness
+    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+    await harness.createDatabase('inside', { group: 'team' })
+    await harness.createDatabase('outside')
+    const token = await harness.createApiToken('robot', {
+      organization: 'local',
+      group: 'team',
+      scopes: ['full-access'],
+    })
+    const names = (await harness.requestOk('GET', `${orgPath}/databases`, { token })).databases.map(
       ({ Name }: { Name: string }) => Name,
     )
     expect(names).toEqual(['inside'])
-    expect((await scene.done('GET', `${own}/groups`, { token })).groups).toHaveLength(1)
+    expect((await harness.requestOk('GET', `${orgPath}/groups`, { token })).groups).toHaveLength(1)
     for (const [method, path] of [
       ['GET', 'databases/outside'],
       ['DELETE', 'databases/outside'],
@@ -404,13 +425,13 @@ describe('organizations that share a server', () => {
       expect([
         path,
         (
-          await scene.sendRequest(method, `${own}/${path}`, {
+          await harness.sendRequest(method, `${orgPath}/${path}`, {
             token,
             ...(method === 'PATCH' && { body: {} }),
           })
         ).status,
       ]).toEqual([path, 404])
-    const create = (body: object) => scene.sendRequest('POST', `${own}/databases`, { token, body })
+    const create = (body: object) => harness.sendRequest('POST', `${orgPath}/databases`, { token, body })
     expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
     expect(
       (await create({ name: 'x', group: 'team', seed: { type: 'database', name: 'outside' } })).status,
@@ -420,13 +441,13 @@ describe('organizations that share a server', () => {
 })
 
 test('with a domain, every database has its own host', async () => {
-  const scene = await Scene.forTest({ domain: 'db.test:8443' })
-  const created = await scene.done('POST', `${scene.own}/databases`, {
+  const harness = await Harness.forTest({ domain: 'db.test:8443' })
+  const created = await harness.requestOk('POST', `${harness.orgPath}/databases`, {
     body: { name: 'a-b', group: 'default' },
   })
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
-  const { port } = scene.server
-  const token = await scene.tokenFor('a-b')
+  const { port } = harness.server
+  const token = await harness.tokenFor('a-b')
   const getStatus = (host: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { host, authorization: `Bearer ${token}` }

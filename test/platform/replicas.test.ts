@@ -10,7 +10,7 @@ import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
 import { seeded } from '../support/random.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { groupFolders, Scene, sql } from './platform-scene.ts'
+import { groupFolders, Harness, sql } from './platform-harness.ts'
 
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
@@ -42,13 +42,14 @@ async function findOnlyGroup(directory: string): Promise<string> {
 }
 
 /** Creates a database with one row and a replica, and clients of both. */
-async function populate(scene: Scene) {
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+async function populate(harness: Harness) {
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   const db = createClientOf(host, token)
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  await scene.done('POST', `${scene.own}/groups/default/locations/fra`)
-  const [, instance] = (await scene.done('GET', `${scene.own}/databases/app/instances`)).instances
+  await harness.requestOk('POST', `${harness.orgPath}/groups/default/locations/fra`)
+  const [, instance] = (await harness.requestOk('GET', `${harness.orgPath}/databases/app/instances`))
+    .instances
   return {
     host,
     token,
@@ -69,75 +70,75 @@ const countRows = async (db: Client) => (await db.execute('SELECT count(*) AS n 
 test.runIf(inject('target') === 'embedded')(
   'the embedded server reports that it does not support replicas',
   async () => {
-    const scene = await Scene.forTest()
-    await scene.create('app')
+    const harness = await Harness.forTest()
+    await harness.createDatabase('app')
     for (const [path, body] of [
       ['/groups/default/locations/fra', undefined],
       ['/databases/app/instances', { location: 'fra' }],
     ] as const)
-      expect(await scene.sendRequest('POST', scene.own + path, { body })).toEqual({
+      expect(await harness.sendRequest('POST', harness.orgPath + path, { body })).toEqual({
         status: 501,
         body: {
           error: 'replicas need libsql-server: start the server with --backend sqld',
           code: 'not_supported',
         },
       })
-    await expect(scene.server.setReplica('fra', { isDown: true })).rejects.toThrow('the back end "sqld"')
+    await expect(harness.server.setReplica('fra', { isDown: true })).rejects.toThrow('the back end "sqld"')
     await expect(startLocalServer({ replicaLagMs: 500 })).rejects.toThrow('the back end "sqld"')
   },
 )
 
 describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('is added with a location of the group, listed, and removed with it', async () => {
-    const scene = await Scene.forTest()
-    const { host, token, replicaHost } = await populate(scene)
-    const { instances } = await scene.done('GET', `${scene.own}/databases/app/instances`)
+    const harness = await Harness.forTest()
+    const { host, token, replicaHost } = await populate(harness)
+    const { instances } = await harness.requestOk('GET', `${harness.orgPath}/databases/app/instances`)
     const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     expect(instances).toEqual([
       { uuid, name: 'local', type: 'primary', region: 'local', hostname: host },
       { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: replicaHost },
     ])
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
-    const path = `${scene.own}/databases/app/instances/fra`
-    expect((await scene.done('GET', path)).instance).toEqual(instances[1])
-    expect((await scene.sendRequest('GET', `${path}/wait`)).status).toBe(200)
+    const path = `${harness.orgPath}/databases/app/instances/fra`
+    expect((await harness.requestOk('GET', path)).instance).toEqual(instances[1])
+    expect((await harness.sendRequest('GET', `${path}/wait`)).status).toBe(200)
     // the location belongs to the whole group, so it cannot be removed from one database
-    expect((await scene.sendRequest('DELETE', path)).body.error).toContain('a location of the group')
-    await scene.create('late')
-    const lateDatabase = await scene.done('GET', `${scene.own}/databases/late/instances`)
+    expect((await harness.sendRequest('DELETE', path)).body.error).toContain('a location of the group')
+    await harness.createDatabase('late')
+    const lateDatabase = await harness.requestOk('GET', `${harness.orgPath}/databases/late/instances`)
     expect(lateDatabase.instances).toHaveLength(2)
 
-    await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/groups/default/locations/fra`)
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(404)
-    expect((await scene.sendRequest('GET', path)).status).toBe(404)
+    expect((await harness.sendRequest('GET', path)).status).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
 
   test('of one database is added and removed separately', async () => {
-    const scene = await Scene.forTest()
-    await scene.create('app')
-    const { host } = await scene.create('other')
-    const token = await scene.tokenFor('app')
-    const path = `${scene.own}/databases/app/instances`
-    const { instance } = await scene.done('POST', path, { body: { location: 'lhr' } })
+    const harness = await Harness.forTest()
+    await harness.createDatabase('app')
+    const { host } = await harness.createDatabase('other')
+    const token = await harness.tokenFor('app')
+    const path = `${harness.orgPath}/databases/app/instances`
+    const { instance } = await harness.requestOk('POST', path, { body: { location: 'lhr' } })
     expect(instance).toMatchObject({ name: 'lhr', type: 'replica', region: 'lhr' })
     expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
     const otherHost = host.replace('other', 'lhr_other')
-    expect((await sql(otherHost, await scene.tokenFor('other'), 'SELECT 1')).status).toBe(404)
-    expect((await scene.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
-    expect((await scene.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
-    expect((await scene.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
-    expect((await scene.sendRequest('DELETE', `${path}/local`)).status).toBe(400)
-    expect((await scene.sendRequest('DELETE', `${path}/nowhere`)).status).toBe(404)
-    expect((await scene.done('DELETE', `${path}/lhr`)).instance).toEqual(instance)
+    expect((await sql(otherHost, await harness.tokenFor('other'), 'SELECT 1')).status).toBe(404)
+    expect((await harness.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
+    expect((await harness.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
+    expect((await harness.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
+    expect((await harness.sendRequest('DELETE', `${path}/local`)).status).toBe(400)
+    expect((await harness.sendRequest('DELETE', `${path}/nowhere`)).status).toBe(404)
+    expect((await harness.requestOk('DELETE', `${path}/lhr`)).instance).toEqual(instance)
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
 
   test('responds to its first read, forwards writes, and supports transactions', async () => {
-    const scene = await Scene.forTest()
-    const { db, replica, replicaHost, token } = await populate(scene)
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost, token } = await populate(harness)
     // without an earlier request, with a read-only token
-    const readOnly = await scene.tokenFor('app', '?authorization=read-only')
+    const readOnly = await harness.tokenFor('app', '?authorization=read-only')
     expect(await countRows(createClientOf(replicaHost, readOnly))).toBe(1)
     await replica.execute('INSERT INTO t VALUES (2)')
     expect(await countRows(db)).toBe(2)
@@ -156,17 +157,17 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test('lags as configured: reads are stale unless they wait for an index', async () => {
-    const scene = await Scene.forTest()
-    const { db, replica, replicaHost, token } = await populate(scene)
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost, token } = await populate(harness)
     const withoutIndex = createClientOf(replicaHost, token, { readYourWrites: false })
     let rowCount = 1
     // until the replica has caught up after its start, the primary responds
     await waitFor(async () => {
-      await scene.server.setReplica('fra', { lagMs: NEVER_MS })
+      await harness.server.setReplica('fra', { lagMs: NEVER_MS })
       await replica.execute('INSERT INTO t VALUES (2)')
       rowCount += 1
       const replicaCount = Number(await countRows(withoutIndex))
-      if (replicaCount === rowCount) await scene.server.setReplica('fra', { lagMs: 0 })
+      if (replicaCount === rowCount) await harness.server.setReplica('fra', { lagMs: 0 })
       expect(replicaCount).toBeLessThan(rowCount)
     })
     expect(await countRows(db)).toBe(rowCount)
@@ -177,74 +178,74 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       headers: { authorization: `Bearer ${token}` },
       body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
     })
-    await scene.server.setReplica('fra', { lagMs: 0 })
+    await harness.server.setReplica('fra', { lagMs: 0 })
     expect(await (await pending).text()).toContain(`"value":"${rowCount}"`)
     expect(await countRows(withoutIndex)).toBe(rowCount)
-    await expect(scene.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
+    await expect(harness.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 
   test('enforces guards, tokens and blocks', async () => {
-    const scene = await Scene.forTest()
-    const { replicaHost, token, replica } = await populate(scene)
-    const readOnly = await scene.tokenFor('app', '?authorization=read-only')
+    const harness = await Harness.forTest()
+    const { replicaHost, token, replica } = await populate(harness)
+    const readOnly = await harness.tokenFor('app', '?authorization=read-only')
     expect((await sql(replicaHost, 'nonsense', 'SELECT 1')).status).toBe(401)
-    const { host: foreignHost } = await scene.create('foreign')
-    const foreignToken = await scene.tokenFor('foreign')
+    const { host: foreignHost } = await harness.createDatabase('foreign')
+    const foreignToken = await harness.tokenFor('foreign')
     expect((await sql(replicaHost, foreignToken, 'SELECT 1')).status).toBe(401)
     expect((await sql(replicaHost, readOnly, 'INSERT INTO t VALUES (2)')).error).not.toBeNull()
     expect((await sql(replicaHost, token, "SELECT writefile('/tmp/x', 'x')")).error).not.toBeNull()
     // a stream of the replica does not belong to any other instance or database
-    const { baton } = await sql(replicaHost, token, 'SELECT 1', { keep: true })
+    const { baton } = await sql(replicaHost, token, 'SELECT 1', { keepOpen: true })
     const otherHost = foreignHost.replace('foreign', 'fra_foreign')
     expect((await sql(otherHost, foreignToken, 'SELECT 1', { baton })).status).toBe(400)
-    expect((await sql(replicaHost, token, 'SELECT 2', { baton, keep: true })).rows).toEqual([['2']])
+    expect((await sql(replicaHost, token, 'SELECT 2', { baton, keepOpen: true })).rows).toEqual([['2']])
 
-    const configuration = `${scene.own}/databases/app/configuration`
-    await scene.done('PATCH', configuration, { body: { block_writes: true } })
+    const configuration = `${harness.orgPath}/databases/app/configuration`
+    await harness.requestOk('PATCH', configuration, { body: { block_writes: true } })
     await expect(replica.execute('INSERT INTO t VALUES (2)')).rejects.toMatchObject({ code: 'BLOCKED' })
-    await scene.done('PATCH', configuration, { body: { block_writes: false, block_reads: true } })
+    await harness.requestOk('PATCH', configuration, { body: { block_writes: false, block_reads: true } })
     expect((await sql(replicaHost, token, 'SELECT 1')).error).toBe('BLOCKED')
     expect((await sql(replicaHost, token, 'SELECT 1', { baton })).status).toBe(400)
-    await scene.done('PATCH', configuration, { body: { block_reads: false } })
+    await harness.requestOk('PATCH', configuration, { body: { block_reads: false } })
     // at once, although the replica may still have the block
     expect((await sql(replicaHost, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
-    await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
+    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
   })
 
   test('can be stopped and started again', async () => {
-    const scene = await Scene.forTest()
-    const { db, replica, replicaHost, token } = await populate(scene)
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost, token } = await populate(harness)
     expect(await countRows(replica)).toBe(1)
     const getHealth = async () => (await fetch(`http://${replicaHost}/health`)).status
     expect(await getHealth()).toBe(200)
-    await scene.server.setReplica('fra', { isDown: true })
+    await harness.server.setReplica('fra', { isDown: true })
     expect(await sql(replicaHost, token, 'SELECT 1')).toMatchObject({
       status: 503,
       error: expect.stringContaining('the replica in fra is down'),
     })
     expect(await getHealth()).toBe(503)
     await db.execute('INSERT INTO t VALUES (2)')
-    await scene.server.setReplica('fra', { isDown: false })
+    await harness.server.setReplica('fra', { isDown: false })
     expect(await getHealth()).toBe(200)
     await waitFor(async () => expect(await countRows(replica)).toBe(2))
   })
 
   test('loses no acknowledged write when it and its primary are killed', async () => {
     const directory = await createTemporaryDirectory()
-    await using scene = await Scene.start({}, directory)
-    const { db, replica, replicaHost, token } = await populate(scene)
+    await using harness = await Harness.start({}, directory)
+    const { db, replica, replicaHost, token } = await populate(harness)
     await replica.execute('INSERT INTO t VALUES (2)')
     await killReplica(directory, 'fra')
     expect((await fetch(`http://${replicaHost}/health`)).status).toBe(503)
     expect(await countRows(replica)).toBe(2)
     expect((await fetch(`http://${replicaHost}/health`)).status).toBe(200)
     const transaction = await sql(replicaHost, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (9)'], {
-      keep: true,
+      keepOpen: true,
     })
     expect(transaction.error).toBe(null)
     await killServer(await findOnlyGroup(directory))
-    // it responds without waiting for the primary
+    // the replica responds without waiting for the primary
     expect((await sql(replicaHost, token, 'COMMIT', { baton: transaction.baton })).error).not.toBe(null)
     expect(await countRows(replica)).toBe(2)
     await replica.execute('INSERT INTO t VALUES (3)')
@@ -253,8 +254,8 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
 
   test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
     const directory = await createTemporaryDirectory()
-    await using scene = await Scene.start({}, directory)
-    const { db, replicaHost, token } = await populate(scene)
+    await using harness = await Harness.start({}, directory)
+    const { db, replicaHost, token } = await populate(harness)
     const group = await findOnlyGroup(directory)
     const writes = new EventEmitter()
     const observe = ({ type }: ClientEvent): void => void writes.emit(type)
@@ -275,40 +276,40 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
         )
       }
     })()
-    const account = await runAccounting(writer, db, 200, 8, seeded(seed), {
+    const report = await runAccounting(writer, db, 200, 8, seeded(seed), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
     console.log(
-      `${kills} kills: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
+      `${kills} kills: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
-    expect(account.violations).toEqual([])
+    expect(report.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)
-    expect(account.acknowledged).toBeGreaterThan(0)
+    expect(report.acknowledged).toBeGreaterThan(0)
   }, 60_000)
 
   test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
     const directory = await createTemporaryDirectory()
     let host = ''
     {
-      await using scene = await Scene.start({}, directory)
-      const { replica, replicaHost } = await populate(scene)
+      await using harness = await Harness.start({}, directory)
+      const { replica, replicaHost } = await populate(harness)
       expect(await countRows(replica)).toBe(1)
       host = new URL(`http://${replicaHost}`).pathname
     }
-    await using scene = await Scene.start({}, directory)
-    const token = await scene.tokenFor('app')
-    const replica = createClientOf(`127.0.0.1:${scene.server.port}${host}`, token)
+    await using harness = await Harness.start({}, directory)
+    const token = await harness.tokenFor('app')
+    const replica = createClientOf(`127.0.0.1:${harness.server.port}${host}`, token)
     expect(await countRows(replica)).toBe(1)
     const group = await findOnlyGroup(directory)
-    const id = scene.server.databaseId('app')
+    const id = harness.server.databaseId('app')
     const replicaFolder = join(group, 'replicas', 'fra', 'sqld', 'dbs')
     expect(await readdir(replicaFolder)).toContain(id)
-    await scene.done('DELETE', `${scene.own}/databases/app`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
     expect(await readdir(replicaFolder)).not.toContain(id)
-    await scene.done('DELETE', `${scene.own}/groups/default/locations/fra`)
+    await harness.requestOk('DELETE', `${harness.orgPath}/groups/default/locations/fra`)
     expect(await readdir(join(group, 'replicas'))).toEqual([])
   })
 })

@@ -9,8 +9,8 @@ export interface Shape {
   readonly items?: Shape
 }
 
-/** Returns the differences between a value and a shape, each as `path: problem`. Additional fields are allowed. */
-export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): string[] {
+/** Compares a value with a shape. @returns the mismatches, each as `path: problem`. Additional fields are allowed. */
+export function findMismatches(shape: Shape | null, value: unknown, path = 'body'): string[] {
   if (shape === null) return value === undefined ? [] : [`${path}: should be empty`]
   if (value === null && shape.nullable === true) return []
   if (shape.enum !== undefined && !shape.enum.includes(value))
@@ -20,22 +20,22 @@ export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): st
       if (typeof value !== 'object' || value === null || Array.isArray(value))
         return [`${path}: not an object`]
       const entries = Object.entries(value)
-      const fieldFaults = Object.entries(shape.fields ?? {}).flatMap(([name, field]) => {
+      const fieldMismatches = Object.entries(shape.fields ?? {}).flatMap(([name, field]) => {
         const member = (value as Readonly<Record<string, unknown>>)[name]
         return member === undefined
           ? [`${path}.${name}: missing`]
-          : faultsOf(field, member, `${path}.${name}`)
+          : findMismatches(field, member, `${path}.${name}`)
       })
       const { values } = shape
-      const valueFaults =
+      const valueMismatches =
         values === undefined
           ? []
-          : entries.flatMap(([name, item]) => faultsOf(values, item, `${path}.${name}`))
-      return [...fieldFaults, ...valueFaults]
+          : entries.flatMap(([name, item]) => findMismatches(values, item, `${path}.${name}`))
+      return [...fieldMismatches, ...valueMismatches]
     }
     case 'array':
       if (!Array.isArray(value)) return [`${path}: not an array`]
-      return value.flatMap((item, index) => faultsOf(shape.items ?? {}, item, `${path}[${index}]`))
+      return value.flatMap((item, index) => findMismatches(shape.items ?? {}, item, `${path}[${index}]`))
     case 'integer':
       return Number.isInteger(value) ? [] : [`${path}: not an integer`]
     case undefined:

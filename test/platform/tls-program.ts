@@ -76,7 +76,7 @@ console.log(
     url,
     committed,
     streamed: rowCount,
-    heard: insertCount,
+    inserts: insertCount,
     withoutToken,
     otherDatabase,
     despiteHeaders,

@@ -115,7 +115,7 @@ test('the platform API and each database, with its own host, work behind a TLS p
     url: `https://app-local.${DOMAIN}:${(proxy.address() as AddressInfo).port}`,
     committed: [1, 2],
     streamed: 5_000,
-    heard: 1,
+    inserts: 1,
     withoutToken: 401,
     otherDatabase: 404,
     despiteHeaders: ['t'],

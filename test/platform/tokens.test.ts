@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
-import { Scene, sql } from './platform-scene.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 /** Sends a request in two halves. @returns a function that sends the second one, and returns the status of the response */
 async function sendInHalves(url: string, token: string, body: string): Promise<() => Promise<number>> {
@@ -18,7 +18,7 @@ async function sendInHalves(url: string, token: string, body: string): Promise<(
   const request = http.request(url, { method: 'POST', headers, agent: false })
   const reply = once(request, 'response') as Promise<[http.IncomingMessage]>
   request.write(body.slice(0, 5))
-  // the first half arrived, and was authorized
+  // until the first half has arrived and is authorized
   await sleep(150)
   return async () => {
     request.end(body.slice(5))
@@ -30,64 +30,67 @@ async function sendInHalves(url: string, token: string, body: string): Promise<(
 
 describe('a token that is invalidated while the body of its request is in flight', () => {
   test('for a database prevents the statements from being executed', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app')
-    const token = await scene.tokenFor('app')
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app')
+    const token = await harness.tokenFor('app')
     const requests = [{ type: 'execute', stmt: { sql: 'CREATE TABLE late (a)' } }, { type: 'close' }]
     const sendRest = await sendInHalves(`http://${host}/v2/pipeline`, token, JSON.stringify({ requests }))
-    await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
+    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
     expect(await sendRest()).toBe(401)
-    const names = await sql(host, await scene.tokenFor('app'), 'SELECT name FROM sqlite_schema')
+    const names = await sql(host, await harness.tokenFor('app'), 'SELECT name FROM sqlite_schema')
     expect(names.rows).toEqual([])
   })
 
   test('for the API prevents the change', async () => {
-    const scene = await Scene.forTest()
-    const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
-    const url = `${scene.platform.url}${scene.own}/groups`
+    const harness = await Harness.forTest()
+    const { token } = await harness.requestOk('POST', '/v1/auth/api-tokens/brief')
+    const url = `${harness.platform.url}${harness.orgPath}/groups`
     const sendRest = await sendInHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
-    await scene.done('DELETE', '/v1/auth/api-tokens/brief')
+    await harness.requestOk('DELETE', '/v1/auth/api-tokens/brief')
     expect(await sendRest()).toBe(401)
-    expect((await scene.sendRequest('GET', `${scene.own}/groups/late`)).status).toBe(404)
+    expect((await harness.sendRequest('GET', `${harness.orgPath}/groups/late`)).status).toBe(404)
   })
 })
 
 describe('tokens for databases', () => {
   test('a read-only token can only read, and an expired token is rejected', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app')
-    await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
-    const reader = await scene.tokenFor('app', '?authorization=read-only&expiration=1h30m')
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app')
+    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+    const reader = await harness.tokenFor('app', '?authorization=read-only&expiration=1h30m')
     expect((await sql(host, reader, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
     expect((await sql(host, reader, 'INSERT INTO t VALUES (1)')).status).toBe(403)
     const claims = JSON.parse(Buffer.from(reader.split('.')[1] ?? '', 'base64url').toString())
     expect(claims.exp - claims.iat).toBe(5_400)
-    expect('exp' in JSON.parse(atob((await scene.tokenFor('app')).split('.')[1] ?? ''))).toBe(false)
+    expect('exp' in JSON.parse(atob((await harness.tokenFor('app')).split('.')[1] ?? ''))).toBe(false)
   })
 
   test("a group's token is valid for all of its databases, including later ones, but not for those of another group", async () => {
-    const scene = await Scene.forTest()
-    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
-    const { jwt } = await scene.done('POST', `${scene.own}/groups/team/auth/tokens`)
-    const reader = (await scene.done('POST', `${scene.own}/groups/team/auth/tokens?authorization=read-only`))
-      .jwt
-    const member = await scene.create('inside', { group: 'team' })
-    const nonMember = await scene.create('outside')
+    const harness = await Harness.forTest()
+    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+      body: { name: 'team', location: 'local' },
+    })
+    const { jwt } = await harness.requestOk('POST', `${harness.orgPath}/groups/team/auth/tokens`)
+    const reader = (
+      await harness.requestOk('POST', `${harness.orgPath}/groups/team/auth/tokens?authorization=read-only`)
+    ).jwt
+    const member = await harness.createDatabase('inside', { group: 'team' })
+    const nonMember = await harness.createDatabase('outside')
     expect((await sql(member.host, jwt, 'CREATE TABLE t (a)')).status).toBe(200)
     expect((await sql(member.host, reader, 'INSERT INTO t VALUES (1)')).status).toBe(403)
     expect((await sql(nonMember.host, jwt, 'SELECT 1')).status).toBe(401)
   })
 
   test('permissions for tables are enforced, or rejected if the back end would ignore them', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app')
-    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
-    const mint = (a: string[]) =>
-      scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, {
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app')
+    await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
+    const createToken = (a: string[]) =>
+      harness.sendRequest('POST', `${harness.orgPath}/databases/app/auth/tokens`, {
         body: { fine_grained_permissions: [{ t: ['t'], a }] },
       })
-    expect((await mint(['data_insert'])).status).toBe(400)
-    const { status, body } = await mint(['data_read'])
+    expect((await createToken(['data_insert'])).status).toBe(400)
+    const { status, body } = await createToken(['data_read'])
     if (inject('target') === 'sqld') {
       expect([status, body.error]).toEqual([400, expect.stringContaining('are not supported')])
       return
@@ -101,59 +104,66 @@ describe('tokens for databases', () => {
   })
 
   test('a database that allows it can be attached with a token that names it', async () => {
-    const scene = await Scene.forTest()
-    const app = await scene.create('app')
-    const other = await scene.create('other')
-    await sql(other.host, await scene.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    const harness = await Harness.forTest()
+    const app = await harness.createDatabase('app')
+    const other = await harness.createDatabase('other')
+    await sql(other.host, await harness.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
     const permissions = { read_attach: { databases: ['other'] } }
-    const token = await scene.tokenFor('app', '', { permissions })
+    const token = await harness.tokenFor('app', '', { permissions })
     const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
     const isRejected = async (usedToken: string): Promise<boolean> => {
       const { status, error } = await sql(app.host, usedToken, attach)
       return status !== 200 || error !== null
     }
     expect(await isRejected(token)).toBe(true)
-    await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
+    await harness.requestOk('PATCH', `${harness.orgPath}/databases/other/configuration`, {
+      body: { allow_attach: true },
+    })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
-    expect(await isRejected(await scene.tokenFor('app'))).toBe(true)
+    expect(await isRejected(await harness.tokenFor('app'))).toBe(true)
     // also by name; without permission to attach the database, nothing about it is revealed
     const attachByName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
     for (const name of ['"other"', 'other', '[other]'])
       expect(await sql(app.host, token, attachByName(name))).toMatchObject({ error: null, rows: [['7']] })
-    const rejectedReply = await sql(app.host, await scene.tokenFor('app'), attachByName('"other"'))
+    const rejectedReply = await sql(app.host, await harness.tokenFor('app'), attachByName('"other"'))
     expect(JSON.stringify(rejectedReply)).not.toContain(other.id)
     expect(rejectedReply.rows).toEqual([])
-    const createdToken = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
+    const createdToken = await harness.server.createToken('app', { access: 'read-only', attach: ['other'] })
     expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
-    await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
+    await expect(harness.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // no database of another group can be attached
-    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
-    await scene.create('far', { group: 'team' })
-    await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
+    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
+      body: { name: 'team', location: 'local' },
+    })
+    await harness.createDatabase('far', { group: 'team' })
+    await expect(harness.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, attachByName('"far"'))).rows).toEqual([])
     const body = { permissions: { read_attach: { databases: ['far'] } } }
     expect(
-      (await scene.sendRequest('POST', `${scene.own}/databases/app/auth/tokens`, { body: body })).status,
+      (await harness.sendRequest('POST', `${harness.orgPath}/databases/app/auth/tokens`, { body: body }))
+        .status,
     ).toBe(400)
     // the official client always sends an empty list
-    await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
+    await harness.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
 
   test('a stream that has attached a database ends when that database becomes unreadable', async () => {
-    const scene = await Scene.forTest()
-    const app = await scene.create('app')
-    const other = await scene.create('other')
-    const owner = await scene.tokenFor('other')
+    const harness = await Harness.forTest()
+    const app = await harness.createDatabase('app')
+    const other = await harness.createDatabase('other')
+    const owner = await harness.tokenFor('other')
     await sql(other.host, owner, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
     const configure = (body: object) =>
-      scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body })
+      harness.requestOk('PATCH', `${harness.orgPath}/databases/other/configuration`, { body })
     await configure({ allow_attach: true })
-    const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
-    const tokenWithoutAttach = await scene.tokenFor('app')
+    const token = await harness.tokenFor('app', '', {
+      permissions: { read_attach: { databases: ['other'] } },
+    })
+    const tokenWithoutAttach = await harness.tokenFor('app')
     const openAttachedStream = async () => {
-      const attachReply = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
+      const attachReply = await sql(app.host, token, 'ATTACH "other" AS x', { keepOpen: true })
       const read = (usedToken: string, baton: string | null) =>
-        sql(app.host, usedToken, 'SELECT max(a) FROM x.t', { baton, keep: true })
+        sql(app.host, usedToken, 'SELECT max(a) FROM x.t', { baton, keepOpen: true })
       const firstRead = await read(token, attachReply.baton)
       expect(firstRead.rows).toEqual([['1']])
       return (usedToken = token) => read(usedToken, firstRead.baton)
@@ -199,25 +209,28 @@ describe.each([
   ['of its group', 'groups/default/auth/rotate', true],
 ])('a rotation %s', (_, path, isGroup) => {
   test('invalidates tokens, and ends open streams, their transactions, and change streams at once', async () => {
-    const scene = await Scene.forTest()
-    const { host } = await scene.create('app')
-    const otherDatabase = await scene.create('bystander')
-    const otherToken = await scene.tokenFor('bystander')
-    const token = await scene.tokenFor('app')
-    const groupToken = (await scene.done('POST', `${scene.own}/groups/default/auth/tokens`)).jwt
+    const harness = await Harness.forTest()
+    const { host } = await harness.createDatabase('app')
+    const otherDatabase = await harness.createDatabase('bystander')
+    const otherToken = await harness.tokenFor('bystander')
+    const token = await harness.tokenFor('app')
+    const groupToken = (await harness.requestOk('POST', `${harness.orgPath}/groups/default/auth/tokens`)).jwt
     await sql(host, token, 'CREATE TABLE t (a)')
     const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
-      keep: true,
+      keepOpen: true,
     })
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
-    expect(await scene.sendRequest('POST', `${scene.own}/${path}`)).toEqual({ status: 200, body: undefined })
+    expect(await harness.sendRequest('POST', `${harness.orgPath}/${path}`)).toEqual({
+      status: 200,
+      body: undefined,
+    })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
     expect((await sql(host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
     await waitUntil(() => changes.received.isClosed)
     await changes.closed
-    const newToken = await scene.tokenFor('app')
+    const newToken = await harness.tokenFor('app')
     // the old stream does not exist for the new token either, and its lock was released
     expect((await sql(host, newToken, 'COMMIT', { baton: transaction.baton })).status).toBe(400)
     const write = () => sql(host, newToken, ['INSERT INTO t VALUES (2)', 'SELECT a FROM t'])
@@ -233,15 +246,15 @@ test('a rotation survives a restart', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   let [oldToken, newToken] = ['', '']
   {
-    await using scene = await Scene.start({}, directory)
-    await scene.create('app')
-    oldToken = await scene.tokenFor('app')
-    await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
-    newToken = await scene.tokenFor('app')
+    await using harness = await Harness.start({}, directory)
+    await harness.createDatabase('app')
+    oldToken = await harness.tokenFor('app')
+    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
+    newToken = await harness.tokenFor('app')
   }
   {
-    await using scene = await Scene.start({}, directory)
-    const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+    await using harness = await Harness.start({}, directory)
+    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
     expect((await sql(database.Hostname, oldToken, 'SELECT 1')).status).toBe(401)
     expect((await sql(database.Hostname, newToken, 'SELECT 1')).status).toBe(200)
   }

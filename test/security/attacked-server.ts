@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { plantKey } from '../server/planted-key.ts'
+import { createGroupKey } from '../server/group-key.ts'
 
 /** A kind of server to attack. */
-export interface AttackedKind {
+export interface ServerKind {
   readonly backend: 'embedded' | 'sqld'
   readonly auth: boolean
 }
@@ -17,15 +17,15 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
-export const BACKENDS: readonly AttackedKind['backend'][] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
+export const BACKENDS: readonly ServerKind['backend'][] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
 
 /** Each back end, with tokens and without. */
-export const KINDS: readonly AttackedKind[] = BACKENDS.flatMap((backend) => [
+export const KINDS: readonly ServerKind[] = BACKENDS.flatMap((backend) => [
   { backend, auth: false },
   { backend, auth: true },
 ])
 
-/** A server with the databases `app` and `other`, and a directory next to its own. */
+/** A server with the databases `app` and `other`, in a temporary directory. */
 export class AttackedServer implements AsyncDisposable {
   readonly server: LocalServer
   /** A directory in which an attack may try to create files. */
@@ -41,9 +41,9 @@ export class AttackedServer implements AsyncDisposable {
     this.#auth = auth
   }
 
-  static async start(kind: AttackedKind, options: LocalServerOptions = {}): Promise<AttackedServer> {
+  static async start(kind: ServerKind, options: LocalServerOptions = {}): Promise<AttackedServer> {
     const directory = await mkdtemp(join(tmpdir(), 'baton-attack-'))
-    const key = await plantKey(join(directory, 'data'))
+    const key = await createGroupKey(join(directory, 'data'))
     const server = await startLocalServer({ ...kind, dataDirectory: join(directory, 'data'), ...options })
     await server.createDatabase('app')
     await server.createDatabase('other')

@@ -4,7 +4,7 @@ import { AttackedServer, batonOf, KINDS } from './attacked-server.ts'
 
 const INSERT_REQUEST = execute('insert into t values (666)')
 
-/** Creates bodies that continue a stream with its baton, in every form that some JSON parser accepts. */
+/** Creates bodies that continue a stream with its baton, in every form that a JSON parser might accept. */
 function createBodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
   const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
@@ -72,7 +72,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     expect([status, text.includes('"value":"666"')]).toEqual([200, false])
   })
 
-  test('a baton with any changed digit is invalid', async () => {
+  test('a baton in which any character is changed is invalid', async () => {
     const baton = await openStream()
     for (const index of [0, 5, 10, 11, 20, 21, 40, 63]) {
       const forged = baton.slice(0, index) + (baton[index] === 'A' ? 'E' : 'A') + baton.slice(index + 1)

@@ -45,7 +45,7 @@ class Contender {
     this.#lines = readLines(this.#child)
   }
 
-  async line(): Promise<string> {
+  async nextLine(): Promise<string> {
     const { value } = (await this.#lines.next()) as { value?: string }
     return value ?? 'gone'
   }
@@ -90,12 +90,12 @@ test.each(Object.keys(INITIAL_FILES))(
       for (const [file, text] of Object.entries(INITIAL_FILES[name] ?? {}))
         await writeFile(join(directory, file), text)
       const contenders = Array.from({ length: CONTENDER_COUNT }, () => new Contender(directory))
-      await Promise.all(contenders.map((contender) => contender.line()))
+      await Promise.all(contenders.map((contender) => contender.nextLine()))
       for (const contender of contenders) contender.go()
-      const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
-      expect(outcomes.filter((outcome) => outcome === 'taken')).toHaveLength(1)
+      const outcomes = await Promise.all(contenders.map((contender) => contender.nextLine()))
+      expect(outcomes.filter((outcome) => outcome === 'acquired')).toHaveLength(1)
       for (const outcome of outcomes)
-        expect(outcome).toMatch(/^taken$|is in use by (?:another process|process \d+)/)
+        expect(outcome).toMatch(/^acquired$|is in use by (?:another process|process \d+)/)
       expect(await readdir(directory)).toEqual(['baton.lock', 'baton.lock.db'])
       await Promise.all(contenders.map((contender) => contender.end()))
       await rm(directory, { recursive: true })
@@ -108,11 +108,11 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
   for (let round = 0; round < 3; round += 1) {
     const contenders = Array.from({ length: 3 }, () => new Contender(directory, 'die'))
-    await Promise.all(contenders.map((contender) => contender.line()))
+    await Promise.all(contenders.map((contender) => contender.nextLine()))
     for (const contender of contenders) contender.go()
-    const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
+    const outcomes = await Promise.all(contenders.map((contender) => contender.nextLine()))
     // a process that starts after its predecessor has died also acquires the lock
-    expect(outcomes).toContain('taken')
+    expect(outcomes).toContain('acquired')
     await Promise.all(contenders.map((contender) => contender.end()))
   }
   await rm(directory, { recursive: true })
@@ -129,15 +129,15 @@ test.skipIf(!hasNamespaces)(
     const [first, second, third] = [1, 2, 3].map(
       () => new Contender(directory, 'wait', NAMESPACE_COMMAND),
     ) as [Contender, Contender, Contender]
-    for (const contender of [first, second, third]) await contender.line()
+    for (const contender of [first, second, third]) await contender.nextLine()
     first.go()
-    expect(await first.line()).toBe('taken')
+    expect(await first.nextLine()).toBe('acquired')
     second.go()
-    expect(await second.line()).toContain('is in use by process')
+    expect(await second.nextLine()).toContain('is in use by process')
     await expect(startLocalServer({ dataDirectory: directory })).rejects.toThrow('is in use by process')
     await first.kill()
     third.go()
-    expect(await third.line()).toBe('taken')
+    expect(await third.nextLine()).toBe('acquired')
     await Promise.all([second.end(), third.end()])
     await rm(directory, { recursive: true })
   },
@@ -185,7 +185,7 @@ describe('a lock that has changed', () => {
 
   test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
     const { dataDirectory, exited, errors } = await startLockedServer()
-    // in one step, because the server recreates a missing file
+    // replaced in one step, because the server recreates a missing file
     const otherFile = join(dataDirectory, 'other.db')
     await writeFile(otherFile, '')
     await rename(otherFile, join(dataDirectory, 'baton.lock.db'))
@@ -193,7 +193,7 @@ describe('a lock that has changed', () => {
     expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
   })
 
-  test('a process that reads the file, and so releases its lock, keeps the directory', async () => {
+  test('a process that releases its lock by reading the file keeps the directory', async () => {
     const { dataDirectory, child, lines, url } = await startLockedServer()
     child.stdin.write('read\n')
     expect((await lines.next()).value).toBe('read')

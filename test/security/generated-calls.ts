@@ -215,7 +215,7 @@ const PARAMETERS: readonly GeneratedCall['args'][number][] = [
 ]
 
 /** Generates a statement with bound parameters instead of arguments, or instead of the values compared with hidden columns. */
-export function generatedBoundCall(random: () => number): GeneratedCall {
+export function generateBoundCall(random: () => number): GeneratedCall {
   const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, PARAMETERS))
   const list = args.map(() => '?').join(', ')
   const kind = random()
@@ -237,7 +237,7 @@ export function generatedBoundCall(random: () => number): GeneratedCall {
 }
 
 /** Generates a statement that calls an allowed function with unexpected arguments. */
-export function generatedCall(random: () => number): string {
+export function generateCall(random: () => number): string {
   const list = (min: number, max: number): string =>
     Array.from({ length: min + Math.floor(random() * (max - min + 1)) }, () => value(random, 2)).join(', ')
   const kind = random()

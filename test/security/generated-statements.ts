@@ -1,6 +1,6 @@
 import { pick } from '../support/random.ts'
 
-/** Creates a database that contains every kind of object. */
+/** Statements that create every kind of object. */
 export const SCHEMA: readonly string[] = [
   'create table t(id integer primary key autoincrement, a, b text default 7, c as (a || b))',
   'create unique index t_a on t(a)',

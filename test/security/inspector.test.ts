@@ -11,7 +11,7 @@ import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { BACKENDS } from './attacked-server.ts'
 import { openInspector as open } from './inspector-browser.ts'
-import { runShopScene, startLockScene } from './inspector-scene.ts'
+import { runShopWorkload, startLockContention } from './inspector-workload.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
 const PICTURES_FOLDER = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
@@ -281,7 +281,7 @@ describe.skipIf(browserPath === null)(
       expect(problems.join()).toMatch(/Content Security Policy/)
     })
 
-    test('a file with the events of a client as lines of JSON produces the same timeline', async () => {
+    test('a file with the events of a client as JSON lines produces the same timeline', async () => {
       await using server = await startLocalServer({ inspector: true })
       const lines: string[] = []
       const db = createClient({
@@ -336,8 +336,8 @@ describe.skipIf(browserPath === null)(
         await page.selectOption('#range', '5')
         const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
         expect(background).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
-        await runShopScene(server)
-        await using lock = await startLockScene(server.urlOf('app'))
+        await runShopWorkload(server)
+        await using lock = await startLockContention(server.urlOf('app'))
         await page.locator('#locks').getByText('waiting for').first().waitFor()
         // long enough to be visible
         await page.waitForTimeout(1_200)

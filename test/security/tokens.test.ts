@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseIdOf } from '../server/planted-key.ts'
+import { databaseIdOf } from '../server/group-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
@@ -68,10 +68,10 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
 
   test('rejects invalid encodings', async () => {
     const [head, body, signature] = token.split('.') as [string, string, string]
-    const lastDigit = signature.at(-1) as string
+    const lastCharacter = signature.at(-1) as string
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-    // the last of the 86 digits has four unused bits
-    const sameBytes = alphabet[alphabet.indexOf(lastDigit) ^ 1] as string
+    // the last of the 86 characters has four unused bits
+    const sameBytes = alphabet[alphabet.indexOf(lastCharacter) ^ 1] as string
     const spellings = [
       `${token}!!`,
       `${head}.${body}.!!${signature}`,

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, execute, type PipelineReply, pipeline, query } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { AttackedServer } from './attacked-server.ts'
-import { CALL_SCHEMA, generatedCall } from './generated-calls.ts'
+import { CALL_SCHEMA, generateCall } from './generated-calls.ts'
 
 /** Calls that access memory out of bounds, or exhaust the stack. */
 const UNSAFE_CALLS = [
@@ -279,7 +279,7 @@ test('calls with unexpected arguments do not crash the engine', async () => {
   // a few at a time, so that the transaction of the other database does not expire in the meantime
   const rounds = process.env['TEST_RELEASE'] === undefined ? 40 : 120
   for (let round = 0; round < rounds; round += 1) {
-    const calls = Array.from({ length: 25 }, () => generatedCall(random))
+    const calls = Array.from({ length: 25 }, () => generateCall(random))
     const { text } = await pipeline(otherUrl, [...calls.map((sql) => execute(sql)), close], { token: owner })
     expect(text, calls.join(';\n')).not.toContain('engine')
   }

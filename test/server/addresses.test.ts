@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 
-test('the address of a database contains everything that a client needs, and no unknown options', async () => {
+test('createDatabase() returns options that a client accepts as they are', async () => {
   await using server = await startLocalServer({ auth: true })
   const db = createClient(await server.createDatabase('app'))
   expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { plantKey } from './planted-key.ts'
+import { createGroupKey } from './group-key.ts'
 import { TokenForge } from './token-forge.ts'
 import { close, execute } from './wire.ts'
 
@@ -17,7 +17,7 @@ let key: KeyObject
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  key = await plantKey(directory)
+  key = await createGroupKey(directory)
   server = await startLocalServer({ auth: true, dataDirectory: directory })
   for (const name of ['foo', 'bar']) {
     await server.createDatabase(name, { allowAttach: name === 'foo' })
@@ -130,7 +130,7 @@ describe('ATTACH', () => {
     [{ a: 'ro' }, 'foo', "Current session doesn't not have AttachRead permission to namespace foo"],
     [{ p: { rwa: { ns: ['default', 'bar'] } } }, 'bar', "Namespace `bar` doesn't allow attach"],
     [{ p: { rwa: { ns: ['default', 'nope'] } } }, 'nope', "Namespace `nope` doesn't allow attach"],
-  ])('is rejected for %j of %s, before anything runs', async (claims, name, reason) => {
+  ])('is rejected with claims %j for %s, before any statement runs', async (claims, name, reason) => {
     const result = await run('default', claims, `ATTACH ${name} AS f`)
     expect(result).toEqual({ status: 403, error: `Authorization forbidden: ${reason}` })
     const steps = ['INSERT INTO own VALUES (77)', `ATTACH ${name} AS f`].map((sql) => ({ stmt: { sql } }))
@@ -197,7 +197,7 @@ describe('permissions for tables', () => {
     ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
   })
 
-  test('do not include settings, which belong to no table', async () => {
+  test('do not allow PRAGMAs that change settings', async () => {
     const actions = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
     expect(
       await run(
@@ -217,7 +217,7 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
-  test('to add rows do not cover changing, replacing or deleting rows, or the actions of triggers', async () => {
+  test('for adding rows do not allow changing, replacing or deleting them, or what triggers do', async () => {
     const claims = createLimitedClaims({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(
@@ -293,7 +293,7 @@ describe('permissions for tables', () => {
   test('apply to a schema database, and therefore to its children', async () => {
     await server.createDatabase('plan', { isSchema: true })
     await server.createDatabase('plan-kid', { schema: 'plan' })
-    // reads the ids of the new databases
+    // opened again for the ids of the new databases
     forge = await TokenForge.open(server, key)
     const ownerClaims = { p: { ddl: { ns: ['plan'] } } }
     await run(

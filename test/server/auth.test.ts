@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseIdOf, plantKey } from './planted-key.ts'
+import { createGroupKey, databaseIdOf } from './group-key.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
@@ -26,7 +26,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
 
     beforeAll(async () => {
       directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-      key = await plantKey(directory)
+      key = await createGroupKey(directory)
       server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
       const database = await server.createDatabase('app')
       url = database.url
@@ -85,7 +85,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       )
     })
 
-    test('rejects a token for another database: as invalid if signed with its own key, with not found if signed with the key of the group', async () => {
+    test("rejects a token for another database with 401 if signed with that database's key, and with 404 if signed with the group's", async () => {
       const foreignToken = await server.createToken('other')
       expect(await sendWith(`Bearer ${foreignToken}`)).toEqual([
         401,
@@ -135,7 +135,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'settings and addresses, back end %s',
   (backend) => {
-    test('applies and removes a size limit and blocks', async () => {
+    test('applies and removes a size limit and a write block', async () => {
       await using server = await startLocalServer({ backend })
       const { url } = await server.createDatabase('small', { sizeLimitBytes: 100_000 })
       await query(url, 'CREATE TABLE t(a)')
@@ -194,7 +194,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       ])
     })
 
-    test('rejects invalid names, names that are taken, and missing names', async () => {
+    test('rejects invalid names, names that are taken, missing databases and unknown options', async () => {
       await using server = await startLocalServer({ backend })
       for (const name of ['', 'v2', 'A', 'a/b', '..', 'a.b', 'x'.repeat(65)]) {
         await expect(server.createDatabase(name)).rejects.toThrow(TypeError)

@@ -1,4 +1,4 @@
-// The page of differences must match the tables used by the tests. UPDATE_DOCS=1 regenerates it.
+// The conformance page must match the tables that the tests use. UPDATE_DOCS=1 regenerates it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'

@@ -192,13 +192,15 @@ describe('close() while clients are active leaves a plain file with all data', (
       const { url, folder } = await createDatabase(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
       await query(url, "INSERT INTO t VALUES ('kept')")
-      const manyRows = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
+      const selectManyRows = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
       if (activity === 'a statement that never ends') {
         pipeline(url, [execute(ENDLESS_SELECT), close]).catch(() => {})
         await sleep(200)
       } else {
         const sql =
-          activity === 'a cursor that is partly read' ? manyRows : `INSERT INTO t ${manyRows} RETURNING a`
+          activity === 'a cursor that is partly read'
+            ? selectManyRows
+            : `INSERT INTO t ${selectManyRows} RETURNING a`
         const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()

@@ -19,7 +19,7 @@ function getUrl(dialect: Dialect | 'default'): string {
   return (servers.get(dialect) as LocalServer).url
 }
 
-const createStatement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
+const executeRequest = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
 const storeSql = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
 
 /** Returns the first result of requests on a new stream, in wire format. */
@@ -59,7 +59,7 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   })
 
   test('returns rows even if want_rows is false, and the index in the result', async () => {
-    const reply = await getFirstResult(dialect, createStatement({ sql: 'SELECT 1', want_rows: false }))
+    const reply = await getFirstResult(dialect, executeRequest({ sql: 'SELECT 1', want_rows: false }))
     expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     expect(reply).toHaveProperty('result.replication_index')
   })
@@ -67,7 +67,7 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
   test('prefixes are part of parameter names', async () => {
     const namedArgs = [{ name: '@a', value: { type: 'null' } }]
     expect(
-      await getFirstResult(dialect, createStatement({ sql: 'SELECT :a', named_args: namedArgs })),
+      await getFirstResult(dialect, executeRequest({ sql: 'SELECT :a', named_args: namedArgs })),
     ).toMatchObject({
       code: 'ARGS_INVALID',
     })
@@ -159,16 +159,16 @@ describe('cloud', () => {
   test('returns rows only if want_rows is true, and no index in the result', async () => {
     const withoutRows = await getFirstResult(
       'cloud',
-      createStatement({ sql: 'SELECT 1 AS a', want_rows: false }),
+      executeRequest({ sql: 'SELECT 1 AS a', want_rows: false }),
     )
     expect(withoutRows).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
     expect(withoutRows).not.toHaveProperty('result.replication_index')
-    const withRows = await getFirstResult('cloud', createStatement({ sql: 'SELECT 1', want_rows: true }))
+    const withRows = await getFirstResult('cloud', executeRequest({ sql: 'SELECT 1', want_rows: true }))
     expect(withRows).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
     await query(getUrl('cloud'), 'CREATE TABLE kept (a)')
     await getFirstResult(
       'cloud',
-      createStatement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }),
+      executeRequest({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }),
     )
     expect(await query(getUrl('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
   })
@@ -178,7 +178,7 @@ describe('cloud', () => {
       const namedArgs = [{ name, value: { type: 'text', value: 'x' } }]
       const bound = await getFirstResult(
         'cloud',
-        createStatement({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }),
+        executeRequest({ sql: 'SELECT :a, @a, $a', named_args: namedArgs }),
       )
       const cell = { type: 'text', value: 'x' }
       expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
@@ -192,13 +192,13 @@ describe('cloud', () => {
     const reply = await pipeline(getUrl('cloud'), [
       storeSql(1, 'SELECT 1'),
       storeSql(1, 'SELECT 2'),
-      createStatement({ sql_id: 1 }),
+      executeRequest({ sql_id: 1 }),
       close,
     ])
     expect(reply.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
   })
 
-  test('a cursor ends with null', async () => {
+  test('a cursor ends with null as its replication index', async () => {
     const readCursorLines = async (dialect: Dialect): Promise<string[]> => {
       await query(getUrl(dialect), 'CREATE TABLE IF NOT EXISTS written (a)')
       const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT 1' } }] } })

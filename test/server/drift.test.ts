@@ -1,8 +1,8 @@
 // Replays the recorded cases on the program from which they were recorded. With a newer libsql-server, this shows what has
-// changed. A normal run replays every eighth case, `npm run test:fuzz` replays all of them.
+// changed. A normal run replays every eighth case; `npm run test:fuzz` replays all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
-import { replay, replayInTime } from './replay.ts'
+import { replay, replayWithRetries } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
 /** One in this many cases is replayed. */
@@ -24,7 +24,7 @@ const hasSqld = await findSqld().then(
 )
 
 function replayOnSqld(transcript: Transcript) {
-  return replayInTime(async () => {
+  return replayWithRetries(async () => {
     await using server: SqldProcess = await startSqld()
     return await replay(transcript, {
       url: server.url,

@@ -22,7 +22,7 @@ async function readDump(url: string, query = ''): Promise<string> {
   return await response.text()
 }
 
-/** Reads events until there are this many, and stops. */
+/** Reads this many events. @param onOpen called when the server has begun to listen */
 async function readEvents(url: string, count: number, onOpen: () => void): Promise<string[]> {
   const controller = new AbortController()
   const response = await fetch(url, { signal: controller.signal })
@@ -53,13 +53,13 @@ test('HEAD responds at once, so that the next request on the connection is handl
 })
 
 describe('a dump', () => {
-  test('of text that contains many line break marks is written quickly', async () => {
+  test('of text that contains many line break markers is written quickly', async () => {
     await using server = await startLocalServer()
     const copy = await server.createDatabase('copy')
     await query(server.url, 'CREATE TABLE t(a TEXT)')
-    // the marks are numbered, and searching for each in turn would take hours
-    const marks = Array.from({ length: 300_000 }, (_unused, number) => `(\\n${number})`).join('')
-    const text = `\\n\\012(\\n7777777)(\\n007)${marks}\n`
+    // the markers are numbered, and searching for each in turn would take hours
+    const markers = Array.from({ length: 300_000 }, (_unused, number) => `(\\n${number})`).join('')
+    const text = `\\n\\012(\\n7777777)(\\n007)${markers}\n`
     await pipeline(server.url, [execute('INSERT INTO t VALUES (?)', text), close])
     const dump = await readDump(server.url)
     expect(dump).toContain('(\\n300000)')

@@ -112,8 +112,8 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
     return isCommitted
   },
   cursor: async (url, rows) => {
-    const manyRows = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
-    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), manyRows, 'COMMIT'].map((sql) => ({
+    const selectManyRows = 'SELECT hex(randomblob(100)) FROM generate_series(1, 3000)'
+    const steps = ['BEGIN IMMEDIATE', ...insertStatements(rows), selectManyRows, 'COMMIT'].map((sql) => ({
       stmt: { sql },
     }))
     const body = JSON.stringify({ batch: { steps } })

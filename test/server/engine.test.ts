@@ -54,7 +54,7 @@ describe('SQL cannot access anything but its database', () => {
     expect(await readdir(tmpdir())).not.toContain('baton-pwned')
   })
 
-  test('content of full-text tables, views and triggers cannot access files either', async () => {
+  test('full-text tables, views, triggers and default values cannot access files either', async () => {
     await using server = await startLocalServer()
     const reply = await pipeline(server.url, [
       execute("CREATE VIRTUAL TABLE f USING fts5(name, content='fsdir')"),
@@ -93,7 +93,7 @@ describe('compiling has no effect', () => {
     expect(await query(url, 'PRAGMA integrity_check', { token: ownerToken })).toEqual([['ok']])
   })
 
-  test('describing and explaining a change of the schema with every permission changes nothing', async () => {
+  test('describing and explaining a schema change with every permission changes nothing', async () => {
     await using server = await startLocalServer()
     for (const sql of CREATE_VECTORS) await query(server.url, sql)
     const reply = await pipeline(server.url, [

@@ -7,7 +7,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
 
-async function startScene() {
+async function startServerWithTable() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
   const exports = join(dataDirectory, 'databases', 'exports')
@@ -38,7 +38,7 @@ function listOpenFiles(folder: string): string[] {
 }
 
 test('neither a client that disconnects nor a killed process leaves an export file behind', async () => {
-  const { server, address, headers, exports } = await startScene()
+  const { server, address, headers, exports } = await startServerWithTable()
   await using _ = server
   expect(existsSync(exports)).toBe(false)
   const abandonedExports = Array.from({ length: 40 }, async (_unused, number) => {
@@ -64,7 +64,7 @@ test('neither a client that disconnects nor a killed process leaves an export fi
 })
 
 test('an export with a read-only token is a snapshot, and does not affect an open transaction', async () => {
-  const { server, url, owner, address, headers, exports } = await startScene()
+  const { server, url, owner, address, headers, exports } = await startServerWithTable()
   await using _ = server
   const transaction = await pipeline(
     url,

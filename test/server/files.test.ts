@@ -81,7 +81,7 @@ test('a size limit takes the page size of the file into account', async () => {
   ])
 })
 
-/** Creates a file with a journal, like a program that was killed in a transaction. */
+/** Creates a file with a journal, as left by a program that was killed in a transaction. */
 async function createUnfinishedFile(directory: string): Promise<string> {
   const [path, unfinishedPath] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)

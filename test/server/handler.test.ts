@@ -42,9 +42,9 @@ test('aborted responses leave nothing behind', async () => {
   await using handler = createHandler()
   const { fetch } = handler
   const base = 'http://localhost'
-  const rows = `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+  const insertRows = `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
     INSERT INTO big SELECT hex(zeroblob(1000)) FROM c`
-  await pipeline(base, [execute('CREATE TABLE big(x)'), execute(rows), close], { fetch })
+  await pipeline(base, [execute('CREATE TABLE big(x)'), execute(insertRows), close], { fetch })
   const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT x FROM big' } }] } })
   // a cursor's baton is valid for ten seconds; more dumps than the maximum number of streams
   const kinds = [
@@ -65,7 +65,7 @@ test('aborted responses leave nothing behind', async () => {
   expect(await query(base, 'SELECT count(*) FROM big', { fetch })).toEqual([['0']])
 })
 
-test('an aborted signal ends a change stream', async () => {
+test('an aborted signal ends a change stream with an error', async () => {
   await using handler = createHandler()
   await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
   const controller = new AbortController()
@@ -81,7 +81,7 @@ test('rejects unknown options', () => {
   expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
 })
 
-test('is closed permanently', async () => {
+test('rejects every call after close()', async () => {
   const handler = createHandler()
   await handler.createDatabase('app')
   await handler.close()

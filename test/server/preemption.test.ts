@@ -57,7 +57,7 @@ describe.concurrent('the write lock is taken over while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('its own change is undone, and the other client does not receive SQLITE_BUSY', async () => {
+  test("the cursor's own change is rolled back, and the other client does not receive SQLITE_BUSY", async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
     const readRest = await startSlowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])

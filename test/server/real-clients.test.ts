@@ -18,7 +18,7 @@ describe('@libsql/client', async () => {
   >[0])
   afterAll(() => libsql.close())
 
-  test('statements and values', async () => {
+  test('executes statements and returns values', async () => {
     await libsql.execute('create table if not exists t (a integer primary key, b)')
     const inserted = await libsql.execute({
       sql: 'insert into t values (?, ?) returning *',
@@ -34,7 +34,7 @@ describe('@libsql/client', async () => {
     expect(new Uint8Array(rows[0]?.['c'] as ArrayBuffer)).toEqual(new Uint8Array([1, 2]))
   })
 
-  test('batch, migrate, executeMultiple', async () => {
+  test('runs batch, migrate and executeMultiple', async () => {
     await libsql.executeMultiple(
       'create table if not exists m (a unique); delete from m; -- comment\ninsert into m values (1);',
     )
@@ -49,7 +49,7 @@ describe('@libsql/client', async () => {
     await libsql.migrate(['create table if not exists n (a)', 'insert into n values (1)'])
   })
 
-  test('interactive transactions', async () => {
+  test('commits and rolls back interactive transactions', async () => {
     const committed = await libsql.transaction('write')
     await committed.execute('create table if not exists i (a)')
     await Promise.all([1, 2, 3].map((a) => committed.execute({ sql: 'insert into i values (?)', args: [a] })))
@@ -62,7 +62,7 @@ describe('@libsql/client', async () => {
     reader.close()
   })
 
-  test('errors', async () => {
+  test('reports errors', async () => {
     await expect(libsql.execute('selec')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
     await expect(libsql.execute('select * from missing')).rejects.toThrow(/no such table/)
   })
@@ -122,7 +122,7 @@ describe('drizzle-kit', () => {
     await dropTables()
   })
 
-  test('generate and migrate', async () => {
+  test('generate writes a migration, and migrate applies it once', async () => {
     await dropTables()
     await runKit('generate', '--name', 'init')
     const file = readdirSync(out).find((name) => name.endsWith('_init.sql')) as string

@@ -18,9 +18,9 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that corresponds to the recorded server's only one. */
   readonly prefix: string
-  /** The names of the server and of the recorded databases, here and in the recording. */
+  /** Maps names and ids of this server to those in the recording. */
   readonly names: ReadonlyMap<string, string>
-  /** Changes a database like the administrator of the recorded server. */
+  /** Changes the settings of a database, as the administrator of the recorded server did. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
   /** Creates a token from the claims in the recording. */
   token(claims: Readonly<Record<string, unknown>>): string
@@ -44,7 +44,7 @@ interface ReplayResult {
  * Replays a case. A mismatch counts only if the replay was not delayed. On a busy machine, its requests may be delayed beyond the
  * server's time limits; the replay is then repeated.
  */
-export async function replayInTime(run: () => Promise<ReplayResult>): Promise<readonly Mismatch[]> {
+export async function replayWithRetries(run: () => Promise<ReplayResult>): Promise<readonly Mismatch[]> {
   for (let attempt = 1; ; attempt += 1) {
     const { mismatches, delayMs } = await run()
     if (mismatches.length === 0 || delayMs <= MAX_DELAY_MS || attempt === ATTEMPTS) return mismatches
@@ -85,7 +85,7 @@ class Replay {
   readonly mismatches: Mismatch[] = []
   delayMs = 0
   readonly #target: ReplayTarget
-  /** Maps the recorded name of a baton to the one from this server. */
+  /** Maps the recorded name of a baton to the baton from this server. */
   readonly #batons = new Map<string, string>()
 
   /** Controllers that abort the open streams. */
@@ -103,7 +103,7 @@ class Replay {
 
   /** Abandons the open streams as soon as the responses in flight have arrived. */
   async abandonStreams(steps: readonly TranscriptStep[]): Promise<void> {
-    await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listens_ms ?? 0)))
+    await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listen_ms ?? 0)))
     for (const stream of this.#streams) stream.abort()
   }
 
@@ -130,7 +130,7 @@ class Replay {
     if (stream !== null) this.#streams.push(stream)
     // a response that is not awaited is read only briefly
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
-    const disconnectsAfterMs = step.leaves_after_ms
+    const disconnectsAfterMs = step.disconnects_after_ms
     const disconnect = disconnectsAfterMs === undefined ? null : new AbortController()
     if (disconnect !== null) setTimeout(() => disconnect.abort(), disconnectsAfterMs)
     const reply = await this.#send(request.method, request.path, headers, {
@@ -156,7 +156,8 @@ class Replay {
   async #administer({ method, path, body = '' }: TranscriptStep['request']): Promise<void> {
     if (method === 'GET') return
     const database = /^\/v1\/namespaces\/([^/]+)\/config$/.exec(path)?.[1]
-    if (database === undefined) throw new Error(`the recording administers its server by ${path}`)
+    if (database === undefined)
+      throw new Error(`the recording contains an unsupported admin request: ${path}`)
     await this.#target.configure(database, JSON.parse(body) as Record<string, unknown>)
   }
 
@@ -241,7 +242,7 @@ class Replay {
         incoming = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
-        response.on('error', finish) // of a truncated body, the received part is compared
+        response.on('error', finish) // the received part of a truncated body is compared
       })
       stream?.signal.addEventListener('abort', () => {
         finish()

@@ -19,7 +19,7 @@ const batch = (...sqls: string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
 })
-/** Returns this many rows with one column. */
+/** Returns a query for this many rows with one column. */
 const selectRows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
 /** Returns a batch with a statement between two large steps. @param countedBytes the bytes that count for the statement */
@@ -32,7 +32,7 @@ const createBatchAround = (sql: string, countedBytes: number) => (excess: number
 /** Returns how many values of the given size fit in a column with a one-letter name. */
 const countFitting = (bytes: number): number => Math.floor((10_000_000 - 30) / bytes)
 
-/** Each creates a request whose response has exactly the maximum size with 0, and is too large with 1. */
+/** Each creates a request whose response has exactly the maximum size with an excess of 0, and is too large with 1. */
 const REQUESTS_AT_LIMIT: Readonly<Record<string, (excess: number) => WireRequest>> = {
   'a blob: its bytes': (excess) => single(`${TWO_LARGE_BLOBS}, zeroblob(${REMAINING_BYTES + excess}) AS c`),
   'the name of a column': (excess) =>

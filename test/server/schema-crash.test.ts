@@ -51,7 +51,7 @@ interface Jobs {
   readonly migrations: readonly { readonly job_id: number; readonly status: string }[]
 }
 
-/** Writes to a database until its server was killed. @returns the number of acknowledged writes */
+/** Writes to a database until its server is killed. @returns the number of acknowledged writes */
 async function writeUntilKilled(url: string): Promise<number> {
   for (let acknowledged = 0; ; acknowledged += 1) {
     try {
@@ -69,44 +69,48 @@ async function countRows(url: string, condition: string): Promise<number> {
 
 const backends: readonly Backend[] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
 
-test.each(backends)('kill -9 during migrations: %s', { timeout: 1_200_000 }, async (backend) => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  let { child, info } = await startServer(directory, backend)
-  onTestFinished(async () => {
-    await kill(child)
-    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
-  })
-  await query(`${info.url}/parent`, 'CREATE TABLE log(round)')
-  await query(`${info.url}/other`, 'CREATE TABLE log(round)')
-  let previousCount = 0
-  const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUND_COUNTS[backend])
-  for (let round = 1; round <= rounds; round += 1) {
-    // a statement that was applied twice would leave a duplicate row
-    const acknowledgment = query(`${info.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
-      () => true,
-      () => false,
-    )
-    const writes = writeUntilKilled(`${info.url}/other`)
-    await sleep(Math.random() * LATEST_KILL_MS[backend])
-    await kill(child)
-    const [isAcknowledged, acknowledged] = [await acknowledgment, await writes]
-    ;({ child, info } = await startServer(directory, backend))
-    const { url, names } = info
-    const rowCount = await countRows(`${url}/other`, 'true')
-    // the write in flight may also have been applied
-    expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
-    expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
-    previousCount = rowCount
-    const getJobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
-    await expect
-      .poll(async () => (await getJobs()).migrations[0]?.status, { timeout: 60_000 })
-      .toBe('RunSuccess')
-    const schemaDatabases = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
-    const counts = await Promise.all(
-      schemaDatabases.map((name) => countRows(`${url}/${name}`, `round = ${round}`)),
-    )
-    const [firstCount] = counts
-    expect(counts, `round ${round}`).toEqual(counts.map(() => firstCount))
-    if (isAcknowledged) expect(firstCount).toBe(1)
-  }
-})
+test.each(backends)(
+  'a migration interrupted by kill -9 is applied to each database once: %s',
+  { timeout: 1_200_000 },
+  async (backend) => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    let { child, info } = await startServer(directory, backend)
+    onTestFinished(async () => {
+      await kill(child)
+      await rm(directory, { recursive: true, force: true, maxRetries: 5 })
+    })
+    await query(`${info.url}/parent`, 'CREATE TABLE log(round)')
+    await query(`${info.url}/other`, 'CREATE TABLE log(round)')
+    let previousCount = 0
+    const rounds = Number(process.env['CRASH_ROUNDS'] ?? ROUND_COUNTS[backend])
+    for (let round = 1; round <= rounds; round += 1) {
+      // a statement that was applied twice would leave a duplicate row
+      const acknowledgment = query(`${info.url}/parent`, `INSERT INTO log VALUES (${round})`).then(
+        () => true,
+        () => false,
+      )
+      const writes = writeUntilKilled(`${info.url}/other`)
+      await sleep(Math.random() * LATEST_KILL_MS[backend])
+      await kill(child)
+      const [isAcknowledged, acknowledged] = [await acknowledgment, await writes]
+      ;({ child, info } = await startServer(directory, backend))
+      const { url, names } = info
+      const rowCount = await countRows(`${url}/other`, 'true')
+      // the write in flight may also have been applied
+      expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeGreaterThanOrEqual(0)
+      expect(rowCount - previousCount - acknowledged, `round ${round}`).toBeLessThanOrEqual(1)
+      previousCount = rowCount
+      const getJobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
+      await expect
+        .poll(async () => (await getJobs()).migrations[0]?.status, { timeout: 60_000 })
+        .toBe('RunSuccess')
+      const schemaDatabases = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
+      const counts = await Promise.all(
+        schemaDatabases.map((name) => countRows(`${url}/${name}`, `round = ${round}`)),
+      )
+      const [firstCount] = counts
+      expect(counts, `round ${round}`).toEqual(counts.map(() => firstCount))
+      if (isAcknowledged) expect(firstCount).toBe(1)
+    }
+  },
+)

@@ -11,7 +11,7 @@ const SLOW_SELECT =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
 /** How long to observe a statement that has to wait. */
 const OBSERVATION_MS = 300
-/** Number of concurrent writes and reads. */
+/** Minimum number of writes, and of reads, that run concurrently. */
 const MIN_OPERATIONS = 20
 
 /** Sends an endless statement that is aborted when the test ends. */

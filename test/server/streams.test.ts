@@ -26,7 +26,7 @@ describe('batons', () => {
     expect((await pipeline(a.url, [close], { baton: continued.baton })).baton).toBeNull()
   })
 
-  test('of a removed database are invalid, and its name responds with 404', async () => {
+  test('of a removed database are invalid, and requests for it get 404', async () => {
     await using server = await startLocalServer()
     const { url } = await server.createDatabase('a')
     const { baton } = await pipeline(url, [execute('BEGIN')])
@@ -38,7 +38,7 @@ describe('batons', () => {
     expect([recreated.status, recreated.text]).toEqual([400, 'Received an invalid baton'])
   })
 
-  test('a server has 128 streams; another request waits up to a second for a free one (waits 2 s)', async () => {
+  test('a server allows 128 streams; another request waits up to a second for a free one (waits 2 s)', async () => {
     await using server = await startLocalServer()
     const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
     expect(opened.every(({ status }) => status === 200)).toBe(true)

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { LocalServer } from '@batonsql/local-server'
-import { databaseIdOf } from './planted-key.ts'
+import { databaseIdOf } from './group-key.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { completeTranscript } from './complete.ts'
+import { completeTranscript } from './complete-transcript.ts'
 
 /** One exchange of a recorded case. */
 export interface TranscriptStep {
@@ -8,9 +8,9 @@ export interface TranscriptStep {
   readonly after_wait_ms?: number
   readonly started_in_background?: string
   /** When the client disconnects without waiting for the end of the response. */
-  readonly leaves_after_ms?: number
+  readonly disconnects_after_ms?: number
   /** How long to read a stream of events. */
-  readonly listens_ms?: number
+  readonly listen_ms?: number
   readonly request: {
     readonly port?: 'admin'
     readonly http?: string
@@ -62,5 +62,5 @@ function shorten(file: string, text: string): string {
 
 /** Returns the time that a case spends waiting, in ms. */
 export function waitingTimeMs(transcript: Transcript): number {
-  return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listens_ms ?? 0), 0)
+  return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listen_ms ?? 0), 0)
 }

@@ -9,8 +9,8 @@ import {
 } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
-import { plantKey } from './planted-key.ts'
-import { type Mismatch, replay, replayInTime } from './replay.ts'
+import { createGroupKey } from './group-key.ts'
+import { type Mismatch, replay, replayWithRetries } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
@@ -20,12 +20,13 @@ const MIN_SLOW_MS = 1_000
 /** The name that the recorded server uses for itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
 /** The case that opens as many streams as a server allows. */
-const FILLING_CASE = 93
+const STREAM_LIMIT_CASE = 93
 /** The case that requests the server's name. */
 const VERSION_CASE = 109
 
 const replayableTranscripts = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
-const needsOwnServer = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' || id === FILLING_CASE
+const needsOwnServer = ({ id, server: kind }: Transcript): boolean =>
+  kind !== 'plain' || id === STREAM_LIMIT_CASE
 const onOwnServer = replayableTranscripts.filter(needsOwnServer)
 const onSharedServer = replayableTranscripts.filter((transcript) => !needsOwnServer(transcript))
 const slowTranscripts = onSharedServer.filter((transcript) => waitingTimeMs(transcript) >= MIN_SLOW_MS)
@@ -40,7 +41,7 @@ beforeAll(async () => {
   for (const { id } of slowTranscripts) outcomes.set(id, new Promise((resolve) => resolvers.set(id, resolve)))
   const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const outcome = replayInTime(() => replayOnSharedServer(next))
+      const outcome = replayWithRetries(() => replayOnSharedServer(next))
       resolvers.get(next.id)?.(outcome)
       await outcome.catch(() => {}) // the test that awaits it fails
     }
@@ -80,7 +81,7 @@ async function replayOnOwnServer(transcript: Transcript) {
     'kid.db.test': 'kid',
     'kid2.db.test': 'kid2',
   }
-  const key = await plantKey(dataDirectory)
+  const key = await createGroupKey(dataDirectory)
   const ownServer = await startLocalServer({
     dataDirectory,
     dialect: 'sqld',
@@ -139,7 +140,10 @@ describe('responds like the real server', () => {
   )(
     '%d %s',
     async (id, _, transcript) =>
-      expectAccepted(id, await (outcomes.get(id) ?? replayInTime(() => replayOnSharedServer(transcript)))),
+      expectAccepted(
+        id,
+        await (outcomes.get(id) ?? replayWithRetries(() => replayOnSharedServer(transcript))),
+      ),
     120_000,
   )
 
@@ -147,7 +151,8 @@ describe('responds like the real server', () => {
     onOwnServer.map((transcript) => [transcript.id, transcript.title, transcript] as const),
   )(
     '%d %s',
-    async (id, _, transcript) => expectAccepted(id, await replayInTime(() => replayOnOwnServer(transcript))),
+    async (id, _, transcript) =>
+      expectAccepted(id, await replayWithRetries(() => replayOnOwnServer(transcript))),
     120_000,
   )
 })

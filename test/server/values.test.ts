@@ -98,7 +98,7 @@ const SCHEMA = `
   INSERT INTO place VALUES (1, vector32('[1,2]')), (2, vector32('[3,4]'));
 `
 
-/** Statements that must have the same result on both engines, in order. */
+/** Statements that must return the same results on both engines, in order. */
 const QUERIES: readonly string[] = [
   'SELECT * FROM user',
   'SELECT * FROM user ORDER BY age DESC',
@@ -170,7 +170,7 @@ const QUERIES: readonly string[] = [
   'RELEASE one',
 ]
 
-describe.skipIf(!hasSqld)('the embedded engine and the real server have the same results', () => {
+describe.skipIf(!hasSqld)('the embedded engine and the real server return the same results', () => {
   const responses = { embedded: new Map<string, unknown>(), sqld: new Map<string, unknown>() }
 
   beforeAll(async () => {

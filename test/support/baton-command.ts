@@ -5,16 +5,17 @@ import { afterAll } from 'vitest'
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
-// not at the end of a test, because the processes of concurrent tests cannot be distinguished
+// killed after the file, not after each test, because the processes of concurrent tests cannot be told apart
 const runningProcesses = new Set<ChildProcess>()
-/** Stops the remaining processes of a test file. */
-export function killRunning(): void {
+
+/** Kills the processes of a test file that are still running. */
+export function killRunningProcesses(): void {
   for (const child of runningProcesses) child.kill('SIGKILL')
 }
-afterAll(killRunning)
+afterAll(killRunningProcesses)
 
-/** Stops a process when the test file ends, at the latest. */
-export function endWithTests(child: ChildProcess): void {
+/** Kills a process after the tests of the file, if it is still running. */
+export function killAfterTests(child: ChildProcess): void {
   runningProcesses.add(child)
   child.once('close', () => runningProcesses.delete(child))
 }
@@ -26,7 +27,7 @@ export interface CommandResult {
   readonly errors: string
 }
 
-/** Returns the command line with which node runs the command from its sources. */
+/** Returns the command line that runs the command from its sources. */
 export const batonCommand = (args: readonly string[]): string[] => [process.execPath, ...FLAGS, CLI, ...args]
 
 /** Returns the environment of this process with the settings of the test. */
@@ -36,18 +37,18 @@ export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.Pro
   ...env,
 })
 
-/** Starts the command. It is stopped after the tests of the file at the latest. */
+/** Starts the command, and kills it after the tests of the file if it is still running. */
 export function startBaton(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): ChildProcessWithoutNullStreams {
   const [command, ...rest] = batonCommand(args) as [string, ...string[]]
   const child = spawn(command, rest, { env: batonEnv(env) })
-  endWithTests(child)
+  killAfterTests(child)
   return child
 }
 
-/** Collects what a command prints, until it ends. */
+/** Collects the output of a command until it exits. */
 export async function collectOutput(child: ChildProcessWithoutNullStreams): Promise<CommandResult> {
   let [output, errors] = ['', '']
   child.stdout.on('data', (part) => (output += part))

@@ -20,7 +20,7 @@ export const MAX_WORKERS = availableParallelism() + 2
 /** Timeout of polls, which is reached only on a busy machine. */
 export const POLLING = { poll: { timeout: 60_000 } }
 
-/** Maximum number of concurrent tests of one file, which wait for seconds. */
+/** Maximum number of concurrent tests in one file. Such tests spend seconds waiting. */
 const MAX_CONCURRENCY = 24
 
 const resolveFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
@@ -60,7 +60,7 @@ export async function endToEndProjects() {
           : []),
         // a cluster consists of real servers
         ...(name === 'sqld' ? ['test/server/cluster/*.test.ts'] : []),
-        // only a server of ours has the platform API
+        // only our servers have the platform API
         ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
       ],
       exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_TOOLS,
@@ -69,7 +69,7 @@ export async function endToEndProjects() {
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process, because a process for each file would take a quarter of the CPU time
       isolate: false,
-      setupFiles: [resolveFile('end-processes.ts')],
+      setupFiles: [resolveFile('clean-up-hooks.ts')],
       provide: { target: name, kysely: DEFAULT_KYSELY },
       // the database is shared, so the files run one at a time
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
@@ -86,7 +86,7 @@ export async function imageProjects() {
       ...project,
       name: 'container-sqld',
       include: ['test/server/cluster/*.test.ts', ...ON_OUR_SERVERS],
-      setupFiles: [...project.setupFiles, resolveFile('sqld-of-image.ts')],
+      setupFiles: [...project.setupFiles, resolveFile('sqld-from-image.ts')],
       provide: { ...project.provide, target: 'sqld' as const },
     }))
 }

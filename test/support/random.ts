@@ -1,4 +1,4 @@
-/** Returns numbers from 0 to 1 that are determined by a seed (mulberry32), so that a run can be repeated. */
+/** Creates a generator of numbers from 0 to 1 that a seed determines (mulberry32), so that a run can be repeated. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -4,17 +4,17 @@ import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
 /**
- * Reports which servers are tested, and why others are not, before the tests; and the number of tests passed on each server
- * afterwards, with a final line `N passed, N failed`.
+ * Reports which servers are tested, and why others are not, before the tests. Afterwards, reports the number of tests passed on
+ * each server, with a final line `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
-  #missingBrowser: string | null = null
+  #browserNote: string | null = null
   #detected: Promise<unknown> = Promise.resolve()
 
   onInit(): void {
     const browser = findBrowser().then(({ path, unavailable }) => {
       console.log(`browser under test: ${path === null ? `NOT used, ${unavailable}` : `${path} used`}`)
-      if (unavailable !== null) this.#missingBrowser = `browser tests did NOT run: ${unavailable}`
+      if (unavailable !== null) this.#browserNote = `browser tests did NOT run: ${unavailable}`
     })
     const servers = findTargets().then((targets) => {
       for (const { name, unavailable } of targets) {
@@ -38,7 +38,7 @@ class SummaryReporter implements Reporter {
     // after the last lines of the default reporter
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
-      if (this.#missingBrowser !== null) console.log(this.#missingBrowser)
+      if (this.#browserNote !== null) console.log(this.#browserNote)
       if (excluded !== undefined) console.log(`NOT run: ${excluded}`)
       for (const [note, count] of notes) console.log(`${count} tests did NOT run: ${note}`)
       console.log(skipped > 0 ? `${line}, ${skipped} skipped` : line)

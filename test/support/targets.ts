@@ -17,11 +17,11 @@ let targets: Promise<TargetStatus[]> | undefined
  * it is listed there.
  */
 export function findTargets(): Promise<TargetStatus[]> {
-  targets ??= probe()
+  targets ??= detectTargets()
   return targets
 }
 
-async function probe(): Promise<TargetStatus[]> {
+async function detectTargets(): Promise<TargetStatus[]> {
   const requested = process.env['TEST_TARGETS']?.split(',')
   const statuses: TargetStatus[] = [
     { name: 'embedded', unavailable: null },

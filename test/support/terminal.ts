@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { expect } from 'vitest'
-import { batonCommand, batonEnv, endWithTests } from './baton-command.ts'
+import { batonCommand, batonEnv, killAfterTests } from './baton-command.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Why this machine has no terminal; null if it has one. */
@@ -21,7 +21,7 @@ export class Terminal {
     const command = batonCommand(args).map((word) => `'${word}'`)
     const terminalEnv = batonEnv({ NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: stateDirectory, ...env })
     this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: terminalEnv })
-    endWithTests(this.#child)
+    killAfterTests(this.#child)
     this.#closed = once(this.#child, 'close')
     this.#child.stdout.on('data', (part) => (this.#output += part))
   }
@@ -47,7 +47,8 @@ export class Terminal {
     return await this.waitForText(prompt)
   }
 
-  async end(): Promise<number> {
+  /** Waits until the command exits. @returns its exit code */
+  async waitForExit(): Promise<number> {
     const [code] = (await this.#closed) as [number]
     return code
   }

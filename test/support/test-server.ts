@@ -12,7 +12,7 @@ export interface TestDatabase {
   readonly authToken?: string
   /** The URL and the token, as the configuration of a client. */
   readonly config: { readonly url: string; readonly authToken: string | undefined }
-  /** HTTP requests that have reached the server for this database. */
+  /** Returns the number of HTTP requests for this database that have reached the server. */
   requestCount(): number
 }
 

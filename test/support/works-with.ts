@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { LIBRARIES } from '../packages/libraries.ts'
 
-/** A library that is tested on top of ours, and the tests that count towards it. */
+/** A library that is tested on top of ours, and the tests that count toward it. */
 export interface LibraryTests {
   readonly library: string
   /** The package whose version is recorded. */

@@ -79,7 +79,7 @@ test('reports a conflict that is detected by COMMIT', async () => {
   await db.close()
 })
 
-test('after a conflict was caught, the transaction executes nothing more', async () => {
+test('after a caught conflict, the transaction executes no more statements', async () => {
   const { db, server } = await openServer()
   await using otherClient = createClient({ url: server.url })
   const lost = db.transaction(

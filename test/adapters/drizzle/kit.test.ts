@@ -7,7 +7,7 @@ import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { endWithTests } from '../../support/baton-command.ts'
+import { killAfterTests } from '../../support/baton-command.ts'
 import { stablePort } from '../../support/stable-port.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -50,7 +50,7 @@ async function startStudio(): Promise<(body: object) => Promise<unknown>> {
   const port = await stablePort()
   const args = argsOf(['studio', '--host', '127.0.0.1', '--port', String(port)])
   const child = spawn(process.execPath, args, { cwd: fixture, env: env() })
-  endWithTests(child)
+  killAfterTests(child)
   let output = ''
   for await (const part of child.stdout) {
     output += part

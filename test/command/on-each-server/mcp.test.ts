@@ -144,7 +144,7 @@ test('with --write, runs statements in one transaction', async () => {
   ).toEqual([2, 3])
 })
 
-test('returns invalid input, an unknown table and a syntax error as results, and continues to work', async () => {
+test('reports invalid input, unknown tables and syntax errors as results, and keeps working', async () => {
   expect((await agent.call('query', { sql: 'select', maxRows: 0 })).error).toContain('maxRows')
   expect((await agent.call('query', {})).error).toContain('sql')
   expect((await agent.call('query', { sql: 'select * from nowhere' })).error).toContain('nowhere')

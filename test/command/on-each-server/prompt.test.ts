@@ -50,7 +50,7 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   await terminal.run('begin;', 'baton*> ')
   terminal.type('\u0004')
   await terminal.waitForText('The open transaction was rolled back.')
-  expect(await terminal.end()).toBe(0)
+  expect(await terminal.waitForExit()).toBe(0)
 
   const history = join(stateDirectory, 'baton', 'history')
   expect((await readFile(history, 'utf8')).split('\n')).toContain("'a;b' as two;")
@@ -60,5 +60,5 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   secondTerminal.type('\u001b[A\u001b[A\n')
   await secondTerminal.waitForText('kept')
   secondTerminal.type('.quit\n')
-  expect(await secondTerminal.end()).toBe(0)
+  expect(await secondTerminal.waitForExit()).toBe(0)
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { Scene, sql } from '../../platform/platform-scene.ts'
+import { Harness, sql } from '../../platform/platform-harness.ts'
 import { runBaton, startBaton } from '../../support/baton-command.ts'
 
 async function createDataDirectory(): Promise<string> {
@@ -36,13 +36,13 @@ async function startAndReadLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test('baton user prints a token, and accepts the invitations for its address', {
+test("baton user prints a token, and accepts the invitations for the user's address", {
   timeout: 180_000,
 }, async () => {
   const directory = await createDataDirectory()
   {
-    await using scene = await Scene.start({}, directory)
-    await scene.done('POST', `/v2/organizations/local/invites`, {
+    await using harness = await Harness.start({}, directory)
+    await harness.requestOk('POST', `/v2/organizations/local/invites`, {
       body: { email: 'ada@example.test', role: 'viewer' },
     })
     const rejected = await baton(['user', 'ada', '--data', directory])
@@ -52,13 +52,15 @@ test('baton user prints a token, and accepts the invitations for its address', {
   const user = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
   expect([user.code, user.errors]).toEqual([0, ''])
   {
-    await using scene = await Scene.start({}, directory)
-    const { members } = await scene.done('GET', `${scene.own}/members`)
+    await using harness = await Harness.start({}, directory)
+    const { members } = await harness.requestOk('GET', `${harness.orgPath}/members`)
     expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
-    expect((await scene.sendRequest('GET', `${scene.own}/databases`, { token: user.output })).status).toBe(
-      200,
-    )
-    expect((await scene.sendRequest('POST', `${scene.own}/groups`, { token: user.output })).status).toBe(403)
+    expect(
+      (await harness.sendRequest('GET', `${harness.orgPath}/databases`, { token: user.output })).status,
+    ).toBe(200)
+    expect(
+      (await harness.sendRequest('POST', `${harness.orgPath}/groups`, { token: user.output })).status,
+    ).toBe(403)
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username must be 1 to 39')
@@ -72,12 +74,12 @@ test('baton user prints a token, and accepts the invitations for its address', {
 test('baton databases configure and groups configure change individual settings, which are enforced', {
   timeout: 180_000,
 }, async () => {
-  await using scene = await Scene.start()
-  const { platform } = scene
+  await using harness = await Harness.start()
+  const { platform } = harness
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
-  const { host } = await scene.create('app')
-  const token = await scene.tokenFor('app')
+  const { host } = await harness.createDatabase('app')
+  const token = await harness.tokenFor('app')
   const configure = (...options: string[]) => api('databases', 'configure', 'app', ...options)
 
   const initialOutput = [
@@ -155,8 +157,8 @@ test('baton databases configure and groups configure change individual settings,
 test('baton api-tokens create --group creates a token limited to the given scopes', {
   timeout: 180_000,
 }, async () => {
-  await using scene = await Scene.start()
-  const { platform } = scene
+  await using harness = await Harness.start()
+  const { platform } = harness
   const api = (token: string, ...args: string[]) =>
     runBaton(args, { env: { BATON_API_URL: platform.url, BATON_API_TOKEN: token } })
   const asOwner = (...args: string[]) => api(platform.token, ...args)
@@ -204,9 +206,9 @@ test('baton export writes a database of a stopped server to an SQLite file', asy
   const file = join(directory, 'app.sqlite')
   const args = ['export', 'app', file, '--data', directory]
   {
-    await using scene = await Scene.start({}, directory)
-    const { host } = await scene.create('app')
-    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    await using harness = await Harness.start({}, directory)
+    const { host } = await harness.createDatabase('app')
+    await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
     expect((await baton(args)).errors).toMatch(
       /in use by process \d+.*\nWhile the server runs: baton export NAME FILE.db --api-url/,
     )
@@ -241,8 +243,8 @@ test('with baton dev --ready-delay, a new database returns 404 at first', async 
 test('a data directory can be used only with the back end that created its databases', async () => {
   const directory = await createDataDirectory()
   {
-    await using scene = await Scene.start({}, directory)
-    await scene.create('app')
+    await using harness = await Harness.start({}, directory)
+    await harness.createDatabase('app')
   }
   const backend = inject('target') as 'embedded' | 'sqld'
   const otherBackend = backend === 'sqld' ? 'embedded' : 'sqld'
@@ -255,7 +257,7 @@ test('a data directory can be used only with the back end that created its datab
   await expect(startLocalServer(options)).rejects.toThrow('/nonexistent/sqld')
   await (await startLocalServer({ backend: 'embedded', dataDirectory: emptyDirectory })).close()
   // no database was marked as lost
-  await using scene = await Scene.start({}, directory)
-  const { database } = await scene.done('GET', `${scene.own}/databases/app`)
-  expect((await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT 1')).status).toBe(200)
+  await using harness = await Harness.start({}, directory)
+  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+  expect((await sql(database.Hostname, await harness.tokenFor('app'), 'SELECT 1')).status).toBe(200)
 })

@@ -1,13 +1,13 @@
 import { useDatabase } from '@batonsql/local-server/testing'
 import { expect, test } from 'vitest'
-import { endOf, type ProgramResult, startExample } from './program.ts'
+import { type ProgramResult, startExample, waitForExit } from './program.ts'
 
 // examples/migrate-tenants is tested with a platform in test/platform/migrate-tenants.test.ts.
 
 const database = useDatabase()
 const runExample = async (file: string, ...args: string[]): Promise<ProgramResult> => {
   const { url, authToken = '' } = database.config
-  return await endOf(
+  return await waitForExit(
     startExample('migrate-drizzle', file, args, { DATABASE_URL: url, DATABASE_TOKEN: authToken }),
   )
 }
@@ -30,7 +30,7 @@ test('the migrations of migrate-drizzle match its schema', async () => {
 
 test('migrate-tenants rejects an invalid concurrency', async () => {
   const args = ['--concurrency', 'all']
-  const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
+  const { code, errors } = await waitForExit(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
   expect(code).toBe(1)
   expect(errors).toContain('--concurrency must be a positive integer, not all')
 })

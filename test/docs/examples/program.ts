@@ -27,7 +27,7 @@ export interface ProgramResult {
 }
 
 /** Waits for a program to exit, and returns its output. */
-export async function endOf(program: Program): Promise<ProgramResult> {
+export async function waitForExit(program: Program): Promise<ProgramResult> {
   let [output, errors] = ['', '']
   program.stdout.on('data', (part: Buffer) => (output += part.toString()))
   program.stderr.on('data', (part: Buffer) => (errors += part.toString()))

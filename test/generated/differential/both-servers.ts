@@ -8,8 +8,8 @@ export const isMissing = await findSqld().then(
   () => true,
 )
 
-/** Returns both servers, which hooks of the test file start and stop; available only inside tests. */
-export function bothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
+/** Registers hooks that start and stop both servers. @returns the servers, which are available only inside tests */
+export function useBothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
   const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
   beforeAll(async () => {
     sources.embedded = await startEmbeddedSource()

@@ -6,9 +6,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isAccepted } from './accepted.ts'
-import { bothServers, isMissing } from './both-servers.ts'
-import { REGRESSIONS } from './kept-sequences.ts'
+import { isAccepted } from './accepted-differences.ts'
+import { isMissing, useBothServers } from './both-servers.ts'
+import { REGRESSIONS } from './regression-sequences.ts'
 import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
 import type { SubjectSource } from './servers.ts'
@@ -23,7 +23,7 @@ const TIMEOUT_MS = 60_000 + SEQUENCE_COUNT * 2_000
 const BATCH_SIZE = 100
 const MAX_REPORTS = 20
 
-const servers = bothServers()
+const servers = useBothServers()
 
 /** Returns the responses of both servers up to the first difference that is not accepted; null if there is none. */
 async function findDifference(

@@ -1,6 +1,6 @@
 /*
  * The routes other than those for statements. After the same generated statements, dumps, change streams, jobs of shared schemas
- * and attached databases must be the same on the embedded server and on libsql-server. ROUTE_SCENES sets the number of each,
+ * and attached databases must be the same on the embedded server and on libsql-server. ROUTE_CASES sets the number of each,
  * FUZZ_SEED repeats a run.
  */
 
@@ -8,25 +8,25 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isAccepted } from './accepted.ts'
-import { bothServers, isMissing } from './both-servers.ts'
+import { isAccepted } from './accepted-differences.ts'
+import { isMissing, useBothServers } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE } from './sequences.ts'
 import type { NamedSubject, SubjectSource } from './servers.ts'
 import { statement } from './statements.ts'
 
-const SCENE_COUNT = Number(process.env['ROUTE_SCENES'] ?? 12)
+const CASE_COUNT = Number(process.env['ROUTE_CASES'] ?? 12)
 const SEED = Number(
-  process.env['FUZZ_SEED'] ?? (SCENE_COUNT <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
+  process.env['FUZZ_SEED'] ?? (CASE_COUNT <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
-const TIMEOUT_MS = 60_000 + SCENE_COUNT * 4_000
-/** Number of scenes from one seed. Steps after a difference are omitted. */
+const TIMEOUT_MS = 60_000 + CASE_COUNT * 4_000
+/** Number of cases from one seed. Steps after a difference are omitted. */
 const BATCH_SIZE = 50
 const MAX_REPORTS = 5
 /** Time for an open change stream to receive all committed changes. */
 const SETTLE_MS = 150
 
-const servers = bothServers()
+const servers = useBothServers()
 
 const program = fc.array(statement, { minLength: 1, maxLength: 6 })
 
@@ -228,18 +228,18 @@ async function compareAttached(statements: readonly string[]): Promise<unknown> 
   return ours === theirs ? null : { ours, theirs }
 }
 
-/** Runs many scenes in small batches, so that one difference does not hide the next. */
+/** Runs many cases in small batches, so that one difference does not hide the next. */
 async function findDifferences(
-  scenes: fc.Arbitrary<readonly string[]>,
+  cases: fc.Arbitrary<readonly string[]>,
   compare: (statements: readonly string[]) => Promise<unknown>,
 ): Promise<readonly string[]> {
   const reports: string[] = []
-  const property = fc.asyncProperty(scenes, async (statements) => {
+  const property = fc.asyncProperty(cases, async (statements) => {
     const difference = await compare(statements)
     if (difference !== null) throw new Error(JSON.stringify(difference, null, 1))
   })
-  for (let done = 0; done < SCENE_COUNT && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
-    const numRuns = Math.min(BATCH_SIZE, SCENE_COUNT - done)
+  for (let done = 0; done < CASE_COUNT && reports.length < MAX_REPORTS; done += BATCH_SIZE) {
+    const numRuns = Math.min(BATCH_SIZE, CASE_COUNT - done)
     const result = await fc.check(property, { seed: SEED + done / BATCH_SIZE, numRuns })
     if (result.failed) reports.push(`${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`)
   }
@@ -255,9 +255,9 @@ test.skipIf(isMissing).each([
   ['jobs and their changes', shortListOf(schemaChange), compareJobs],
   ['attached databases', shortListOf(attachedStatement), compareAttached],
 ] as const)(
-  `%s are the same (${SCENE_COUNT} scenes, FUZZ_SEED=${SEED})`,
+  `%s are the same (${CASE_COUNT} cases, FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
-  async (_, scenes, compare) => {
-    expect(await findDifferences(scenes, compare)).toEqual([])
+  async (_, cases, compare) => {
+    expect(await findDifferences(cases, compare)).toEqual([])
   },
 )

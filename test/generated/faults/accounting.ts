@@ -9,14 +9,14 @@ interface WriteRecord {
   outcome: 'acknowledged' | 'not_applied' | 'unknown'
 }
 
-export interface Account {
+export interface AccountingReport {
   readonly writes: number
   readonly acknowledged: number
   readonly notApplied: number
   readonly unknown: number
   /** The number of unknown writes that were applied. */
   readonly unknownApplied: number
-  /** Violations: each line names a write and what is wrong with it. */
+  /** Each names a write and what is wrong with it. */
   readonly violations: readonly string[]
 }
 
@@ -58,7 +58,7 @@ export async function runAccounting(
   inFlight: number,
   random: () => number,
   { beforeCounting }: { readonly beforeCounting?: () => Promise<unknown> } = {},
-): Promise<Account> {
+): Promise<AccountingReport> {
   await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
   const writes: WriteRecord[] = []
   let nextId = 0
@@ -99,7 +99,7 @@ async function write(db: Client, { id, rows }: WriteRecord, random: () => number
 function checkWrites(
   writes: readonly WriteRecord[],
   stored: ReadonlyMap<number, { n: number; parts: number }>,
-): Account {
+): AccountingReport {
   const violations: string[] = []
   const counts = { acknowledged: 0, not_applied: 0, unknown: 0 }
   let unknownApplied = 0

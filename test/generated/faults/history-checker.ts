@@ -25,15 +25,14 @@ export interface HistoryReport {
   readonly edges: Readonly<Record<'ww' | 'wr' | 'rw' | 'order', number>>
   /** Sets of transactions that depend on each other in a cycle. */
   readonly cycles: number
-  /** Violations. */
   readonly violations: readonly string[]
 }
 
 type EdgeKind = keyof HistoryReport['edges']
 
 /**
- * Checks that a history is serializable, as Elle does for lists: the final lists give the
- * order of the writes, and the reads give the other dependencies. There must be no cycle of dependencies, no read of a value
+ * Checks that a history is serializable, as Elle does for lists: the final lists give the order of the writes, and the reads
+ * give the other dependencies. There must be no cycle of dependencies, no read of a value
  * that was rolled back, no partly applied transaction, and no missing acknowledged append.
  * @param finalLists the final lists
  * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`,
@@ -204,7 +203,7 @@ function addOrder(
   }
 }
 
-/** Transactions, and the order required between them. */
+/** A graph of transactions. Each edge requires one to precede another. */
 class Graph {
   readonly counts: Record<EdgeKind, number> = { ww: 0, wr: 0, rw: 0, order: 0 }
   readonly #successors = new Map<number, Set<number>>()

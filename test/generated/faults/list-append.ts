@@ -17,10 +17,10 @@ export interface ListClient {
 
 export interface ListAppendOptions {
   readonly order?: 'real-time' | 'session'
-  /** Called occasionally, to kill the server. */
-  readonly interlude?: (() => Promise<unknown>) | undefined
-  /** Approximate number of interludes. */
-  readonly interludes?: number
+  /** Called occasionally, for example to kill the server. */
+  readonly disrupt?: (() => Promise<unknown>) | undefined
+  /** Approximate number of disruptions. */
+  readonly disruptions?: number
 }
 
 const APPEND = 'insert into append (key, value) values (?, ?)'
@@ -42,7 +42,7 @@ class Progress {
     return this.appends.filter(([listKey]) => listKey === key).map(([, value]) => value)
   }
 
-  /** Moves all but the first `count` appends to the undone ones. */
+  /** Undoes all appends after the first `count`. */
   undo(count: number): void {
     this.undone.push(...this.appends.splice(count).map(([, value]) => value))
   }
@@ -61,14 +61,14 @@ async function waitForEmptyLists(client: Client): Promise<void> {
 /**
  * Runs random transactions that append to lists and read them, through several clients at once, with savepoints, batches,
  * aborted calls and network faults; then checks the history.
- * @param clients each with the client below it, for calls outside transactions @param direct does not go through the faults
+ * @param clients each with its core client, for calls outside transactions @param direct a client without faults
  */
 export async function runListAppend(
   clients: readonly { readonly list: ListClient; readonly client: Client }[],
   direct: Client,
   count: number,
   random: () => number,
-  { order = 'real-time', interlude, interludes = 0 }: ListAppendOptions = {},
+  { order = 'real-time', disrupt, disruptions = 0 }: ListAppendOptions = {},
 ): Promise<HistoryReport> {
   await direct.batch([
     'drop table if exists append',
@@ -148,7 +148,7 @@ export async function runListAppend(
   const worker = async (session: number): Promise<void> => {
     const { list, client } = clients[session % clients.length]!
     for (let id = nextId++; id < count; id = nextId++) {
-      if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
+      if (disrupt && disruptions > 0 && id % Math.ceil(count / disruptions) === 1) await disrupt()
       const firstKey = Math.floor(id / PART_SIZE) * KEYS_PER_PART
       const keys = Array.from({ length: KEYS_PER_PART }, (_, index) => firstKey + index)
       let record = new Progress()
@@ -160,10 +160,13 @@ export async function runListAppend(
         ? runSingle(client, record, pick(random, keys))
         : list.transaction(
             async (tx) => {
-              const lostAttempt = record
+              const previousAttempt = record
               record = new Progress()
-              // runs again after a loss, because nothing of the first run was applied
-              record.undone.push(...lostAttempt.undone, ...lostAttempt.appends.map(([, value]) => value))
+              // runs again if the transaction is lost, because none of it was applied
+              record.undone.push(
+                ...previousAttempt.undone,
+                ...previousAttempt.appends.map(([, value]) => value),
+              )
               if (isReadOnly)
                 for (const key of keys)
                   record.reads.push({ key, values: await tx.query(READ, [key]), ownValues: [] })
@@ -179,7 +182,7 @@ export async function runListAppend(
         (error: unknown) => getOutcome(error, isSingle),
       )
       const { appends, undone, reads } = record
-      // what a rolled-back transaction read is checked like all other reads
+      // the reads of a rolled-back transaction are checked like all others
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }

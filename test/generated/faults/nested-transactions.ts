@@ -1,10 +1,10 @@
 import { type Client, DatabaseError, readRows, type Transaction } from '@batonsql/core'
 import { pick } from '../../support/random.ts'
 
-export interface NestedAccount {
+export interface NestedReport {
   readonly transactions: number
   readonly committed: number
-  /** Violations: rows without an acknowledgement, and acknowledged rows that are missing. */
+  /** Rows without an acknowledgment, and acknowledged rows that are missing. */
   readonly violations: readonly string[]
 }
 
@@ -27,13 +27,13 @@ class AbandonedError extends Error {}
  * one after another and concurrently, then checks that exactly the acknowledged rows exist.
  * @param hasCursors whether the server has `/v3/cursor`
  */
-export async function nestTransactions(
+export async function runNestedTransactions(
   db: Client,
   direct: Client,
   count: number,
   random: () => number,
   hasCursors: boolean,
-): Promise<NestedAccount> {
+): Promise<NestedReport> {
   await direct.batch([
     'drop table if exists nested',
     'create table nested (key integer primary key, run integer, taken text unique)',
@@ -44,7 +44,7 @@ export async function nestTransactions(
   let committed = 0
 
   /** Runs statements on one handle, and adds the acknowledged keys to `savedKeys`. */
-  const perform = async (
+  const runOperations = async (
     tx: Transaction,
     run: number,
     depth: number,
@@ -95,7 +95,7 @@ export async function nestTransactions(
       const innerKeys = new Set<number>()
       const shouldFail = random() < 0.5
       await tx.savepoint(async (inner) => {
-        await perform(inner, run, depth + 1, innerKeys)
+        await runOperations(inner, run, depth + 1, innerKeys)
         if (shouldFail) throw new AbandonedError()
       })
       for (const innerKey of innerKeys) savedKeys.add(innerKey)
@@ -114,7 +114,7 @@ export async function nestTransactions(
     const isCommitted = await db
       .transaction(
         async (tx) => {
-          await perform(tx, run, 0, savedKeys)
+          await runOperations(tx, run, 0, savedKeys)
           if (shouldThrow) throw new AbandonedError()
         },
         { mode: random() < 0.3 ? 'deferred' : 'immediate' },

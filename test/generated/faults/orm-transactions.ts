@@ -3,10 +3,10 @@ import { drizzle } from '@batonsql/drizzle-driver'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { sql as fragment, type SQL } from 'drizzle-orm'
 import { CompiledQuery, Kysely } from 'kysely'
-import type { Tearable } from './torn-transactions.ts'
+import type { TransactionClient } from './torn-transactions.ts'
 
 /** Runs transactions with Kysely. */
-export function kyselyTransactions(client: Client): Tearable {
+export function kyselyTransactions(client: Client): TransactionClient {
   const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
   return {
     transaction: (callback) =>
@@ -19,7 +19,7 @@ export function kyselyTransactions(client: Client): Tearable {
 }
 
 /** Runs transactions with Drizzle. */
-export function drizzleTransactions(client: Client): Tearable {
+export function drizzleTransactions(client: Client): TransactionClient {
   const db = drizzle(client)
   return {
     transaction: (callback) =>

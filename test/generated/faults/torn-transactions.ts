@@ -1,10 +1,10 @@
 import { type Client, DatabaseError } from '@batonsql/core'
 import { pick } from '../../support/random.ts'
 
-/** The effect of one statement of a transaction; all but `insert` fail, or end the transaction on the server. */
-type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'interlude'
+/** A step of a transaction. All statements but `insert` fail, or end the transaction on the server. */
+type Action = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'disruption'
 
-const ACTS: readonly Act[] = [
+const ACTIONS: readonly Action[] = [
   'insert',
   'insert',
   'insert',
@@ -27,11 +27,11 @@ interface Statements {
 }
 
 /** A client under test, not necessarily ours. */
-export interface Tearable {
+export interface TransactionClient {
   transaction(callback: (tx: Statements) => Promise<void>): Promise<void>
 }
 
-export interface TornAccount {
+export interface TornReport {
   readonly transactions: number
   readonly committed: number
   /** Transactions that the server ended on its own. */
@@ -40,25 +40,25 @@ export interface TornAccount {
   readonly leaks: readonly string[]
 }
 
-export interface TearOptions {
+export interface TornOptions {
   /** Whether the database has the limit of {@link SIZE_LIMIT_BYTES}. */
   readonly isLimited?: boolean
-  /** Another event somewhere in each transaction, such as a restart of the server. */
-  readonly interlude?: (() => Promise<unknown>) | undefined
+  /** Called once in each transaction, for example to restart the server. */
+  readonly disrupt?: (() => Promise<unknown>) | undefined
 }
 
 /**
- * Runs random transactions in which the server rolls back on its own, with errors swallowed and thrown, and statements one
- * after another and concurrently; then checks that each left all of its rows or none.
+ * Runs random transactions in which the server rolls back on its own. Errors are swallowed or rethrown, and statements run one
+ * after another or concurrently. Then checks that each transaction left all of its rows or none.
  */
-export async function tearTransactions(
-  db: Tearable,
+export async function findTornTransactions(
+  db: TransactionClient,
   direct: Client,
   count: number,
   random: () => number,
-  { isLimited = false, interlude }: TearOptions = {},
-): Promise<TornAccount> {
-  const choices = isLimited ? [...ACTS, 'full' as const] : ACTS
+  { isLimited = false, disrupt }: TornOptions = {},
+): Promise<TornReport> {
+  const choices = isLimited ? [...ACTIONS, 'full' as const] : ACTIONS
   await direct.batch([
     'drop table if exists torn',
     'create table torn (run integer, part integer unique)',
@@ -70,17 +70,18 @@ export async function tearTransactions(
   let endedByServer = 0
   const leaks: string[] = []
   for (let run = 0; run < count; run++) {
-    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choices))
+    const actions = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choices))
     // among harmless statements, so that only this one ends the transaction
-    if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
+    if (disrupt)
+      actions.splice(0, actions.length, 'insert', 'insert', 'disruption', ...actions.slice(2), 'insert')
     const isConcurrent = random() < 0.4
     const shouldThrow = random() < 0.2
     const insertedParts: number[] = []
-    const perform = async (tx: Statements, act: Act): Promise<void> => {
+    const perform = async (tx: Statements, action: Action): Promise<void> => {
       const newPart = (part += 1)
-      if (act === 'interlude') return void (await interlude?.())
-      await tx.execute(...getStatement(act, run, newPart)).then(
-        () => act === 'insert' && insertedParts.push(newPart),
+      if (action === 'disruption') return void (await disrupt?.())
+      await tx.execute(...getStatement(action, run, newPart)).then(
+        () => action === 'insert' && insertedParts.push(newPart),
         (error: unknown) => {
           // a bug in this test must not be mistaken for a rejection
           if (error instanceof TypeError || error instanceof RangeError) throw error
@@ -89,22 +90,23 @@ export async function tearTransactions(
     }
     const outcome = await db
       .transaction(async (tx) => {
-        // the interlude begins after the statements before it have ended, even on a slow machine
-        const interludeIndex = acts.indexOf('interlude')
+        // the disruption begins after the statements before it have ended, even on a slow machine
+        const disruptionIndex = actions.indexOf('disruption')
         const groups =
-          interludeIndex < 0
-            ? [acts]
+          disruptionIndex < 0
+            ? [actions]
             : [
-                acts.slice(0, interludeIndex),
-                acts.slice(interludeIndex, interludeIndex + 1),
-                acts.slice(interludeIndex + 1),
+                actions.slice(0, disruptionIndex),
+                actions.slice(disruptionIndex, disruptionIndex + 1),
+                actions.slice(disruptionIndex + 1),
               ]
-        if (isConcurrent) for (const group of groups) await Promise.all(group.map((act) => perform(tx, act)))
-        else for (const act of acts) await perform(tx, act)
+        if (isConcurrent)
+          for (const group of groups) await Promise.all(group.map((action) => perform(tx, action)))
+        else for (const action of actions) await perform(tx, action)
         if (shouldThrow) throw new Error('aborted')
       })
       .then(() => 'committed', getOutcome)
-    if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
+    if (actions.some((action) => /rollback|full|disrupt/.test(action))) endedByServer += 1
     const { rows } = await direct.execute<{ part: number }>(
       'select part from torn where run = ? order by part',
       [run],
@@ -120,7 +122,7 @@ export async function tearTransactions(
           : storedParts === ''
     if (!isAtomic)
       leaks.push(
-        `run ${run} (${acts.join(' ')}${isConcurrent ? ', concurrent' : ''}): ${outcome}, [${storedParts}] of [${expectedParts}] exist`,
+        `run ${run} (${actions.join(' ')}${isConcurrent ? ', concurrent' : ''}): ${outcome}, [${storedParts}] of [${expectedParts}] exist`,
       )
   }
   return { transactions: count, committed, endedByServer, leaks }
@@ -132,8 +134,8 @@ function getOutcome(error: unknown): string {
   return error instanceof Error && error.cause ? getOutcome(error.cause) : 'not_applied'
 }
 
-function getStatement(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
-  switch (act) {
+function getStatement(action: Exclude<Action, 'disruption'>, run: number, part: number): [string, number[]] {
+  switch (action) {
     case 'insert':
       return ['insert into torn values (?, ?)', [run, part]]
     case 'constraint':
@@ -147,6 +149,6 @@ function getStatement(act: Exclude<Act, 'interlude'>, run: number, part: number)
     case 'full':
       return [`insert into torn values (?, zeroblob(${TOO_LARGE_BYTES}))`, [run]]
     default:
-      return act satisfies never
+      return action satisfies never
   }
 }

@@ -1,7 +1,7 @@
 /*
  * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
  * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
- * selection, in which the folders of the package take turns; `--skip` leaves out the first of them, `--only` those in files
+ * selection, which draws from each folder of the package in turn; `--skip` omits the first of them, `--only` those in files
  * without this text in their path. `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -29,7 +29,7 @@ const { values } = parseArgs({
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const chosenPackage = PACKAGES[values.package]
-if (!chosenPackage) throw new TypeError(`--package is one of ${Object.keys(PACKAGES).join(', ')}`)
+if (!chosenPackage) throw new TypeError(`--package must be one of ${Object.keys(PACKAGES).join(', ')}`)
 const { files = /^/, isSimulated = false, tests } = chosenPackage
 const FOLDER = join(
   existsSync(join(ROOT, 'packages', values.package)) ? 'packages' : 'internal',
@@ -56,9 +56,9 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
-/** For the tests: those that are killed leave files. */
-const temporary = await mkdtemp(join(tmpdir(), 'bm-'))
-folders.push(temporary)
+/** The temporary directory of the tests, because killed tests leave files behind. */
+const temporaryDirectory = await mkdtemp(join(tmpdir(), 'bm-'))
+folders.push(temporaryDirectory)
 
 /** Kills a program with its children, for example the servers that tests have started. */
 function killGroup({ pid }: ChildProcess): void {
@@ -70,13 +70,13 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** Whether the tests run without a mutation, with their output. */
+/** Whether the tests run without a mutation; their output is then shown. */
 let isBaseline = true
 
 /** Runs a program. @returns whether it succeeded, failed, or was killed at its time limit */
 function run(args: readonly string[], cwd: string, ms: number): Promise<'ok' | 'failed' | 'timed out'> {
   return new Promise((resolve) => {
-    const env = { ...process.env, TMPDIR: temporary, NODE_OPTIONS: '--conditions=@batonsql/source' }
+    const env = { ...process.env, TMPDIR: temporaryDirectory, NODE_OPTIONS: '--conditions=@batonsql/source' }
     const stdio = isBaseline ? 'inherit' : 'ignore'
     const child = spawn(process.execPath, args, { cwd, env, stdio, detached: true })
     children.add(child)
@@ -91,8 +91,8 @@ function run(args: readonly string[], cwd: string, ms: number): Promise<'ok' | '
   })
 }
 
-/** Copies the package under test into a separate folder. */
-async function makeCopy(): Promise<string> {
+/** Copies the repository to a separate folder, in which mutations are made. */
+async function copyRepository(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
   const modules = join(ROOT, 'node_modules')
@@ -141,7 +141,7 @@ function sample(mutations: readonly Mutation[], random: () => number): Mutation[
 
 const mutations = findMutations(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
 const selection = sample(mutations, seeded(Number(values.seed)))
-const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
+const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, copyRepository))
 const detections = new Map<Mutation, Detection>()
 const baseline = await detect(copies[0] as string, 1)
 isBaseline = false

@@ -4,7 +4,7 @@ import { parseAst } from 'vite'
 
 /** A small mistake of a kind that developers make. */
 export interface Mutation {
-  /** Relative to the package. */
+  /** Path relative to the package. */
   readonly file: string
   readonly line: number
   readonly description: string
@@ -84,7 +84,7 @@ function mutate(
       if (left && right && opposite)
         add(
           node,
-          `${operator} is ${opposite}: ${getText(node)}`,
+          `${operator} replaced with ${opposite}: ${getText(node)}`,
           `(${getText(left)} ${opposite} ${getText(right)})`,
         )
       return
@@ -98,7 +98,7 @@ function mutate(
       return
     case 'Literal':
       if (typeof node['value'] === 'boolean')
-        add(node, `${node['value']} is ${!node['value']}`, String(!node['value']))
+        add(node, `${node['value']} replaced with ${!node['value']}`, String(!node['value']))
       return
     default:
   }

@@ -6,10 +6,10 @@ import {
   StreamError,
   TransportError,
 } from '@batonsql/core'
+import { describeCall } from './check-rows.ts'
 import type { ClientPlan, History, Sql } from './history.ts'
 import type { Call, Scope } from './ledger.ts'
 import type { Network } from './network.ts'
-import { callName } from './oracle.ts'
 import { PlannedError } from './planned-error.ts'
 import type { Program } from './program.ts'
 import { getProgramSlowness } from './slowness.ts'
@@ -18,7 +18,7 @@ import { getProgramSlowness } from './slowness.ts'
 interface Hazards {
   /** Requests failed, or the server did. */
   readonly isFaulty: boolean
-  /** How long programs slept, or blocked themselves, in ms: others may have waited for them. */
+  /** How long programs slept or blocked themselves, in ms. Others may have waited for them. */
   readonly slowMs: number
 }
 
@@ -36,7 +36,7 @@ const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
 /** Shorter delays neither end a transaction nor exceed the time in which an aborted request has to finish. */
 export const QUICK_MS = 800
 
-/** Returns how long programs slept, or blocked themselves, in ms. */
+/** Returns how long programs slept or blocked themselves, in ms. */
 export function getSlowness({ ledger }: Program, history: History): number {
   const waitsForItself = ledger.calls.some(({ mistake }) => mistake !== null)
   return getProgramSlowness(history) + (waitsForItself ? 60_000 : 0)
@@ -44,12 +44,12 @@ export function getSlowness({ ledger }: Program, history: History): number {
 
 /** Finds errors that nothing in the history explains. */
 export function checkErrors(program: Program, network: Network, history: History): string[] {
-  const isFaulty = network.hits > 0 || (history.events ?? []).length > 0
+  const isFaulty = network.faultCount > 0 || (history.events ?? []).length > 0
   const slowMs = getSlowness(program, history)
   const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
   return program.ledger.calls.flatMap((call) => {
     const problem = call.state === 'failed' ? checker.findProblem(call) : null
-    return problem === null ? [] : [`${callName(call)}: ${problem}: ${String(call.error)}`]
+    return problem === null ? [] : [`${describeCall(call)}: ${problem}: ${String(call.error)}`]
   })
 }
 
@@ -137,7 +137,7 @@ class ErrorChecker {
     )
     if (isMissingSavepoint && code === 'SQLITE_UNKNOWN') return null
     // a deferred transaction that writes after another wrote, and statements on an older snapshot
-    const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
+    const isDeferred = /"mode":"|"transactionRange"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
     // neither a cursor nor a request after an executed statement is retried
     const mayBeRejected = operation === 'rows' || (/^(chain|script)$/.test(operation) && sql.length > 1)
@@ -235,7 +235,7 @@ class ErrorChecker {
     return isStream || isControl || call.mistake ? null : 'nothing was misused'
   }
 
-  /** Whether an active handle was reading rows on the call's stream when the call was made or while it waited. */
+  /** Whether an active handle was reading rows on the call's stream when the call was made or while it was queued. */
   #readsRows({ scope, mistake, inner, turn, settledTurn }: Call): boolean {
     if (mistake || inner.length > 0) return true
     return this.#program.ledger.calls.some(

@@ -3,7 +3,7 @@ import type { Call, CallKind, Ledger, Scope } from './ledger.ts'
 import { PlannedError } from './planned-error.ts'
 import { WRITING } from './statement-texts.ts'
 import { createWatchedSignal, type WatchedSignal } from './watched-signal.ts'
-import { microtasks, type World } from './world.ts'
+import { type World, waitForMicrotasks } from './world.ts'
 
 /** Options of every call. */
 export type Options = { signal?: AbortSignal; timeoutMs?: number }
@@ -24,7 +24,7 @@ export class CallTracker {
   /** Records a call in the ledger, and assigns a unique number to each row that it writes. */
   open(scope: Scope, operation: CallKind, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
     const tags = sql.map((text) => (WRITING.has(text) ? (this.#tag += 1) : null))
-    return this.#ledger.call(scope, operation, plan, { sql, tags, name })
+    return this.#ledger.recordCall(scope, operation, plan, { sql, tags, name })
   }
 
   /** Makes a call with its time limit and signal, and records how it ends. */
@@ -50,7 +50,7 @@ export class CallTracker {
       }
       if (abortMs === -1) abort()
       else if (abortMs !== undefined) this.#world.after(abortMs, abort)
-      else void microtasks(abortTicks ?? 0).then(abort)
+      else void waitForMicrotasks(abortTicks ?? 0).then(abort)
     }
     const result = (async () => await makeCall(options))()
     return result.then(

@@ -1,12 +1,12 @@
 import { DatabaseError, type ResultSet } from '@batonsql/core'
+import { describeCall } from './check-rows.ts'
 import type { History } from './history.ts'
 import type { Call, Scope } from './ledger.ts'
 import type { Network } from './network.ts'
-import { callName } from './oracle.ts'
 import type { Program } from './program.ts'
 import { callMark } from './statement-texts.ts'
 
-/** Checks that results and errors contain everything that is known. */
+/** Checks that results and errors are as precise as possible. */
 export function checkOutcomes(program: Program, network: Network, history: History): string[] {
   const calls = program.ledger.calls.flatMap((call) => [
     ...findVagueOutcome(call, network),
@@ -28,7 +28,7 @@ function findVagueOutcome(call: Call, network: Network): string[] {
   )
   return mayHaveRun
     ? []
-    : [`${callName(call)}: its outcome is unknown, although nothing was sent: ${String(error)}`]
+    : [`${describeCall(call)}: its outcome is unknown, although nothing was sent: ${String(error)}`]
 }
 
 /** Checks the result of an INSERT. */
@@ -43,7 +43,7 @@ function findWrongResult({ state, operation, sql, value, ...call }: Call): strin
   const { rowsAffected, lastInsertRowid, rows } = value as ResultSet
   const isCorrect =
     rowsAffected === 1 && lastInsertRowid !== null && rows.length === (sql[0] === 'insert' ? 0 : 1)
-  const name = callName({ state, operation, sql, value, ...call })
+  const name = describeCall({ state, operation, sql, value, ...call })
   return isCorrect
     ? []
     : [`${name}: ${rowsAffected} rows, rowid ${lastInsertRowid}, ${rows.length} rows returned`]

@@ -1,12 +1,12 @@
 import type { ResultSet } from '@batonsql/core'
+import { describeCall } from './check-rows.ts'
 import type { History } from './history.ts'
 import type { Call, Scope } from './ledger.ts'
-import { callName } from './oracle.ts'
 import type { Program } from './program.ts'
 
 type Rows = readonly number[]
 
-/** Returns the rows that each SELECT of a call returned; only the first ones if the loop over the rows was left early. */
+/** Returns the rows that each SELECT of a call returned; only the first ones if the loop over them ended early. */
 function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
   const isRead = (index: number): boolean => call.sql[index]?.endsWith('select') === true
   if (call.state !== 'ok') return []
@@ -33,11 +33,13 @@ export function checkReads(program: Program, history: History, durable: Rows): s
     getReads(call).flatMap(({ rows, isComplete }) => {
       const unexpected = findUnexpectedRows(call, rows, durable)
       if (unexpected.length > 0)
-        return [`${callName(call)}: read rows that do not exist: ${unexpected.join()} in ${rows.join()}`]
+        return [`${describeCall(call)}: read rows that do not exist: ${unexpected.join()} in ${rows.join()}`]
       const missing = isComplete
         ? getVisibleRows(call, program, history).filter((tag) => !rows.includes(tag))
         : []
-      return missing.length > 0 ? [`${callName(call)}: did not read ${missing.join()}, which existed`] : []
+      return missing.length > 0
+        ? [`${describeCall(call)}: did not read ${missing.join()}, which existed`]
+        : []
     }),
   )
 }

@@ -2,14 +2,14 @@ import { getTransactionRange, type History, type Step } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
-/** Reasons for which a client may send more requests than the README states. */
+/** Matches histories in which a client may send more requests than the README states. */
 const UNUSUAL_HISTORY =
   /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
 
 /** Checks that a history without failures took no more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {
   if (UNUSUAL_HISTORY.test(JSON.stringify(history))) return []
-  // a failure may have prevented calls of one tick
+  // a failure may have prevented other calls of the same tick
   const savedRequests = calls.every(({ state }) => state === 'ok')
     ? countSavedRequests(history.tasks.flatMap(({ steps }) => steps))
     : 0

@@ -1,8 +1,8 @@
 import { HttpError, TransportError } from '@batonsql/core'
+import { describeCall } from './check-rows.ts'
 import type { ClientPlan, History, Sql } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network, ObservedRequest } from './network.ts'
-import { callName } from './oracle.ts'
 import type { Program } from './program.ts'
 import { callMark } from './statement-texts.ts'
 
@@ -38,7 +38,7 @@ export function checkRetries(program: Program, network: Network, history: Histor
       call.scope.kind === 'client'
         ? findProblemOutside(call, sent, history)
         : findProblemInside(call, sent, network, history)
-    return problem === null ? [] : [`${callName(call)}: ${problem}`]
+    return problem === null ? [] : [`${describeCall(call)}: ${problem}`]
   })
 }
 
@@ -61,7 +61,9 @@ function findProblemOutside(
     wasRejected ||
     (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
     (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
-  return isTransient && hasTime && sent.length <= maxRetries ? `aborted after ${sent.length} requests` : null
+  return isTransient && hasTime && sent.length <= maxRetries
+    ? `not retried after ${sent.length} requests`
+    : null
 }
 
 /**
@@ -69,17 +71,17 @@ function findProblemOutside(
  */
 function isDivided({ body, fault }: ObservedRequest): boolean {
   const isShared = body.split(CALL_MARK_PREFIX).length > 2
-  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign response'
+  const isTruncated = fault?.kind === 'truncated silently' || fault?.kind === 'foreign response'
   return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE_SQL))
 }
 
 function findProblemInside(
   call: Call,
   sent: readonly ObservedRequest[],
-  { hits }: Network,
+  { faultCount }: Network,
   { tasks }: History,
 ): string | null {
   // a shared request that is rejected as a whole is sent again, call by call
-  const isPlain = hits === 0 && !/"unparsable"|"large"/.test(JSON.stringify(tasks))
+  const isPlain = faultCount === 0 && !/"unparsable"|"large"/.test(JSON.stringify(tasks))
   return isPlain && sent.length > 1 ? `sent ${sent.length} times` : null
 }

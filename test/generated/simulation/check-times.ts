@@ -1,8 +1,8 @@
 import { TransportError } from '@batonsql/core'
+import { describeCall } from './check-rows.ts'
 import type { History } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
-import { callName } from './oracle.ts'
 import type { Program } from './program.ts'
 import { callMark, hasMark } from './statement-texts.ts'
 
@@ -17,17 +17,17 @@ export function checkTimes(program: Program, network: Network, history: History)
   return program.ledger.calls.flatMap((call) => {
     const tookMs = call.settledAt - call.at
     const maxMs = getMaxMs(call, history)
-    if (tookMs > maxMs) return [`${callName(call)}: took ${tookMs} ms, more than the maximum of ${maxMs}`]
+    if (tookMs > maxMs) return [`${describeCall(call)}: took ${tookMs} ms, more than the maximum of ${maxMs}`]
     const isPlain = call.operation === 'execute' || call.operation === 'batch' || call.operation === 'health'
     // the handle of a transaction takes no signal
     const isTransactionEnd =
       (call.operation === 'commit' || call.operation === 'rollback') && call.scope.kind === 'stream'
     if ((isPlain || isTransactionEnd) && call.settledAt > call.abortedAt)
-      return [`${callName(call)}: did not settle at once when it was aborted`]
+      return [`${describeCall(call)}: did not settle at once when it was aborted`]
     if (timedOutBeforeSending(call, network, history))
-      return [`${callName(call)}: its time limit began before its turn`]
+      return [`${describeCall(call)}: its time limit began while it was queued`]
     const isAcceptedLate = isPlain && call.state === 'ok' && call.scope.endedAt < call.turn
-    return isAcceptedLate ? [`${callName(call)}: accepted by a handle that had ended`] : []
+    return isAcceptedLate ? [`${describeCall(call)}: accepted by a handle that had ended`] : []
   })
 }
 
@@ -57,7 +57,7 @@ function getMaxMs({ operation, plan, scope }: Call, { clients }: History): numbe
     case 'batch':
     case 'chain':
     case 'commit':
-      // in a transaction the time limit starts when the lock is acquired, and again after a savepoint
+      // in a transaction, the time limit starts when the lock is acquired, and again after a savepoint
       return scope.kind === 'client' ? callMs + slackMs : writeLockTimeoutMs + 3 * callMs + slackMs
     case 'rollback':
       // it waits for a COMMIT or ROLLBACK in flight, and stops waiting for the write lock

@@ -9,8 +9,8 @@ const FAULTS: readonly FaultKind[] = [
   'lost',
   'response lost',
   'repeated',
-  'cut',
-  'cut silently',
+  'truncated',
+  'truncated silently',
   'refused',
   'refused as html',
   'refused after',
@@ -123,8 +123,8 @@ class Generator {
         return this.#choose.pick([400, 401, 404, 429, 429, 500, 502, 503])
       case 'refused after':
         return this.#choose.pick([500, 502, 503, 504, 408])
-      case 'cut':
-      case 'cut silently':
+      case 'truncated':
+      case 'truncated silently':
         return this.#choose.pick([0, 0.1, 0.3, 0.5, 0.9])
       case 'foreign response':
         return this.#choose.int(10)

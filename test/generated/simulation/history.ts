@@ -66,7 +66,7 @@ export type Sql =
 
 /** How a call is made. */
 export interface CallPlan {
-  /** When it is awaited. `later`: by the next `gather`; `never`; by default at once. */
+  /** When it is awaited: by the next `await` step (`later`), never, or by default at once. */
   readonly wait?: 'later' | 'never'
   /** The program continues if it rejects. */
   readonly catches?: boolean
@@ -89,12 +89,12 @@ export type Step =
       readonly do: 'script'
       readonly sql: readonly Sql[]
       /** The range of statements between BEGIN and COMMIT: the index of the first, and the index after the last. */
-      readonly whole?: readonly [number, number]
+      readonly transactionRange?: readonly [number, number]
     } & CallPlan)
   | ({
       readonly do: 'rows'
       readonly sql: Sql
-      /** Leaves the loop at this row. */
+      /** Breaks out of the loop at this row. */
       readonly take?: number
       readonly throws?: boolean
       /** The action at the first row. */
@@ -119,6 +119,7 @@ export type Step =
   | ({ readonly do: 'stream'; readonly steps: readonly Step[]; readonly staysOpen?: boolean } & CallPlan)
   | ({ readonly do: 'chain'; readonly sql: readonly Sql[] } & CallPlan)
   | { readonly do: 'begin'; readonly mode?: Mode }
+  /** Calls `savepoint()`, `rollbackTo()` or `release()` of the stream. */
   | { readonly do: 'mark'; readonly name: string }
   | { readonly do: 'undo'; readonly name: string }
   | { readonly do: 'forget'; readonly name: string }
@@ -128,7 +129,8 @@ export type Step =
   | ({ readonly do: 'health' } & CallPlan)
   | { readonly do: 'sleep'; readonly ms: number }
   | { readonly do: 'ticks'; readonly count: number }
-  | { readonly do: 'gather'; readonly catches?: boolean }
+  /** Awaits the calls with `wait: 'later'`. */
+  | { readonly do: 'await'; readonly catches?: boolean }
   /** Makes calls in the same tick, and awaits all of them. */
   | { readonly do: 'together'; readonly steps: readonly Step[]; readonly catches?: boolean }
   | ({ readonly do: 'close'; readonly drainMs?: number } & CallPlan)
@@ -145,16 +147,16 @@ export interface Fault {
 }
 
 export type FaultKind =
-  /** The request is lost on the way. */
+  /** The request is lost in transit. */
   | 'lost'
-  /** Its response is lost on the way. */
+  /** Its response is lost in transit. */
   | 'response lost'
   /** A proxy sends it twice, one after the other, and returns the second response. */
   | 'repeated'
   /** The response's body is truncated with an error, or as if it ended there. */
-  | 'cut'
-  | 'cut silently'
-  /** A proxy responds in place of the server, with the status `value`; for `refused after`, when the server has run the request. */
+  | 'truncated'
+  | 'truncated silently'
+  /** A proxy responds in place of the server, with the status `value`; with `refused after`, after the server has run the request. */
   | 'refused'
   | 'refused as html'
   | 'refused after'
@@ -178,4 +180,4 @@ export interface ServerEvent {
 
 /** Returns the range of statements of a script between BEGIN and COMMIT; null for any other call, or if there are none. */
 export const getTransactionRange = (plan: object): readonly [number, number] | null =>
-  (plan as { readonly whole?: readonly [number, number] }).whole ?? null
+  (plan as { readonly transactionRange?: readonly [number, number] }).transactionRange ?? null

@@ -33,7 +33,7 @@ export interface Scope {
   /** Whether it belongs to a query builder. */
   readonly isOrm: boolean
   readonly calls: Call[]
-  /** The turn in which it ended; Infinity before. */
+  /** The turn of the event loop in which it ended; Infinity before. */
   endedAt: number
   /** `rollback()` was called on it. */
   isRolledBack: boolean
@@ -51,7 +51,7 @@ export interface Call {
   readonly scope: Scope
   readonly plan: CallPlan
   readonly sql: readonly Sql[]
-  /** The number that each statement writes; null if it writes none. */
+  /** The unique number that each statement writes; null if it writes none. */
   readonly tags: readonly (number | null)[]
   readonly name: string
   readonly at: number
@@ -84,7 +84,7 @@ export class Ledger {
     this.#world = world
   }
 
-  scope(kind: Scope['kind'], client: number, parent: Scope | null, isOrm = false): Scope {
+  openScope(kind: Scope['kind'], client: number, parent: Scope | null, isOrm = false): Scope {
     const scope: Omit<Scope, 'root'> & { root?: Scope } = {
       id: this.scopes.length,
       kind,
@@ -104,7 +104,7 @@ export class Ledger {
     return scope as Scope
   }
 
-  call(
+  recordCall(
     scope: Scope,
     operation: CallKind,
     plan: CallPlan = {},

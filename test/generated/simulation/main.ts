@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util'
 import { generateHistory } from './generate-history.ts'
 import type { History } from './history.ts'
-import { REGRESSIONS } from './kept-histories.ts'
+import { REGRESSIONS } from './regression-histories.ts'
 import { runHistory } from './run-history.ts'
 import { shrink } from './shrink.ts'
 import { realNow } from './world.ts'
@@ -15,7 +15,8 @@ const { values } = parseArgs({
     histories: { type: 'string', default: '1000' },
     minutes: { type: 'string', default: '1000000' },
     seed: { type: 'string' },
-    most: { type: 'string', default: '5' },
+    /** Maximum number of failures to shrink and explain. */
+    'max-explained': { type: 'string', default: '5' },
     report: { type: 'boolean', default: false },
     /** Stops at the first failing history, without shrinking it. */
     first: { type: 'boolean', default: false },
@@ -78,7 +79,7 @@ async function check(title: string, history: History, seed?: number): Promise<vo
   const entry = failures.get(kind) ?? { count: 0, seeds: [] }
   entry.count += 1
   if (seed !== undefined) entry.seeds.push(seed)
-  if (entry.count === 1 && failures.size < Number(values.most)) {
+  if (entry.count === 1 && failures.size < Number(values['max-explained'])) {
     console.log(`${title}: ${violations.join('\n')}`)
     await explain(history, violations)
   }

@@ -26,9 +26,9 @@ export class SqlFailure extends Error {
 }
 
 /** Thrown after the server has stopped. */
-export class ServerGone extends Error {}
+export class DisconnectedError extends Error {}
 
-const STEAL_MS = 5_000
+const TAKEOVER_MS = 5_000
 
 /** One database: its durable changes, and its write lock. */
 export class ModelDatabase {
@@ -41,9 +41,9 @@ export class ModelDatabase {
   holder: ModelConnection | null = null
   #lockedAt = 0
   #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
-  #cancelSteal: () => void = () => {}
+  #cancelTakeover: () => void = () => {}
   /** Number of times that a transaction lost the lock to a waiting one. */
-  steals = 0
+  takeovers = 0
 
   /** Whether it rejects a writer at once if the lock is taken, as Turso's engine does. */
   readonly isTursodb: boolean
@@ -70,19 +70,19 @@ export class ModelDatabase {
     const wait = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ connection, resolve, reject })
     })
-    this.#scheduleSteal()
+    this.#scheduleTakeover()
     return wait
   }
 
   release(connection: ModelConnection): void {
     if (this.holder !== connection) return
-    this.#cancelSteal()
+    this.#cancelTakeover()
     this.holder = null
     const next = this.#waiting.shift()
     if (!next) return
     this.#grant(next.connection)
     next.resolve()
-    this.#scheduleSteal()
+    this.#scheduleTakeover()
   }
 
   #grant(connection: ModelConnection): void {
@@ -90,27 +90,27 @@ export class ModelDatabase {
     this.#lockedAt = this.world.now
   }
 
-  /** Takes the lock from its holder when it has been held for `STEAL_MS` and another connection waits. */
-  #scheduleSteal(): void {
-    this.#cancelSteal()
+  /** Takes the lock from its holder when it has been held for `TAKEOVER_MS` and another connection waits. */
+  #scheduleTakeover(): void {
+    this.#cancelTakeover()
     if (this.#waiting.length === 0) return
-    const ms = Math.max(0, this.#lockedAt + STEAL_MS - this.world.now)
-    this.#cancelSteal = this.world.after(ms, () => {
-      this.steals += 1
+    const ms = Math.max(0, this.#lockedAt + TAKEOVER_MS - this.world.now)
+    this.#cancelTakeover = this.world.after(ms, () => {
+      this.takeovers += 1
       this.holder?.timeOut()
     })
   }
 
   /** Stops the server: removes all transactions and all waiters. */
   crash(): void {
-    this.#cancelSteal()
+    this.#cancelTakeover()
     this.holder = null
-    for (const { reject } of this.#waiting.splice(0)) reject(new ServerGone('the server has ended'))
+    for (const { reject } of this.#waiting.splice(0)) reject(new DisconnectedError('the server has stopped'))
   }
 }
 
 interface OpenTransaction {
-  /** Begun by SAVEPOINT, so that its RELEASE commits. */
+  /** Whether it was begun by SAVEPOINT, so that RELEASE commits it. */
   readonly isBegunBySavepoint: boolean
   /** The snapshot that it reads; null before its first read. */
   snapshot: number | null
@@ -124,26 +124,26 @@ interface OpenTransaction {
 
 const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
 
-/** The result cannot be encoded as JSON: the whole request gets HTTP 500. */
+/** A result that cannot be encoded as JSON; the whole request gets HTTP 500. */
 export class Unreadable extends Error {}
 
 /** One connection to the database: a stream of the server. */
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Its transaction was ended in favor of another; the next program gets the error. */
+  /** Its transaction lost the lock to a waiting one; the next program gets the error. */
   isTimedOut = false
-  /** A statement is running, so nothing ends its transaction now. */
+  /** A statement is running, so its transaction cannot be ended now. */
   isBusy = false
   #isEndDelayed = false
   #lastRowid = -1
   isClosed = false
-  readonly #visible: () => number
+  readonly #getVisibleCount: () => number
 
   /** @param getVisibleCount how many rows of the table this connection's server has */
   constructor(database: ModelDatabase, getVisibleCount: () => number = () => database.rows.length) {
     this.database = database
-    this.#visible = getVisibleCount
+    this.#getVisibleCount = getVisibleCount
   }
 
   get isAutocommit(): boolean {
@@ -215,7 +215,7 @@ export class ModelConnection {
       }
       case 'release':
       case 'rollback to':
-        return this.#returnTo(command.kind, command.name)
+        return this.#endSavepoint(command.kind, command.name)
       case 'insert':
         return await this.#insert(command, isBusyDatabase)
       case 'select': {
@@ -256,13 +256,13 @@ export class ModelConnection {
 
   #readSnapshot(): number {
     const { transaction } = this
-    if (!transaction) return this.#visible()
-    if (transaction.snapshot === null) this.#fixSnapshot(transaction, this.#visible())
+    if (!transaction) return this.#getVisibleCount()
+    if (transaction.snapshot === null) this.#setSnapshot(transaction, this.#getVisibleCount())
     return transaction.snapshot as unknown as number
   }
 
-  /** Fixes the snapshot of a transaction. */
-  #fixSnapshot(transaction: OpenTransaction, snapshot: number): void {
+  /** Sets the snapshot of a transaction. */
+  #setSnapshot(transaction: OpenTransaction, snapshot: number): void {
     transaction.snapshot = snapshot
     // changes that a replica does not have yet are newer than its snapshot
     transaction.version = snapshot === this.database.rows.length ? this.database.version : -1
@@ -274,14 +274,14 @@ export class ModelConnection {
       this.transaction.snapshot !== null &&
       this.transaction.version !== this.database.version
     if (isBusyDatabase || isStale()) throw this.database.isTursodb ? staleError() : lockedError()
-    if (this.isClosed) throw new ServerGone('the stream was dropped')
+    if (this.isClosed) throw new DisconnectedError('the stream was dropped')
     await this.database.acquire(this)
     if (this.isClosed) {
       this.database.release(this)
-      throw new ServerGone('the stream was dropped')
+      throw new DisconnectedError('the stream was dropped')
     }
     if (isStale()) throw this.database.isTursodb ? staleError() : lockedError()
-    if (this.transaction?.snapshot === null) this.#fixSnapshot(this.transaction, this.database.rows.length)
+    if (this.transaction?.snapshot === null) this.#setSnapshot(this.transaction, this.database.rows.length)
   }
 
   #commit(transaction: OpenTransaction): void {
@@ -294,7 +294,7 @@ export class ModelConnection {
     this.rollback()
   }
 
-  #returnTo(kind: 'release' | 'rollback to', name: string): StatementResult {
+  #endSavepoint(kind: 'release' | 'rollback to', name: string): StatementResult {
     const transaction = this.transaction
     const index = transaction?.savepoints.findLastIndex((point) => point.name === name) ?? -1
     const point = transaction?.savepoints[index]

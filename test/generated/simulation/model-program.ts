@@ -1,4 +1,9 @@
-import { type ModelConnection, ServerGone, SqlFailure, type StatementResult } from './model-database.ts'
+import {
+  DisconnectedError,
+  type ModelConnection,
+  SqlFailure,
+  type StatementResult,
+} from './model-database.ts'
 import { type Command, parse } from './model-sql.ts'
 import type { World } from './world.ts'
 
@@ -53,7 +58,7 @@ export class ModelProgram {
     this.#world = world
   }
 
-  /** Whether its transaction was ended in favor of another writer: the rest of the request then gets the error. */
+  /** Whether its transaction lost the lock to another writer; the rest of the request then gets the error. */
   get #isTimedOut(): boolean {
     this.#timedOut ||= this.#connection.isTimedOut
     this.#connection.isTimedOut = false
@@ -66,7 +71,7 @@ export class ModelProgram {
     this.#connection.isBusy = true
     try {
       if (statementMs > 0) await this.#world.sleep(statementMs)
-      if (this.#connection.isClosed) throw new ServerGone('the stream was dropped')
+      if (this.#connection.isClosed) throw new DisconnectedError('the stream was dropped')
       return await this.#connection.run(command, isBusy)
     } finally {
       this.#connection.onFinished()

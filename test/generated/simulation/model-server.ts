@@ -1,7 +1,7 @@
 import {
+  DisconnectedError,
   ModelConnection,
   ModelDatabase,
-  ServerGone,
   SqlFailure,
   type StatementResult,
   Unreadable,
@@ -18,7 +18,7 @@ import {
 import type { Command } from './model-sql.ts'
 import type { World } from './world.ts'
 
-/** Special properties of a server. */
+/** How a server deviates from a current libsql-server. */
 export interface ServerPlan {
   /** Supports only `/v2`, and no cursors. */
   readonly isOld?: boolean
@@ -26,7 +26,7 @@ export interface ServerPlan {
   readonly isExecuteOnly?: boolean
   /** Has `/v3/pipeline`, and no cursors. */
   readonly hasNoCursor?: boolean
-  /** How far the replica that responds is behind, in ms. */
+  /** How far the responding replica lags behind, in ms. */
   readonly lagMs?: number
   /** Responds without a replication index. */
   readonly hasNoIndex?: boolean
@@ -81,7 +81,7 @@ export class ModelServer {
   readonly streams = new Map<number, ServerStream>()
   readonly #plan: ServerPlan
   readonly #world: World
-  /** Streams that ended because they were idle. */
+  /** Ids of streams that were closed because they were idle. */
   readonly #expired = new Set<number>()
   #nextStream = 1
   #generation = 0
@@ -113,11 +113,11 @@ export class ModelServer {
     if (restartsIndex) this.#indexBase = -this.database.commits.length
   }
 
-  /** @throws ServerGone if it stops in the meantime */
+  /** @throws DisconnectedError if it stops in the meantime */
   async handle(request: ServerRequest): Promise<ServerResponse> {
     const generation = this.#generation
     const reply = await this.#respond(request)
-    if (generation !== this.#generation) throw new ServerGone('the server has ended')
+    if (generation !== this.#generation) throw new DisconnectedError('the server has stopped')
     return reply
   }
 
@@ -143,14 +143,14 @@ export class ModelServer {
       return createJsonResponse(400, {
         error: `unknown variant \`${unknownRequest.type}\`, expected \`execute\` or \`close\``,
       })
-    const stream = this.#open(body.baton ?? null)
+    const stream = this.#openStream(body.baton ?? null)
     if (!(stream instanceof ServerStream)) return stream
-    if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
-    return await this.#pipeline(stream, body.requests ?? [], request, version === '3')
+    if (route === 'cursor') return this.#runCursor(stream, body.batch as WireBatch, request)
+    return await this.#runPipeline(stream, body.requests ?? [], request, version === '3')
   }
 
   /** Finds the stream of a baton, or opens one. */
-  #open(baton: string | null): ServerStream | ServerResponse {
+  #openStream(baton: string | null): ServerStream | ServerResponse {
     if (baton === null) {
       const { lagMs } = this.#plan
       const countVisibleRows = lagMs === undefined ? undefined : () => this.#countReplicated(lagMs)
@@ -205,7 +205,7 @@ export class ModelServer {
     return stream.baton
   }
 
-  async #pipeline(
+  async #runPipeline(
     stream: ServerStream,
     requests: readonly WireRequest[],
     request: ServerRequest,
@@ -293,7 +293,7 @@ export class ModelServer {
     }
     while (!hasCaughtUp()) {
       await this.#world.sleep(20)
-      if (generation !== this.#generation) throw new ServerGone('the server has ended')
+      if (generation !== this.#generation) throw new DisconnectedError('the server has stopped')
     }
   }
 
@@ -310,7 +310,7 @@ export class ModelServer {
     }
   }
 
-  async #cursor(stream: ServerStream, batch: WireBatch, request: ServerRequest): Promise<ServerResponse> {
+  async #runCursor(stream: ServerStream, batch: WireBatch, request: ServerRequest): Promise<ServerResponse> {
     await stream.cursor
     let commands: Command[]
     try {
@@ -328,10 +328,14 @@ export class ModelServer {
       onDone = resolve
     })
     const baton = this.#release(stream)
-    return { status: 200, body: '', lines: this.#lines(stream, baton, batch, commands, request, onDone) }
+    return {
+      status: 200,
+      body: '',
+      lines: this.#generateLines(stream, baton, batch, commands, request, onDone),
+    }
   }
 
-  async *#lines(
+  async *#generateLines(
     stream: ServerStream,
     baton: string,
     { steps, replication_index: index }: WireBatch,

@@ -156,9 +156,9 @@ async function compare(seed: number): Promise<void> {
   await using subject = await source.create()
   const world = new World(seed)
   const server = new ModelServer(world, {})
-  const parties = [createModelClients(world, server), createRealClients(subject)] as const
+  const clientPairs = [createModelClients(world, server), createRealClients(subject)] as const
   const setup = CREATE_TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-  await parties[1].sendRequest({
+  await clientPairs[1].sendRequest({
     client: 0,
     route: '/v2/pipeline',
     baton: 'none',
@@ -168,13 +168,13 @@ async function compare(seed: number): Promise<void> {
   const sentExchanges: ModelExchange[] = []
   for (let index = 0; index < EXCHANGE_COUNT; index++) {
     const exchange = generator.exchange()
-    const ownBaton = exchange.baton === 'newest' ? parties[0].getNewestBaton(exchange.client) : undefined
+    const ownBaton = exchange.baton === 'newest' ? clientPairs[0].getNewestBaton(exchange.client) : undefined
     if (wouldWait(server, ownBaton, exchange)) continue
     sentExchanges.push(exchange)
-    const [model, real] = await Promise.all(parties.map((clients) => clients.sendRequest(exchange)))
+    const [model, real] = await Promise.all(clientPairs.map((clients) => clients.sendRequest(exchange)))
     expect(model, `seed ${seed}, at ${JSON.stringify(sentExchanges.at(-1))}`).toEqual(real)
   }
-  await parties[1].closeStreams()
+  await clientPairs[1].closeStreams()
 }
 
 test.skipIf(isMissing)(

@@ -1,15 +1,15 @@
 import type { Fetch } from '@batonsql/core'
 import type { ClientPlan, Fault, History } from './history.ts'
-import { ServerGone } from './model-database.ts'
+import { DisconnectedError } from './model-database.ts'
 import type { ServerRequest } from './model-program.ts'
 import type { ModelServer, ServerResponse } from './model-server.ts'
-import { microtasks, type World } from './world.ts'
+import { type World, waitForMicrotasks } from './world.ts'
 
 /** How long requests and responses are in flight, in ms; mostly equal, so that they coincide. */
 const DELAYS = [1, 1, 1, 1, 2, 2, 0, 5, 20, 100]
 const NEVER = new Promise<never>(() => {})
 
-/** A request as observed in flight, for oracles. */
+/** A request as observed in flight, for the checks. */
 export interface ObservedRequest {
   readonly client: number
   readonly path: string
@@ -27,11 +27,11 @@ type Reply = Awaited<ReturnType<Fetch>>
 /** The network between clients and server. Every request has a number, which determines its faults and delays. */
 export class Network {
   readonly requests: ObservedRequest[] = []
-  /** Numbers of the rows that a request wrote twice. */
+  /** Numbers in requests that were sent twice. */
   readonly repeated = new Set<number>()
-  /** Those whose request did not continue a stream. */
+  /** Those in requests that did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
-  /** Written by such requests whose second copy was rejected because of the write lock. */
+  /** Those in such requests whose second copy was rejected because of the write lock. */
   readonly lockedCopies = new Set<number>()
   /** From now on there are no faults and no delays. */
   isFaultFree = false
@@ -49,8 +49,8 @@ export class Network {
     this.#faults = new Map(faults.map((fault) => [fault.request, fault]))
   }
 
-  /** Faults that have occurred. */
-  get hits(): number {
+  /** Number of faults that have occurred. */
+  get faultCount(): number {
     return this.requests.filter(({ fault }) => fault !== null).length
   }
 
@@ -90,11 +90,11 @@ export class Network {
   }
 
   /** Waits for the network delay of a request or response. */
-  async travel(number: number, leg: number): Promise<void> {
+  async delay(number: number, leg: number): Promise<void> {
     if (this.isFaultFree) return
     const ms = DELAYS[this.chance(number, leg, DELAYS.length)] as number
     if (ms > 0) await this.#world.sleep(ms)
-    await microtasks(this.chance(number, leg + 1, 6))
+    await waitForMicrotasks(this.chance(number, leg + 1, 6))
   }
 
   sleep(ms: number): Promise<void> {
@@ -120,7 +120,7 @@ class Exchange {
     this.#signal = signal
   }
 
-  /** Settles as `fetch` does: at once when its signal is aborted. */
+  /** Settles as `fetch` does: immediately if its signal is aborted. */
   run(request: ServerRequest): Promise<Reply> {
     return this.#untilAborted(this.#exchange(request))
   }
@@ -142,13 +142,13 @@ class Exchange {
   async #exchange(request: ServerRequest): Promise<Reply> {
     const network = this.#network
     const { kind, value = 0 } = this.#fault ?? { kind: null }
-    await network.travel(this.#number, 1)
+    await network.delay(this.#number, 1)
     // aborted in transit: half of these requests never arrive
     if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
     if (kind === 'lost silently') return await NEVER
-    if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused on the way' }))
-    if (kind === 'refused as html') return textResponse(value, '<html>refused on the way</html>')
+    if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused in transit' }))
+    if (kind === 'refused as html') return textResponse(value, '<html>refused in transit</html>')
     const sent = {
       ...request,
       isBusy: kind === 'busy',
@@ -159,7 +159,8 @@ class Exchange {
       reply = await network.handle(sent)
       if (kind === 'repeated') reply = await this.#sendAgain(sent, reply)
     } catch (error) {
-      if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
+      if (error instanceof DisconnectedError)
+        throw new Error('connection reset by the server', { cause: error })
       throw error
     }
     const { body } = reply
@@ -167,7 +168,7 @@ class Exchange {
       body.replaceAll('\\"', '"'),
     )
     Object.assign(network.requests[this.#number] as ObservedRequest, { isRejected })
-    await network.travel(this.#number, 3)
+    await network.delay(this.#number, 3)
     if (kind === 'late') await network.sleep(value)
     if (/^(response lost|no response|refused after|foreign response)$/.test(kind ?? ''))
       void drain(reply.lines)
@@ -194,11 +195,11 @@ class Exchange {
 
   #shape({ status, body, lines }: ServerResponse): Reply {
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
-    const isCut = kind === 'cut' || kind === 'cut silently'
-    const part = isCut ? body.slice(0, Math.floor(body.length * value)) : body
+    const isTruncated = kind === 'truncated' || kind === 'truncated silently'
+    const part = isTruncated ? body.slice(0, Math.floor(body.length * value)) : body
     const text = async (): Promise<string> => {
-      await microtasks(this.#network.chance(this.#number, 5, 4))
-      if (kind === 'cut') throw new Error('terminated')
+      await waitForMicrotasks(this.#network.chance(this.#number, 5, 4))
+      if (kind === 'truncated') throw new Error('terminated')
       return part
     }
     const reply = {
@@ -206,7 +207,7 @@ class Exchange {
       headers: { get: () => null },
       text: () => this.#untilAborted(text()),
     }
-    return { ...reply, body: lines ? this.#stream(lines) : toStream(part, kind === 'cut') }
+    return { ...reply, body: lines ? this.#stream(lines) : toStream(part, kind === 'truncated') }
   }
 
   /** Sends the lines of a cursor, a few at a time, as they are read. */
@@ -214,7 +215,8 @@ class Exchange {
     const network = this.#network
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
     const maxLines = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
-    const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
+    const truncateAt =
+      kind === 'truncated' || kind === 'truncated silently' ? Math.floor(value * 10) : Infinity
     let count = 0
     // return() would not end a step that has not begun
     const end = (): Promise<unknown> => (count === 0 ? drain(lines) : lines.return())
@@ -222,18 +224,18 @@ class Exchange {
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       let text = ''
       for (let index = 0; index < maxLines; index++) {
-        const line = count >= cutAt ? { done: true as const, value: undefined } : await lines.next()
+        const line = count >= truncateAt ? { done: true as const, value: undefined } : await lines.next()
         if (line.done) {
           if (text) controller.enqueue(encoder.encode(text))
-          if (count >= cutAt) await end()
-          if (kind === 'cut') controller.error(new Error('terminated'))
+          if (count >= truncateAt) await end()
+          if (kind === 'truncated') controller.error(new Error('terminated'))
           else controller.close()
           return
         }
         text += line.value
         count += 1
       }
-      await network.travel(this.#number, 20 + count)
+      await network.delay(this.#number, 20 + count)
       controller.enqueue(encoder.encode(text))
     }
     const cancel = async (): Promise<void> => {
@@ -247,7 +249,7 @@ class Exchange {
   }
 }
 
-/** Runs a cursor to its end, as the server does whether its rows arrive or not: nothing else ends its transaction. */
+/** Runs a cursor to its end, as the server does even if its rows do not arrive: nothing else ends its transaction. */
 async function drain(lines: ServerResponse['lines']): Promise<void> {
   try {
     for await (const _ of lines ?? []);
@@ -260,11 +262,11 @@ function textResponse(status: number, body: string): Reply {
   return { status, headers: { get: () => null }, text: async () => body, body: toStream(body, false) }
 }
 
-function toStream(text: string, isCut: boolean): ReadableStream<Uint8Array> {
+function toStream(text: string, isTruncated: boolean): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
       controller.enqueue(new TextEncoder().encode(text))
-      if (isCut) controller.error(new Error('terminated'))
+      if (isTruncated) controller.error(new Error('terminated'))
       else controller.close()
     },
   })

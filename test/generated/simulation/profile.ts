@@ -1,7 +1,7 @@
 import type { Chooser } from './chooser.ts'
 import type { Mode } from './history.ts'
 
-/** The kinds of events in a history: each profile omits most of them, so that the others often coincide. */
+/** The kinds of events in a history. Each profile omits most of them, so that the others often coincide. */
 export interface Profile {
   readonly faults: number
   readonly aborts: boolean
@@ -30,7 +30,7 @@ export const CALL_TIMES = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
 /** Chooses the kinds of events in a history. */
 export function makeProfile(choose: Chooser): Profile {
   const isFaulty = choose.chance(0.5)
-  const isQuiet = choose.chance(0.04)
+  const isReadOnly = choose.chance(0.04)
   return {
     faults: isFaulty ? choose.pick([1, 2, 2, 5]) : 0,
     aborts: choose.chance(0.3),
@@ -38,7 +38,7 @@ export function makeProfile(choose: Chooser): Profile {
     closes: choose.chance(0.12),
     sleeps: choose.chance(0.7) ? [0, 1, 2, 5] : [1, 100, 1_000, 4_000, 5_000, 6_000, 11_000],
     parallel: choose.pick([0, 0.2, 0.5]),
-    modes: isQuiet
+    modes: isReadOnly
       ? ['deferred', 'readonly']
       : choose.chance(0.8)
         ? [undefined]
@@ -46,7 +46,7 @@ export function makeProfile(choose: Chooser): Profile {
     misuses: choose.chance(0.15),
     failing: choose.pick([0, 0.1, 0.3]),
     large: choose.chance(0.1) ? choose.pick([0.3, 0.8]) : 0,
-    onlyReads: isQuiet,
+    onlyReads: isReadOnly,
     stalls: choose.chance(0.03),
     hasOrms: choose.chance(0.08),
   }

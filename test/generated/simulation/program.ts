@@ -18,7 +18,7 @@ import type { Network } from './network.ts'
 import { type OrmHandle, ormTransaction } from './orm-transactions.ts'
 import { PlannedError } from './planned-error.ts'
 import { callMark, statementText } from './statement-texts.ts'
-import { microtasks, type World } from './world.ts'
+import { type World, waitForMicrotasks } from './world.ts'
 
 type Handle = Client | Transaction | Stream | OrmHandle
 
@@ -28,7 +28,7 @@ interface StepContext {
   readonly scope: Scope
   /** The handle around a savepoint. */
   readonly outer: StepContext | null
-  /** Calls to be awaited by the next `gather`. */
+  /** Calls to be awaited by the next `await`. */
   readonly later: Promise<unknown>[]
   /** The transaction or stream whose rows the surrounding loop reads; null outside a loop. */
   readonly reading: Scope | null
@@ -65,7 +65,7 @@ export class Program {
         ...(token && { authToken: this.#createTokenProvider(token.ms, token.fails ?? []) }),
       })
     })
-    this.clientScopes = this.clients.map((_, index) => this.ledger.scope('client', index, null))
+    this.clientScopes = this.clients.map((_, index) => this.ledger.openScope('client', index, null))
   }
 
   #createTokenProvider(ms: number, failingAttempts: readonly number[]): () => Promise<string> {
@@ -78,7 +78,7 @@ export class Program {
     }
   }
 
-  /** Signals passed to calls. */
+  /** The signals passed to calls. */
   get signals(): CallTracker['signals'] {
     return this.#calls.signals
   }
@@ -122,8 +122,8 @@ export class Program {
       case 'sleep':
         return await this.#world.sleep(step.ms)
       case 'ticks':
-        return await microtasks(step.count)
-      case 'gather': {
+        return await waitForMicrotasks(step.count)
+      case 'await': {
         const pendingCalls = context.later.splice(0)
         if (step.catches) await Promise.allSettled(pendingCalls)
         else await Promise.all(pendingCalls)
@@ -139,9 +139,9 @@ export class Program {
       case 'mark':
       case 'undo':
       case 'forget':
-        return this.#control(step, context)
+        return this.#callSync(step, context)
       default: {
-        const promise = this.#start(step, context)
+        const promise = this.#startCall(step, context)
         // recorded in the ledger, whether or not it is awaited
         promise.catch(() => {})
         if (step.wait === 'later') context.later.push(promise)
@@ -156,10 +156,10 @@ export class Program {
   }
 
   /** Starts an asynchronous step. */
-  #start(
+  #startCall(
     step: Exclude<
       Step,
-      { do: 'sleep' | 'ticks' | 'gather' | 'together' | 'begin' | 'mark' | 'undo' | 'forget' }
+      { do: 'sleep' | 'ticks' | 'await' | 'together' | 'begin' | 'mark' | 'undo' | 'forget' }
     >,
     context: StepContext,
   ): Promise<unknown> {
@@ -169,28 +169,28 @@ export class Program {
       case 'chain':
       case 'script':
       case 'rows':
-        return this.#statements(step, context)
+        return this.#runStatements(step, context)
       case 'transaction':
-        return this.#transaction(step, context)
+        return this.#runTransaction(step, context)
       case 'savepoint':
-        return this.#savepoint(step, context)
+        return this.#runSavepoint(step, context)
       case 'stream':
-        return this.#stream(step, context)
+        return this.#runStream(step, context)
       case 'commit':
       case 'rollback':
-        return this.#end(step, context)
+        return this.#endTransaction(step, context)
       case 'close stream':
         return this.#calls.track(this.#calls.open(context.scope, 'close stream', step), () =>
           (context.handle as Stream).close(),
         )
       case 'health': {
-        const { scope, handle } = this.#client(context)
+        const { scope, handle } = this.#getClient(context)
         return this.#calls.track(this.#calls.open(scope, 'health', step), (options) =>
           isHealthy(handle, options),
         )
       }
       default: {
-        const { scope, handle } = this.#client(context)
+        const { scope, handle } = this.#getClient(context)
         const { drainMs } = step
         const call = this.#calls.open(scope, 'close', step)
         return this.#calls.track(call, () => handle.close(drainMs === undefined ? {} : { drainMs }))
@@ -198,21 +198,21 @@ export class Program {
     }
   }
 
-  #client({ scope }: StepContext): { scope: Scope; handle: Client } {
+  #getClient({ scope }: StepContext): { scope: Scope; handle: Client } {
     return {
       scope: this.clientScopes[scope.client] as Scope,
       handle: this.clients[scope.client] as Client,
     }
   }
 
-  #statements(
+  #runStatements(
     step: Extract<Step, { do: 'execute' | 'batch' | 'chain' | 'script' | 'rows' }>,
     context: StepContext,
   ): Promise<unknown> {
     const on = 'on' in step ? step.on : undefined
     const target =
       on === 'client' || step.do === 'script'
-        ? this.#client(context)
+        ? this.#getClient(context)
         : on === 'outer'
           ? (context.outer ?? context)
           : context
@@ -220,7 +220,7 @@ export class Program {
     const list = typeof step.sql === 'string' ? [step.sql] : step.sql
     const call = this.#calls.open(scope, step.do, step, list)
     if (context.reading === scope.root && scope.kind !== 'client') call.mistake = 'rows are being read'
-    const texts = list.map((sql, index) => this.#text(sql, call.tags[index] ?? 0, call))
+    const texts = list.map((sql, index) => this.#toStatement(sql, call.tags[index] ?? 0, call))
     return this.#calls.track(call, (options): Promise<unknown> => {
       const db = handle as Client
       switch (step.do) {
@@ -238,12 +238,12 @@ export class Program {
           return executeMultiple(db, `${script.join(';\n')};\n`, options)
         }
         default:
-          return this.#read(step, call, handle, texts[0] as InStatement, options, context)
+          return this.#readRows(step, call, handle, texts[0] as InStatement, options, context)
       }
     })
   }
 
-  #text(sql: Sql, tag: number, call: Call): InStatement {
+  #toStatement(sql: Sql, tag: number, call: Call): InStatement {
     if (sql === 'child') this.#lastChild = tag
     const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
     // half of the values are passed as arguments
@@ -252,7 +252,7 @@ export class Program {
       : text
   }
 
-  async #read(
+  async #readRows(
     step: Extract<Step, { do: 'rows' }>,
     call: Call,
     handle: Handle,
@@ -277,35 +277,35 @@ export class Program {
     return rows
   }
 
-  #transaction(step: Extract<Step, { do: 'transaction' }>, context: StepContext): Promise<unknown> {
-    const { scope, handle } = this.#client(context)
+  #runTransaction(step: Extract<Step, { do: 'transaction' }>, context: StepContext): Promise<unknown> {
+    const { scope, handle } = this.#getClient(context)
     const call = this.#calls.open(scope, 'transaction', step)
     const { mode, retry, orm } = step
     if (orm)
       return this.#calls.track(call, () =>
-        ormTransaction(handle, orm, (tx) => this.#callback(call, tx, 'transaction', null, step)),
+        ormTransaction(handle, orm, (tx) => this.#runCallback(call, tx, 'transaction', null, step)),
       )
     return this.#calls.track(call, () =>
-      handle.transaction((tx) => this.#callback(call, tx, 'transaction', null, step), {
+      handle.transaction((tx) => this.#runCallback(call, tx, 'transaction', null, step), {
         ...(mode && { mode }),
         ...(retry && { retry }),
       }),
     )
   }
 
-  #savepoint(step: Extract<Step, { do: 'savepoint' }>, context: StepContext): Promise<unknown> {
+  #runSavepoint(step: Extract<Step, { do: 'savepoint' }>, context: StepContext): Promise<unknown> {
     const target = step.on === 'outer' ? (context.outer ?? context) : context
     const call = this.#calls.open(target.scope, 'savepoint', step)
     if (context.reading === target.scope.root) call.mistake = 'rows are being read'
     return this.#calls.track(call, (options) =>
       (target.handle as Transaction).savepoint(
-        (tx) => this.#callback(call, tx, 'savepoint', target, step),
+        (tx) => this.#runCallback(call, tx, 'savepoint', target, step),
         options,
       ),
     )
   }
 
-  async #callback(
+  async #runCallback(
     call: Call,
     handle: Transaction | OrmHandle,
     kind: 'transaction' | 'savepoint',
@@ -313,7 +313,7 @@ export class Program {
     { steps, throws }: { readonly steps: readonly Step[]; readonly throws?: boolean },
   ): Promise<unknown> {
     const isOrm = 'rows' in handle
-    const scope = this.ledger.scope(kind, call.scope.client, outer?.scope ?? call.scope, isOrm)
+    const scope = this.ledger.openScope(kind, call.scope.client, outer?.scope ?? call.scope, isOrm)
     call.inner.push(scope)
     try {
       await this.#runSteps(steps, { handle, scope, outer, later: [], reading: null })
@@ -329,9 +329,9 @@ export class Program {
     }
   }
 
-  async #stream(step: Extract<Step, { do: 'stream' }>, context: StepContext): Promise<void> {
-    const { handle } = this.#client(context)
-    const scope = this.ledger.scope('stream', context.scope.client, null)
+  async #runStream(step: Extract<Step, { do: 'stream' }>, context: StepContext): Promise<void> {
+    const { handle } = this.#getClient(context)
+    const scope = this.ledger.openScope('stream', context.scope.client, null)
     const stream = openStream(handle)
     this.#pendingTasks += 1
     try {
@@ -345,7 +345,10 @@ export class Program {
   }
 
   /** Commits a stream, or rolls back a stream, transaction or savepoint. */
-  #end(step: Extract<Step, { do: 'commit' | 'rollback' }>, context: StepContext): Promise<unknown> {
+  #endTransaction(
+    step: Extract<Step, { do: 'commit' | 'rollback' }>,
+    context: StepContext,
+  ): Promise<unknown> {
     const { scope, handle } = context
     const call = this.#calls.open(scope, step.do, step)
     return this.#calls.track(call, (options) => {
@@ -361,8 +364,8 @@ export class Program {
     })
   }
 
-  /** Makes a call that takes effect at once and is sent with the next statement. */
-  #control(
+  /** Makes a synchronous call, which is sent with the next statement. */
+  #callSync(
     step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
     { scope, handle }: StepContext,
   ): void {

@@ -4,37 +4,37 @@ import { checkOutcomes } from './check-outcomes.ts'
 import { checkReads } from './check-reads.ts'
 import { checkRequests } from './check-requests.ts'
 import { checkRetries } from './check-retries.ts'
+import { checkRows, describeCall } from './check-rows.ts'
 import { checkTimes } from './check-times.ts'
 import type { History, Step } from './history.ts'
 import type { Call } from './ledger.ts'
 import { ModelServer } from './model-server.ts'
 import { Network } from './network.ts'
-import { callName, checkRows } from './oracle.ts'
 import { Program } from './program.ts'
 import { World } from './world.ts'
 
-/** Longest time for everything in a history, in ms; the programs' own sleeps are shorter. */
+/** Time limit of a whole history, in ms; the programs' own sleeps are shorter. */
 const HORIZON_MS = 600_000
 /** Time in which a healthy client completes a write, transactions and a read on a network without delays, in ms. */
 const FOLLOW_UP_MS = 100
-/** Longer than any delay before a retry, in ms. */
-const LONG_MS = 1_100
+/** A pause longer than any delay before a retry, in ms. */
+const LONG_PAUSE_MS = 1_100
 /** Number of write transactions of one client on the server at a time. */
 const MAX_WRITE_TRANSACTIONS = 2
 /** Time for a client's work after its calls have settled: aborted requests, and the closing of streams. */
-const REST_MS = 3_500
+const DRAIN_MS = 3_500
 /** Slightly longer than a client holds its write lock for a stream whose close request gets no response, in ms. */
 const LOST_CLOSE_MS = 12_500
-/** Time after which a server has closed all idle streams, one after the other. */
-const FAULTY_REST_MS = 300_000
+/** Time after which a server has closed all idle streams, one after another. */
+const FAULTY_DRAIN_MS = 300_000
 
 /** The outcome of a history. */
 export interface Outcome {
-  /** Violations; empty if there are none. */
+  /** Empty if there are none. */
   readonly violations: readonly string[]
   readonly requests: number
   readonly calls: number
-  /** All events, as text to read. */
+  /** Describes all events. */
   readonly report: () => string
 }
 
@@ -105,12 +105,12 @@ class Run {
   }
 
   /**
-   * If nothing is in flight, and the write lock is free or fewer streams are open than may write at a time, no transaction
-   * may be waiting for its turn.
+   * Checks that no transaction waits for the write lock while nothing is in flight, and the lock is free or fewer streams are
+   * open than may write at a time.
    */
   #checkPause(ms: number): void {
-    if (ms < LONG_MS || this.#network.inFlight > 0 || this.#isFaulty) return
-    // the next one waits until the client finds that the server has closed the stream
+    if (ms < LONG_PAUSE_MS || this.#network.inFlight > 0 || this.#isFaulty) return
+    // the next one waits until the client detects that the server has closed the stream
     if (this.#history.server.isTursodb && this.#hasLongSleeps) return
     const { database, streams } = this.#server
     // without a queue on the server, no transaction waits there
@@ -124,7 +124,7 @@ class Run {
     const waiting = this.#program.ledger.calls.find(isFirst)
     if (waiting)
       this.#violations.push(
-        `${callName(waiting)}: waits at ${this.#world.now} ms, although nothing blocks it`,
+        `${describeCall(waiting)}: waits at ${this.#world.now} ms, although nothing blocks it`,
       )
   }
 
@@ -146,12 +146,12 @@ class Run {
   #reportPending(): void {
     const pending = this.#program.ledger.calls.filter(({ state }) => state === 'pending')
     const limit = `${HORIZON_MS / 1_000} s`
-    this.#violations.push(`not settled within ${limit}: ${pending.map(callName).join('; ') || 'a task'}`)
+    this.#violations.push(`not settled within ${limit}: ${pending.map(describeCall).join('; ') || 'a task'}`)
   }
 
   get #isFaulty(): boolean {
     const { events = [], clients } = this.#history
-    return this.#network.hits > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
+    return this.#network.faultCount > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
   }
 
   /** Waits until aborted requests have ended, and the streams whose close request was lost. */
@@ -161,12 +161,13 @@ class Run {
     this.#server.token = null
     this.#program.isFaultFree = true
     const { database, streams } = this.#server
-    const restMs = this.#isFaulty ? LOST_CLOSE_MS : REST_MS
-    await this.#world.runUntil(() => false, this.#world.now + restMs)
-    if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
+    const drainMs = this.#isFaulty ? LOST_CLOSE_MS : DRAIN_MS
+    await this.#world.runUntil(() => false, this.#world.now + drainMs)
+    if (this.#isFaulty)
+      await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_DRAIN_MS)
     if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
     const isQuick = getSlowness(this.#program, this.#history) < QUICK_MS
-    if (isQuick && database.steals > 0)
+    if (isQuick && database.takeovers > 0)
       this.#violations.push('a writer waited for the lock until its timeout')
     // a BEGIN that waited longer than an aborted call may take to finish still gets the lock
     if (database.holder && (isQuick || !this.#mayLeaveRequests))
@@ -193,7 +194,7 @@ class Run {
       await this.#runSteps(client, FOLLOW_UP_STEPS)
       const calls = this.#program.ledger.calls.slice(callCount)
       for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
-        this.#violations.push(`afterwards ${callName(call)} ${call.state}: ${String(call.error)}`)
+        this.#violations.push(`afterwards ${describeCall(call)} ${call.state}: ${String(call.error)}`)
       const tookMs = this.#world.now - startedAt
       const isDelayed = this.#mayLeaveRequests && getSlowness(this.#program, this.#history) >= QUICK_MS
       if (tookMs > FOLLOW_UP_MS && !isDelayed)
@@ -214,7 +215,7 @@ class Run {
       const tookMs = this.#world.now - startedAt
       if (tookMs > 3_000) this.#violations.push(`close() of client ${client} took ${tookMs} ms`)
     }
-    await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + REST_MS)
+    await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + DRAIN_MS)
     if (this.#world.clientTimers > 0)
       this.#violations.push(`${this.#world.clientTimers} timers are still set at the end`)
     const { signals } = this.#program
@@ -242,9 +243,9 @@ class Run {
       if (call.id >= this.#firstFollowUpCall) break
       lines.push([
         call.at,
-        `${callName(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
+        `${describeCall(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
       ])
-      lines.push([call.settledAt, `${callName(call)} ${call.state} ${describeError(call)}`])
+      lines.push([call.settledAt, `${describeCall(call)} ${call.state} ${describeError(call)}`])
     }
     for (const [index, request] of this.#network.requests.entries())
       if (index < this.#firstFollowUpRequest)

@@ -12,7 +12,7 @@ const READ_ONLY_SQL: ReadonlySet<Sql> = new Set([
   'unreadable',
 ])
 
-/** Returns the total time that a history's programs sleep or deadlock with themselves, in ms; other programs may wait for it. */
+/** Returns the total time that a history's programs sleep or deadlock with themselves, in ms. Other programs may wait for them. */
 export function getProgramSlowness({ tasks, faults, server: { lagMs = 0 } }: History): number {
   const faultMs = faults.reduce(
     (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),

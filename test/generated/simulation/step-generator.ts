@@ -84,8 +84,8 @@ export class StepGenerator {
     }
   }
 
-  #gather(): Step {
-    return { do: 'gather', ...(this.#choose.chance(0.5) && { catches: true }) }
+  #awaitCalls(): Step {
+    return { do: 'await', ...(this.#choose.chance(0.5) && { catches: true }) }
   }
 
   /** Generates a step that a program performs with a client. */
@@ -108,15 +108,15 @@ export class StepGenerator {
         ...(this.#choose.chance(0.5) && { wait: 'never' as const }),
         catches: true,
       }
-    return this.#gather()
+    return this.#awaitCalls()
   }
 
   #script(): Step {
     const sql = this.#choose.list(3, () => this.#sql())
     const from = this.#choose.int(sql.length)
     const to = this.#choose.chance(0.5) ? sql.length : from + this.#choose.int(sql.length - from + 1)
-    const whole = this.#choose.chance(0.5) ? ([0, sql.length] as const) : ([from, to] as const)
-    return { do: 'script', sql, ...(this.#choose.chance(0.7) && { whole }), ...this.#call() }
+    const transactionRange = this.#choose.chance(0.5) ? ([0, sql.length] as const) : ([from, to] as const)
+    return { do: 'script', sql, ...(this.#choose.chance(0.7) && { transactionRange }), ...this.#call() }
   }
 
   #batch(): Step {
@@ -207,7 +207,7 @@ export class StepGenerator {
         ...(this.#choose.chance(0.3) && { throws: true }),
         ...call,
       }
-    return roll < 90 ? this.#pause() : this.#gather()
+    return roll < 90 ? this.#pause() : this.#awaitCalls()
   }
 
   /** @param depth how deep savepoints may be nested; -1: they are created with SQL statements */
@@ -231,7 +231,7 @@ export class StepGenerator {
     if (roll < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#callOnClient()
     if (roll < 90) return this.#pause()
     if (roll < 93) return { do: 'execute', sql: 'parent', ...this.#call() }
-    return this.#gather()
+    return this.#awaitCalls()
   }
 
   #savepoint(depth: number): Step {
@@ -310,7 +310,7 @@ export class StepGenerator {
       }
     if (roll < 88) return { do: 'close stream', ...this.#call() }
     if (roll < 94) return this.#pause()
-    return this.#gather()
+    return this.#awaitCalls()
   }
 
   #begin(): Step {

@@ -29,7 +29,7 @@ export class World {
   readonly #chance: () => number
   /** Uncaught errors. */
   readonly uncaught: unknown[] = []
-  /** Called when nothing will happen for this many ms. */
+  /** Called when the next event is this many ms away. */
   onPause: (ms: number) => void = () => {}
   /** Latest first. */
   readonly #timers: Timer[] = []
@@ -125,13 +125,13 @@ export class World {
   }
 }
 
-/** Lets some microtasks run first. */
-export async function microtasks(count: number): Promise<void> {
+/** Waits for this many microtasks. */
+export async function waitForMicrotasks(count: number): Promise<void> {
   for (let index = 0; index < count; index++) await Promise.resolve()
 }
 
 function getWorld(): World {
-  if (!currentWorld) throw new Error('no world was entered')
+  if (!currentWorld) throw new Error('no world has been entered')
   return currentWorld
 }
 

@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { seeded } from '../../support/random.ts'
-import { CALL_SCHEMA, generatedCall } from '../generated-calls.ts'
+import { CALL_SCHEMA, generateCall } from '../generated-calls.ts'
 
 const CALLS_PER_RUN = 2_000
 
@@ -17,7 +17,7 @@ const env = {
 const findings = new Map<string, string>()
 for (let completed = 0; completed < Number(count); completed += CALLS_PER_RUN) {
   const random = seeded(Number(seed) + completed)
-  let calls = Array.from({ length: CALLS_PER_RUN }, () => generatedCall(random))
+  let calls = Array.from({ length: CALLS_PER_RUN }, () => generateCall(random))
   while (calls.length > 0) {
     const input = [...CALL_SCHEMA, ...calls].join('\n')
     const { status, stdout, stderr } = spawnSync(engine, { input, env, maxBuffer: 2 ** 30, encoding: 'utf8' })

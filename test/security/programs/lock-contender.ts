@@ -7,7 +7,7 @@ console.log('ready')
 await lines.next()
 try {
   await DirectoryLock.acquire(directory)
-  console.log('taken')
+  console.log('acquired')
   if (end === 'die') process.kill(process.pid, 'SIGKILL')
 } catch (error) {
   console.log(error instanceof Error ? error.message : String(error))

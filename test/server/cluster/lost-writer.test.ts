@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
 
-// Tests the code on the pages about self-hosting and about the defect of libsql-server.
+// Tests the code on the pages about self-hosting and about a defect of libsql-server.
 
 const probeText = codeBlocksOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const systemdUnits = codeBlocksOf('docs/self-hosting.md', 'ini')
@@ -81,7 +81,7 @@ test('the probe sends a token from a header file', async () => {
   })
 })
 
-test('the units refer to the probe and to each other', () => {
+test('the systemd units run the probe at intervals', () => {
   const [service = '', timer = ''] = systemdUnits
   expect(service).toMatch(
     /^ExecStart=\/usr\/local\/bin\/sqld-probe http\S+ systemctl kill .* sqld\.service$/m,

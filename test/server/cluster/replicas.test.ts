@@ -6,12 +6,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { runAccounting } from '../../generated/faults/accounting.ts'
 import { runListAppend } from '../../generated/faults/list-append.ts'
 import { coreLists, drizzleLists, kyselyLists } from '../../generated/faults/list-clients.ts'
-import { tearTransactions } from '../../generated/faults/torn-transactions.ts'
+import { findTornTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
 
-// These are the short versions. The long versions are run by npm run test:faults.
+// Short runs by default; npm run test:faults sets longer ones.
 const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
 const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
@@ -105,7 +105,7 @@ describe('reads see earlier writes', () => {
     const staleReads: number[] = []
     for (let n = 0; n < Math.min(pairs, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
-      // like another process
+      // as another process would
       await using secondClient = createClient({
         url: cluster.replicaUrls[1] as string,
         minReplicationIndex: db.replicationIndex as string,
@@ -135,7 +135,7 @@ test.each([
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(
-  'appends to lists through replicas: each client in order, and no cycles, through %s',
+  "appends through replicas keep each client's order and form no cycles: %s",
   limits,
   async (library, openList) => {
     const clients = replicas.map((client) => ({ client, list: openList(client) }))
@@ -147,7 +147,7 @@ test.each([
   },
 )
 
-describe('an index that the database does not reach', () => {
+describe('an index that the database never reaches', () => {
   const UNREACHABLE_INDEX = '999999'
   /** Creates a client of a replica that counts its requests. */
   const createCountingClient = (minReplicationIndex: string) => {
@@ -220,8 +220,8 @@ describe('an index that the database does not reach', () => {
   })
 })
 
-describe('errors of the primary, through a replica', () => {
-  test('a constraint', async () => {
+describe('writes through a replica', () => {
+  test('fail with the constraint that was violated on the primary', async () => {
     const [db] = replicas
     await db.batch([
       'drop table if exists pair',
@@ -240,7 +240,7 @@ describe('errors of the primary, through a replica', () => {
     })
   })
 
-  test('a block', async () => {
+  test('fail while the primary blocks writes', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     await cluster.blockWrites('not paid')
@@ -252,7 +252,7 @@ describe('errors of the primary, through a replica', () => {
     await db.execute('insert into pair values (1)')
   })
 
-  test('without the primary, reads succeed, and a write fails at its deadline with an unknown outcome', async () => {
+  test('fail at their deadline with an unknown outcome while the primary is down; reads succeed', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     // waits until the replica has it
@@ -276,7 +276,7 @@ describe('errors of the primary, through a replica', () => {
     expect(rows).not.toContainEqual({ a: 2 })
   })
 
-  test('a write lock that another writer took over', async () => {
+  test('fail in a transaction whose write lock another writer took over', async () => {
     const [db] = replicas
     // a separate table, because a replica may still send the previous write, which failed without a primary
     await db.batch(['drop table if exists taken', 'create table taken (a)'])
@@ -297,12 +297,12 @@ describe('errors of the primary, through a replica', () => {
 })
 
 test(`no transaction through a replica is torn (seed ${seed})`, limits, async () => {
-  const account = await tearTransactions(replicas[1], primary, transactions, seeded(seed))
+  const report = await findTornTransactions(replicas[1], primary, transactions, seeded(seed))
   console.log(
-    `torn transactions through a replica: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`,
+    `torn transactions through a replica: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
   )
-  expect(account.leaks).toEqual([])
-  expect(account.committed).toBeGreaterThan(0)
+  expect(report.leaks).toEqual([])
+  expect(report.committed).toBeGreaterThan(0)
 })
 
 test('a batch through a replica is atomic', async () => {
@@ -336,17 +336,17 @@ test(
         await cluster.restartPrimary()
       }
     })()
-    const account = await runAccounting(db, primary, writes, 8, seeded(seed), {
+    const report = await runAccounting(db, primary, writes, 8, seeded(seed), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
     console.log(
-      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...account, violations: account.violations.length, seed })}`,
+      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
-    expect(account.violations).toEqual([])
+    expect(report.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)
-    expect(account.acknowledged).toBeGreaterThan(0)
+    expect(report.acknowledged).toBeGreaterThan(0)
   },
 )

@@ -8,7 +8,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '@ba
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { sql } from '../../platform/platform-scene.ts'
+import { sql } from '../../platform/platform-harness.ts'
 import { ObjectStore } from '../../support/object-store.ts'
 import { stablePort } from '../../support/stable-port.ts'
 import { waitFor } from '../../support/wait-for.ts'
@@ -147,7 +147,7 @@ test('a database that was moved to another group can no longer be attached', asy
   for (const name of ['other', other.dbId]) expect((await attach(name)).status).toBe(403)
 })
 
-/** Returns the settings of the recipe, for a bucket of a server on this machine. */
+/** Sets the environment variables of the recipe for a bucket on this machine, and returns its server arguments. */
 function createBackupArguments({
   url,
   bucket,
@@ -177,7 +177,7 @@ function createBackupArguments({
   return { rowsOnly, withList: [...rowsOnly, '--backup-meta-store', ...listArguments] }
 }
 
-test('backs up to a bucket, and restores after the disk was lost', async () => {
+test('backs up to a bucket, and restores after the disk is lost', async () => {
   await using store = await ObjectStore.start('backup')
   const { rowsOnly, withList } = createBackupArguments(store)
   const [directory, disk, port] = [
@@ -255,7 +255,7 @@ test('backs up to a bucket, and restores after the disk was lost', async () => {
   await server.close()
 })
 
-test('rejects an unsuitable server with a reason', async () => {
+test('rejects an unsuitable server, with a reason', async () => {
   const directory = await createTemporaryDirectory()
   const withoutNamespaces = await startSqldForTest({ namespaces: false })
   await expect(startControlPlane(directory, withoutNamespaces)).rejects.toThrow(

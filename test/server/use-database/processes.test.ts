@@ -42,7 +42,7 @@ describe('node --test', () => {
     expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
   })
 
-  test('a template that throws', () => {
+  test('a template that throws makes every test fail', () => {
     const { status, output, remainingFiles } = nodeTest('failing-template.ts')
     expect(output).toMatch(/^# fail 2$/m)
     expect(output.match(/error: .*the template "makeTables" failed: no tables today/g)).toHaveLength(2)
@@ -63,7 +63,7 @@ describe('vitest', () => {
     ['processes', ['--pool', 'forks']],
     ['threads', ['--pool', 'threads']],
     ['one worker for all files', ['--no-isolate', '--maxWorkers', '1']],
-  ])('two files: %s', (_, args) => {
+  ])('runs two files: %s', (_, args) => {
     const { status, output, remainingFiles } = vitest(...notes, ...args)
     expect(output).toMatch(/Tests {2}6 passed \(6\)/)
     expect(output).toMatch(/Test Files {2}2 passed \(2\)/)
@@ -79,7 +79,7 @@ describe('vitest', () => {
     expect(shared.output).toMatch(/Tests {2}1 failed \| 1 passed \(2\)/)
   })
 
-  test('a template that throws', () => {
+  test('a template that throws makes every test fail', () => {
     const { status, output, remainingFiles } = vitest('failing-template.test.ts')
     expect(output).toMatch(/Tests {2}2 failed \(2\)/)
     expect(output).toMatch(/the template "makeTables" failed: no tables today/)

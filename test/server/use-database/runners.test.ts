@@ -32,7 +32,7 @@ console.log(used.join())`
 test.each([
   ['@jest/globals', { JEST_WORKER_ID: '1' }],
   ['vitest', { VITEST: 'true' }],
-])('without global hooks the error has the line to paste: %s', (runner, env) => {
+])('without global hooks, the error contains the line to add: %s', (runner, env) => {
   const { status, output } = run(`${load}\nuseDatabase()`, env)
   expect(status).toBe(1)
   expect(output).toContain(`import * as hooks from '${runner}'; useDatabase({ hooks })`)

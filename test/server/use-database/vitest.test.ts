@@ -49,7 +49,7 @@ describe('a database for each test', () => {
     expect(await db.all(sql.raw(selectNotes))).toEqual([{ text: 'from the template' }])
   })
 
-  test('can be left with a transaction that holds the write lock', async () => {
+  test('can end while a transaction still holds the write lock', async () => {
     const abandonedClient = createClient(database.config)
     void abandonedClient
       .transaction(async (tx) => {

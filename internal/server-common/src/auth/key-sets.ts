@@ -9,7 +9,7 @@ interface KeySetTimes {
   readonly freshMs: number
   /** How long a stale set is used while its issuer is unreachable. */
   readonly staleMs: number
-  /** Minimum time between two requests for a set, so that tokens with unknown keys do not cause a request each. */
+  /** Minimum time between two requests for a set, so that tokens with unknown keys do not each cause a request. */
   readonly pauseMs: number
   /** Time limit of one request. */
   readonly timeoutMs: number

@@ -3,13 +3,13 @@ import type { LocalServer } from '@batonsql/local-server'
 import { close, execute, pipeline } from '../server/wire.ts'
 
 /** A transaction that holds the write lock of `app` while another waits for it. */
-export interface LockScene extends AsyncDisposable {
+export interface LockContention extends AsyncDisposable {
   /** Commits, so that the waiting writer can continue. */
   finish(): Promise<void>
 }
 
 /** Starts a transaction that writes, and then another writer. */
-export async function startLockScene(url: string): Promise<LockScene> {
+export async function startLockContention(url: string): Promise<LockContention> {
   const transaction = await pipeline(url, [
     execute('begin immediate'),
     execute('update orders set state = ? where id = ?', 'paid', 2),
@@ -28,7 +28,7 @@ export async function startLockScene(url: string): Promise<LockScene> {
 }
 
 /** Runs the workload of a small shop: reads, writes, transactions, and an error. */
-export async function runShopScene(server: LocalServer): Promise<void> {
+export async function runShopWorkload(server: LocalServer): Promise<void> {
   const app = createClient({ url: server.urlOf('app') })
   const billing = createClient({ url: server.urlOf('billing') })
   try {

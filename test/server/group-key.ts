@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { DEFAULT_GROUP, openOperatorAccount, Registry } from '@batonsql/control-plane'
 
-/** Creates a data directory. @returns the key that signs tokens of its group */
-export async function plantKey(dataDirectory: string): Promise<KeyObject> {
+/** Initializes a data directory. @returns the key that signs the tokens of its default group */
+export async function createGroupKey(dataDirectory: string): Promise<KeyObject> {
   const registry = await Registry.open(dataDirectory)
   const { organization } = openOperatorAccount(registry, 'local')
   const group = registry.findGroup(organization.id, DEFAULT_GROUP)

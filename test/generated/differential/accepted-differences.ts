@@ -1,7 +1,7 @@
 import type { Exchange } from './sequences.ts'
 import { INVALID_TEXTS } from './statements.ts'
 
-/** Accepted differences of the embedded server's responses, each with its reason. */
+/** Differences of the embedded server that are accepted, each with its reason. */
 const ACCEPTED_DIFFERENCES: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',

@@ -30,7 +30,7 @@ export interface SqlOutcome {
 }
 
 /** A server with the platform API, on the back end of this run, and shortcuts for requests. */
-export class Scene implements AsyncDisposable {
+export class Harness implements AsyncDisposable {
   readonly server: LocalServer
   readonly platform: LocalPlatform
 
@@ -39,25 +39,25 @@ export class Scene implements AsyncDisposable {
     this.platform = platform
   }
 
-  static async start(options: PlatformOptions = {}, dataDirectory?: string): Promise<Scene> {
+  static async start(options: PlatformOptions = {}, dataDirectory?: string): Promise<Harness> {
     const backend = inject('target') as 'embedded' | 'sqld'
     const server = await startLocalServer({
       backend,
       platform: options,
       ...(dataDirectory !== undefined && { dataDirectory }),
     })
-    return new Scene(server, server.platform as LocalPlatform)
+    return new Harness(server, server.platform as LocalPlatform)
   }
 
   /** Starts a server that stops when the test ends. */
-  static async forTest(options: PlatformOptions = {}): Promise<Scene> {
-    const scene = await Scene.start(options)
-    onTestFinished(() => scene[Symbol.asyncDispose]())
-    return scene
+  static async forTest(options: PlatformOptions = {}): Promise<Harness> {
+    const harness = await Harness.start(options)
+    onTestFinished(() => harness[Symbol.asyncDispose]())
+    return harness
   }
 
   /** Path of the server's own organization. */
-  get own(): string {
+  get orgPath(): string {
     return `/v1/organizations/${this.platform.organization}`
   }
 
@@ -77,15 +77,18 @@ export class Scene implements AsyncDisposable {
   }
 
   /** Sends a request, and throws if it fails. @returns the body of the response */
-  async done(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse['body']> {
+  async requestOk(method: string, path: string, options: RequestOptions = {}): Promise<TestResponse['body']> {
     const { status, body } = await this.sendRequest(method, path, options)
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
     return body
   }
 
   /** Creates a database in the server's organization. */
-  async create(name: string, extra: object = {}): Promise<{ readonly host: string; readonly id: string }> {
-    const { database } = await this.done('POST', `${this.own}/databases`, {
+  async createDatabase(
+    name: string,
+    extra: object = {},
+  ): Promise<{ readonly host: string; readonly id: string }> {
+    const { database } = await this.requestOk('POST', `${this.orgPath}/databases`, {
       body: { name, group: 'default', ...extra },
     })
     return { host: database.Hostname, id: database.DbId }
@@ -93,20 +96,21 @@ export class Scene implements AsyncDisposable {
 
   /** Returns the id of the server's organization, which version 3 of the API has in its paths. */
   async organizationId(): Promise<string> {
-    const { organizations } = await this.done('GET', '/v2/organizations')
+    const { organizations } = await this.requestOk('GET', '/v2/organizations')
     const isOwn = ({ slug }: { readonly slug: string }): boolean => slug === this.platform.organization
     return organizations.find(isOwn).id
   }
 
   /** Creates a token for a database of the server's organization. */
   async tokenFor(name: string, query = '', body: object = {}): Promise<string> {
-    return (await this.done('POST', `${this.own}/databases/${name}/auth/tokens${query}`, { body })).jwt
+    return (await this.requestOk('POST', `${this.orgPath}/databases/${name}/auth/tokens${query}`, { body }))
+      .jwt
   }
 
   /** Creates an API token of the owner, or of another user. */
-  async mint(name: string, body: object = {}, token?: string): Promise<string> {
+  async createApiToken(name: string, body: object = {}, token?: string): Promise<string> {
     const path = `/v1/auth/api-tokens/${name}`
-    return (await this.done('POST', path, { body, ...(token !== undefined && { token }) })).token
+    return (await this.requestOk('POST', path, { body, ...(token !== undefined && { token }) })).token
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,13 +135,13 @@ export async function sql(
   host: string,
   token: string,
   statements: string | readonly string[],
-  { baton = null, keep = false }: { readonly baton?: string | null; readonly keep?: boolean } = {},
+  { baton = null, keepOpen = false }: { readonly baton?: string | null; readonly keepOpen?: boolean } = {},
 ): Promise<SqlOutcome> {
   const requests = [statements].flat().map((text) => ({ type: 'execute', stmt: { sql: text } }))
   const response = await fetch(`http://${host}/v2/pipeline`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
-    body: JSON.stringify({ baton, requests: [...requests, ...(keep ? [] : [{ type: 'close' }])] }),
+    body: JSON.stringify({ baton, requests: [...requests, ...(keepOpen ? [] : [{ type: 'close' }])] }),
   })
   const text = await response.text()
   if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }

@@ -15,7 +15,7 @@ const DISCONNECTS_AFTER_MS: Readonly<Record<number, number>> = {
 const LISTEN_MS: Readonly<Record<number, number>> = { 124: 31_000 }
 /** The batons that are called `{{c}}` in recordings. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
-/** Cases whose last step waited for those in the background. */
+/** How long the last step waited for steps in the background. */
 const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }
 
 /** Completes a case with what its recording omits or abbreviates. */
@@ -32,8 +32,8 @@ export function completeTranscript(transcript: Transcript): Transcript {
         request: { ...request, body: expandBody(request.body, BATON_C[id]) },
       }),
       ...(hasDisconnected &&
-        DISCONNECTS_AFTER_MS[id] !== undefined && { leaves_after_ms: DISCONNECTS_AFTER_MS[id] }),
-      ...(LISTEN_MS[id] !== undefined && { listens_ms: LISTEN_MS[id] }),
+        DISCONNECTS_AFTER_MS[id] !== undefined && { disconnects_after_ms: DISCONNECTS_AFTER_MS[id] }),
+      ...(LISTEN_MS[id] !== undefined && { listen_ms: LISTEN_MS[id] }),
       ...(finalWaitMs !== undefined && { after_wait_ms: finalWaitMs }),
     } satisfies TranscriptStep
   })

@@ -1,4 +1,4 @@
 import { inject } from 'vitest'
 
-// the files of this project start the server program from the image
+// makes the tests of this project start the server program from the image
 process.env['BATON_SQLD'] = inject('libsqlContainer').sqldPath

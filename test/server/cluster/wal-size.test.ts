@@ -13,7 +13,8 @@ const TRUNCATION_BYTES = 8 * 1_024 ** 2
 const WRITER_COUNT = 8
 const ROW_BYTES = 200_000
 const INSERT = `INSERT INTO t VALUES (randomblob(${ROW_BYTES}))`
-/** Starts a server with a table. @returns its client, and a function that returns the size of its WAL */
+
+/** Starts a server with a table. @returns its client, its URL and a function that returns the size of its WAL */
 async function startServerWithTable() {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
@@ -27,8 +28,8 @@ async function startServerWithTable() {
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const databases = join(dataDirectory, 'sqld', group, 'sqld', 'dbs')
   const [id = ''] = await readdir(databases)
-  const logBytes = async (): Promise<number> => (await stat(join(databases, id, 'data-wal'))).size
-  return { client, url: server.url, logBytes }
+  const walBytes = async (): Promise<number> => (await stat(join(databases, id, 'data-wal'))).size
+  return { client, url: server.url, walBytes }
 }
 
 type ServerWithTable = Awaited<ReturnType<typeof startServerWithTable>>
@@ -75,16 +76,16 @@ test('the WAL is truncated repeatedly while writers write and readers read', {
   }
   const readers = [read(), read()]
   let [truncations, isLarge] = [0, false]
-  const [wantedTruncations, maxRows] = [4, 2_000]
+  const [targetTruncations, maxRows] = [4, 2_000]
   const rows = await writeRows(server, async (count) => {
-    const bytes = await server.logBytes()
+    const bytes = await server.walBytes()
     if (isLarge && bytes < TRUNCATION_BYTES) truncations += 1
     isLarge = bytes > TRUNCATION_BYTES
-    return truncations === wantedTruncations || count === maxRows
+    return truncations === targetTruncations || count === maxRows
   })
   stopController.abort()
   await Promise.all(readers)
-  expect(truncations).toBe(wantedTruncations)
+  expect(truncations).toBe(targetTruncations)
   const { rows: counts } = await server.client.execute('SELECT count(*) AS n FROM t')
   expect(counts).toEqual([{ n: rows }])
 })
@@ -96,11 +97,11 @@ test('the WAL is not truncated until an open read transaction ends', async () =>
     async (tx) => {
       await tx.execute('SELECT count(*) FROM t')
       await writeRows(server, async (count) => count >= rows)
-      expect(await server.logBytes()).toBeGreaterThan(rows * ROW_BYTES)
+      expect(await server.walBytes()).toBeGreaterThan(rows * ROW_BYTES)
       expect((await tx.execute('SELECT count(*) AS n FROM t')).rows).toEqual([{ n: 0 }])
     },
     { mode: 'deferred' },
   )
   // even without another write
-  await expect.poll(server.logBytes, { timeout: 60_000 }).toBe(0)
+  await expect.poll(server.walBytes, { timeout: 60_000 }).toBe(0)
 })

@@ -45,7 +45,7 @@ export const REGRESSIONS: readonly Regression[] = [
       inTransaction(
         { do: 'execute', sql: 'insert', wait: 'later' },
         { do: 'rows', sql: 'select', wait: 'later' },
-        { do: 'gather' },
+        { do: 'await' },
       ),
     ],
   ]),
@@ -246,7 +246,7 @@ export const REGRESSIONS: readonly Regression[] = [
                 { do: 'execute', sql: 'pragma' },
                 { do: 'savepoint', steps: [select], wait: 'later' },
                 { do: 'batch', sql: ['insert'], wait: 'later' },
-                { do: 'gather' },
+                { do: 'await' },
               ],
             },
           ],
@@ -295,7 +295,7 @@ export const REGRESSIONS: readonly Regression[] = [
   ),
   regression(
     'a coalesced call that times out while its request waits for two requests with writes',
-    [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
+    [[{ do: 'together', steps: [select, insert] }], [{ do: 'await' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
   regression(
@@ -372,7 +372,7 @@ export const REGRESSIONS: readonly Regression[] = [
     { startsAt: [0, 0, 5, 20] },
   ),
   regression(
-    'the close requests of two streams get no response: other clients can write once the server has closed the streams',
+    'other clients can write once the server has closed two streams whose close requests got no response',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
       [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
@@ -401,7 +401,7 @@ export const REGRESSIONS: readonly Regression[] = [
     { faults: [{ request: 1, kind: 'foreign response' }] },
   ),
   regression('a script whose last statement fails after a transaction', [
-    [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
+    [{ do: 'script', sql: ['insert', 'insert', 'missing table'], transactionRange: [1, 2], catches: true }],
   ]),
   regression('reads of a transaction that are too large for one response', [
     [
@@ -526,7 +526,7 @@ export const REGRESSIONS: readonly Regression[] = [
     { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),
   regression(
-    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each starts only when it runs',
+    'a server that rejects writers: the writers of a client run one at a time, and the time limit of each starts when it runs',
     [
       ...OTHER_WRITERS,
       [insert, { do: 'batch', sql: ['insert', 'insert'] }],

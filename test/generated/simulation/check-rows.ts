@@ -4,7 +4,7 @@ import type { Commit } from './model-database.ts'
 import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 
-/** Reasons for which a server may reject the second copy of a request whose first copy was executed. */
+/** Why a server may reject the second copy of a request whose first copy was executed. */
 interface Rejections {
   /** Whether a token expires in the meantime. */
   readonly expires: boolean
@@ -83,6 +83,6 @@ function checkGroup(
   return violations
 }
 
-/** Returns the name of a call in messages. */
-export const callName = (call: Call): string =>
+/** Describes a call in messages. */
+export const describeCall = (call: Call): string =>
   `call ${call.id} (${call.operation}${call.sql.length > 0 ? ` ${call.sql.join(', ')}` : ''}) at ${call.at} ms`
