@@ -44,11 +44,11 @@ import {
 } from './process/admin.ts'
 import { readBody } from './process/exchange.ts'
 import { InternalRequests } from './process/internal-requests.ts'
-import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import { isConnectionError, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import { Replica, replicaFolder } from './replicas/replica.ts'
 import { guardDump } from './request/dump-guard.ts'
-import { finish } from './request/rebuild.ts'
+import { buildClientResponse } from './request/rebuild.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
@@ -60,7 +60,7 @@ export interface SqldBackendOptions extends UpstreamOptions {
   /** How long writes may go without a response before the server counts as stalled. @default STALL_TIMES */
   readonly stallTimes?: StallTimes
   /** Resolves a name in ATTACH. By default databases are attached only by id. */
-  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   readonly conditions: ReplicaConditions
@@ -71,8 +71,8 @@ const NO_SIZE_LIMIT = '1000pb'
 /** Maximum number of attempts to apply settings while the server is being restarted. */
 const APPLY_ATTEMPTS = 5
 /** Delay between two attempts while the server is stopping, which takes up to 2 s. */
-const STOPPING_STEP_MS = 1_000
-const EXITED =
+const STOPPING_DELAY_MS = 1_000
+const EXITED_MESSAGE =
   'libsql-server exited while running this request; it is unknown whether the request was applied'
 
 interface Counts {
@@ -93,7 +93,7 @@ export class SqldBackend implements DatabaseBackend {
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
-  /** Databases that others may attach: few of possibly many. */
+  /** Databases that other databases may attach; usually few. */
   readonly #attachable = new Set<DatabaseId>()
   readonly #running = new RunningRequests()
   /** Replicas by location; each starts on its first request. */
@@ -213,7 +213,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
       // the server crashes on a damaged file
-      throw isBroken(error) ? new BackendRejection(`libsql-server cannot open ${from}`) : error
+      throw isConnectionError(error) ? new BackendRejection(`libsql-server cannot open ${from}`) : error
     }
   }
 
@@ -262,9 +262,9 @@ export class SqldBackend implements DatabaseBackend {
         return await admin.configureIfExists(id, this.#config(this.#settings.get(id) ?? settings))
       } catch (error) {
         // the server was stopped during the request
-        const canRetry = isBroken(error) || isStopping(error)
+        const canRetry = isConnectionError(error) || isStopping(error)
         if (!canRetry || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
-        if (isStopping(error)) await sleep(STOPPING_STEP_MS)
+        if (isStopping(error)) await sleep(STOPPING_DELAY_MS)
       }
     }
   }
@@ -275,7 +275,7 @@ export class SqldBackend implements DatabaseBackend {
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
-    await Promise.all(streams.map((requests) => requests.closeAll(id, 'all')))
+    await Promise.all(streams.map((requests) => requests.closeStreams(id, 'all')))
     this.#settings.delete(id)
     this.#attachable.delete(id)
     this.#baseCounts.delete(id)
@@ -289,17 +289,17 @@ export class SqldBackend implements DatabaseBackend {
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
-    const closed = Promise.all(streams.map((requests) => requests.closeAll(id, access)))
+    const closed = Promise.all(streams.map((requests) => requests.closeStreams(id, access)))
     const remaining = await this.#running.end(id, access)
     for (const request of remaining) request.onForced()
     await closed
     const mayStillWrite =
       remaining.some((request) => request.mayWrite()) || streams.some((requests) => requests.isAbandoned(id))
-    if (mayStillWrite) await this.#endProcess(id)
+    if (mayStillWrite) await this.#restartAfterRevocation(id)
   }
 
   /** Restarts the server, which would continue a running batch even after its connection is closed. */
-  async #endProcess(id: DatabaseId): Promise<void> {
+  async #restartAfterRevocation(id: DatabaseId): Promise<void> {
     const { remote, onNotice } = this.#options
     const reason = 'a request that may write was still running after its access was revoked'
     if (remote !== undefined) {
@@ -372,7 +372,7 @@ export class SqldBackend implements DatabaseBackend {
     return problem === null ? null : `the replica in ${location} ${problem}`
   }
 
-  async endRequests(): Promise<void> {
+  async abortRequests(): Promise<void> {
     await this.#running.abortAll()
   }
 
@@ -434,7 +434,7 @@ export class SqldBackend implements DatabaseBackend {
       if (error instanceof BackendRejection) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
-      if (isBroken(error)) return errorResponse(502, EXITED)
+      if (isConnectionError(error)) return errorResponse(502, EXITED_MESSAGE)
       throw error
     } finally {
       running.release()
@@ -454,12 +454,12 @@ export class SqldBackend implements DatabaseBackend {
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
       const replica = await this.#replicaIn(location)
-      if (replica.reportsExit())
+      if (replica.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
         return await replica.streams.handle(id, { request, running }, getRules)
     }
-    if (this.#upstream.reportsExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
+    if (this.#upstream.detectExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
     if (!this.#upstream.isReady) await this.#upstream.ensureRunning()
     if (!this.#hasBaseCounts(id)) {
       // read before the counts include this request
@@ -475,7 +475,7 @@ export class SqldBackend implements DatabaseBackend {
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST')
-      return await this.#handleReadOnly({ id, request, permissions, signal: running.signal })
+      return await this.#handleWithoutBody({ id, request, permissions, signal: running.signal })
     return await this.#streams.handle(id, { request, running }, getRules)
   }
 
@@ -488,8 +488,8 @@ export class SqldBackend implements DatabaseBackend {
       blockReads,
       migrationRejection: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
-      idOf: (name) => {
-        const target = this.#options.idOf?.(id, name)
+      resolveName: (name) => {
+        const target = this.#options.resolveName?.(id, name)
         return target !== undefined && this.#filterAttachable(id, permissions.attach).includes(target)
           ? target
           : undefined
@@ -531,11 +531,11 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Handles routes without a body. */
-  async #handleReadOnly(call: ClientCall): Promise<ServiceResponse> {
+  async #handleWithoutBody(call: ClientCall): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request
     if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.status !== 200)
-      return await finish(response)
+      return await buildClientResponse(response)
     // the server omits the error of a job that has not failed
     const { job_id, status, error = null, ...rest } = JSON.parse((await readBody(response)).toString('utf8'))
     return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
@@ -557,10 +557,10 @@ export class SqldBackend implements DatabaseBackend {
    */
   #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
     const ids = (allowed === 'all' ? [...this.#attachable] : allowed) as readonly DatabaseId[]
-    const { idOf = (_, id) => id as DatabaseId } = this.#options
+    const { resolveName = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
       const isBlocked = this.#settings.has(id) && !this.#attachable.has(id)
-      return !isBlocked && idOf(to, id) === id
+      return !isBlocked && resolveName(to, id) === id
     })
   }
 }

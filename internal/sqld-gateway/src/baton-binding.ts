@@ -1,6 +1,6 @@
 import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { BodyWatcher } from '@batonsql/server-common/http'
-import type { StreamWrites } from './writes/write-gate.ts'
+import type { StreamWriteState } from './writes/write-gate.ts'
 
 /** How long a stream is tracked: as long as the server keeps expired streams. */
 const RETENTION_MS = 320_000
@@ -11,7 +11,7 @@ const HEAD_LENGTH = 76
 
 const BATON = /^[A-Za-z0-9+/]{64}$/
 
-interface StreamOwner {
+interface TrackedStream {
   /** The latest baton; sufficient to close the stream. */
   readonly baton: string
   readonly database: DatabaseId
@@ -20,12 +20,15 @@ interface StreamOwner {
   readonly hasAttached: boolean
   /** Known ids of the attached databases. */
   readonly attached: readonly string[]
-  readonly writes: StreamWrites
+  readonly writes: StreamWriteState
   readonly seenAt: number
 }
 
 /** Attributes of a stream, except its baton. */
-export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
+export type StreamAttributes = Pick<
+  TrackedStream,
+  'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'
+>
 
 /** Decides whether a response's stream may be continued. */
 export interface BatonGate {
@@ -41,17 +44,17 @@ export interface BatonGate {
  * stream.
  */
 export class BatonBinding {
-  readonly #owners = new Map<string, StreamOwner>()
+  readonly #streams = new Map<string, TrackedStream>()
 
   /** Returns the stream of a baton; undefined if it belongs to another database, or to a sender with more permissions. */
-  find(baton: string, database: DatabaseId, mayWrite: boolean): StreamFacts | undefined {
-    const owner = BATON.test(baton) ? this.#owners.get(streamId(baton)) : undefined
+  find(baton: string, database: DatabaseId, mayWrite: boolean): StreamAttributes | undefined {
+    const tracked = BATON.test(baton) ? this.#streams.get(getStreamId(baton)) : undefined
     // SQL stored by a writer was not checked for readers
-    return owner?.database === database && (mayWrite || !owner.mayWrite) ? owner : undefined
+    return tracked?.database === database && (mayWrite || !tracked.mayWrite) ? tracked : undefined
   }
 
   /** Records the baton of a response, unless its stream may not be continued. */
-  createWatcher(facts: StreamFacts, gate: BatonGate): BodyWatcher {
+  createWatcher(attributes: StreamAttributes, gate: BatonGate): BodyWatcher {
     let head = ''
     return {
       onPart: (part) => {
@@ -61,7 +64,7 @@ export class BatonBinding {
         if (baton === null) return
         // records only the first baton
         head = head.padEnd(HEAD_LENGTH)
-        if (gate.mayContinue()) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        if (gate.mayContinue()) this.#remember(baton, { ...attributes, baton, seenAt: performance.now() })
         else gate.drop(baton)
       },
     }
@@ -73,22 +76,22 @@ export class BatonBinding {
    */
   drop(database: DatabaseId, access: RevokedAccess): readonly string[] {
     const batons: string[] = []
-    for (const [stream, owner] of this.#owners) {
-      if (owner.database !== database || (access === 'writes' && !owner.mayWrite)) continue
-      this.#owners.delete(stream)
-      batons.push(owner.baton)
+    for (const [id, tracked] of this.#streams) {
+      if (tracked.database !== database || (access === 'writes' && !tracked.mayWrite)) continue
+      this.#streams.delete(id)
+      batons.push(tracked.baton)
     }
     return batons
   }
 
-  #remember(baton: string, owner: StreamOwner): void {
-    const stream = streamId(baton)
+  #remember(baton: string, tracked: TrackedStream): void {
+    const id = getStreamId(baton)
     // moves it to the end, so that the oldest are first
-    this.#owners.delete(stream)
-    this.#owners.set(stream, owner)
-    for (const [oldest, { seenAt }] of this.#owners) {
-      if (this.#owners.size <= MAX_STREAMS && performance.now() - seenAt < RETENTION_MS) break
-      this.#owners.delete(oldest)
+    this.#streams.delete(id)
+    this.#streams.set(id, tracked)
+    for (const [oldest, { seenAt }] of this.#streams) {
+      if (this.#streams.size <= MAX_STREAMS && performance.now() - seenAt < RETENTION_MS) break
+      this.#streams.delete(oldest)
     }
   }
 }
@@ -98,6 +101,6 @@ export function extractBaton(head: string): string | null {
   return HEAD.exec(head)?.[1] ?? null
 }
 
-function streamId(baton: string): string {
+function getStreamId(baton: string): string {
   return Buffer.from(baton, 'base64').toString('hex', 0, 8)
 }

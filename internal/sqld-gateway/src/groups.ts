@@ -35,11 +35,11 @@ const UNUSABLE_MESSAGE = 'libsql-server cannot use this database'
 /** Options of {@link SqldGroups}; `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   /** Returns the group of a database; undefined if the database does not exist. */
-  readonly groupOf: (id: DatabaseId) => string | undefined
+  readonly findGroup: (id: DatabaseId) => string | undefined
   /** Whether a group exists. */
   readonly hasGroup: (group: string) => boolean
   /** Returns the locations of a group's replicas. */
-  readonly replicasOf: (group: string) => readonly string[]
+  readonly getReplicaLocations: (group: string) => readonly string[]
 }
 
 /** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
@@ -90,13 +90,13 @@ export class SqldGroups implements DatabaseBackend {
     const quarantined = await Promise.all(
       groups.map((group) => {
         // also moves copies that an interrupted move left in another group
-        const groupIds = [...knownIds].filter((id) => this.#options.groupOf(id) === group)
+        const groupIds = [...knownIds].filter((id) => this.#options.findGroup(id) === group)
         return moveToQuarantine(join(this.#getFolder(group), DATABASES), new Set(groupIds))
       }),
     )
     for (const [index, group] of groups.entries()) {
       const mustKeep = this.#options.hasGroup(group) || quarantined[index]?.length !== 0
-      if (!mustKeep && (await this.#isEmpty(group))) await this.endGroup(group)
+      if (!mustKeep && (await this.#isEmpty(group))) await this.removeGroup(group)
     }
     return quarantined.flat()
   }
@@ -168,9 +168,9 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#getRunningServer(id))?.revokeAccess(id, access)
   }
 
-  async endRequests(): Promise<void> {
+  async abortRequests(): Promise<void> {
     const servers = [...this.#servers.values()].map(
-      async ({ backend }) => await (await backend)?.endRequests(),
+      async ({ backend }) => await (await backend)?.abortRequests(),
     )
     await Promise.allSettled(servers)
   }
@@ -189,7 +189,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
-    await (await this.#servers.get(group)?.backend)?.changeReplicas(this.#options.replicasOf(group))
+    await (await this.#servers.get(group)?.backend)?.changeReplicas(this.#options.getReplicaLocations(group))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -202,7 +202,7 @@ export class SqldGroups implements DatabaseBackend {
     location: string | null = null,
   ): Promise<ServiceResponse> {
     // the database may have been removed since it was looked up
-    if (this.#options.groupOf(id) === undefined)
+    if (this.#options.findGroup(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
@@ -212,7 +212,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Stops the server of a removed group, and removes its folder. */
-  async endGroup(group: string): Promise<void> {
+  async removeGroup(group: string): Promise<void> {
     const backend = this.#servers.get(group)?.backend
     this.#servers.delete(group)
     await (await backend?.catch(() => null))?.[Symbol.asyncDispose]()
@@ -234,7 +234,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   #getGroup(id: DatabaseId): string {
-    const group = this.#options.groupOf(id)
+    const group = this.#options.findGroup(id)
     if (group === undefined) throw new Error(`the group of database ${id} is unknown`)
     return group
   }
@@ -249,7 +249,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
   async #getRunningServer(id: DatabaseId): Promise<SqldBackend | null> {
-    const group = this.#options.groupOf(id)
+    const group = this.#options.findGroup(id)
     return group === undefined ? null : await this.#getEntry(group).backend
   }
 
@@ -277,7 +277,7 @@ export class SqldGroups implements DatabaseBackend {
    */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#getFolder(group)
-    const servesReplicas = this.#options.replicasOf(group).length > 0
+    const servesReplicas = this.#options.getReplicaLocations(group).length > 0
     const server = new SqldBackend({ ...this.#options, directory, servesReplicas, remote: undefined })
     try {
       await rm(join(directory, 'replicas'), { recursive: true, force: true })

@@ -12,16 +12,16 @@ import {
   type ServiceResponse,
   watchBody,
 } from '@batonsql/server-common/http'
-import { BatonBinding, extractBaton, type StreamFacts } from './baton-binding.ts'
+import { BatonBinding, extractBaton, type StreamAttributes } from './baton-binding.ts'
 import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
-import { type Call, isBroken, type Upstream } from './process/upstream.ts'
+import { type Call, isConnectionError, type Upstream } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
-import type { IdOfName } from './request/attach-names.ts'
+import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
-import { decodeBody, finish, rebuildBody } from './request/rebuild.ts'
+import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
-import { StreamWrites } from './writes/write-gate.ts'
+import { StreamWriteState } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
 
@@ -54,7 +54,7 @@ export interface StreamRules {
   readonly blockReads: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
-  readonly idOf: IdOfName
+  readonly resolveName: ResolveName
 }
 
 /** Handles requests with a body, which run on streams. */
@@ -81,7 +81,7 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, idOf: idOfName, blockReads } = getRules()
+    const { permissions, migrationRejection, resolveName: resolve, blockReads } = getRules()
     if (running.isRevoked) return accessRevokedBeforeStart()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
@@ -89,17 +89,17 @@ export class StreamRequests {
     const stream = baton === null ? null : this.#batons.find(baton, id, mayWrite)
     if (stream === undefined) throw invalidBaton()
     const newlyAttached: string[] = []
-    const idOf: IdOfName = (name) => {
-      const attachedId = idOfName(name)
+    const resolveName: ResolveName = (name) => {
+      const attachedId = resolve(name)
       if (attachedId !== undefined) newlyAttached.push(attachedId)
       return attachedId
     }
     const hadAttached = stream?.hasAttached === true
-    const body = rebuildBody(decodedBody, { blockReads, idOf, mayWrite, hadAttached })
+    const body = rebuildBody(decodedBody, { blockReads, resolveName, mayWrite, hadAttached })
     const { hasAttached } = body
     const attached = [...(stream?.attached ?? []), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender
-    if (attached.some((attachedId) => idOfName(attachedId) !== attachedId)) throw invalidBaton()
+    if (attached.some((attachedId) => resolve(attachedId) !== attachedId)) throw invalidBaton()
     running.attached = attached
     const { signal } = running
     const call = {
@@ -109,13 +109,13 @@ export class StreamRequests {
       signal,
       permissions: hasAttached ? { ...permissions, write: false } : permissions,
     }
-    const writes = stream?.writes ?? new StreamWrites()
-    const facts = { database: id, mayWrite, hasAttached, attached, writes }
+    const writes = stream?.writes ?? new StreamWriteState()
+    const attributes = { database: id, mayWrite, hasAttached, attached, writes }
     if (request.path === '/v3/cursor' && !call.permissions.write)
-      return await this.#sendReadOnlyCursor(call, body.text, facts)
+      return await this.#sendReadOnlyCursor(call, body.text, attributes)
     const effect = call.permissions.write ? body.getEffect(writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
-    const isWriting = effect.mayWrite || (effect.ends && writes.hasBegun)
+    const isWriting = effect.mayWrite || (effect.endsTransaction && writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, writes, effect, signal)
@@ -123,17 +123,17 @@ export class StreamRequests {
     if (response.status !== 200 && stream === null) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const watchers = [...ticket.watchers(), this.#createBatonWatcher(call, facts)]
-    if (!running.mayWrite()) return await finish(response, watchers)
+    const watchers = [...ticket.createWatchers(), this.#createBatonWatcher(call, attributes)]
+    if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
       if (!isComplete) this.#abandoned.add(id)
     }
-    return await finish(response, [...watchers, { onEnd }], 'drain')
+    return await buildClientResponse(response, [...watchers, { onEnd }], 'drain')
   }
 
   /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */
-  async closeAll(id: DatabaseId, access: RevokedAccess): Promise<void> {
+  async closeStreams(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
     await withTimeLimit(closed, CLOSE_MS)
@@ -145,7 +145,7 @@ export class StreamRequests {
     return this.#abandoned.has(id)
   }
 
-  /** Called when the server has stopped, and with it every aborted request. */
+  /** Called when the server has stopped, which ends all aborted requests. */
   forgetAbandoned(): void {
     this.#abandoned.clear()
   }
@@ -166,10 +166,10 @@ export class StreamRequests {
       const response = await this.#upstream.send(heldCall, body)
       ticket.onResponse()
       if (!mayHoldLock || !signal.aborted) return response
-      await this.#closeAbandoned(call.id, response, ticket.watchers())
+      await this.#closeAbandoned(call.id, response, ticket.createWatchers())
       ticket.onStreamClosed()
     } catch (error) {
-      if (isBroken(error)) ticket.onStreamClosed()
+      if (isConnectionError(error)) ticket.onStreamClosed()
       // the server may still execute it
       else {
         ticket.onAbort()
@@ -197,14 +197,14 @@ export class StreamRequests {
   async #sendReadOnlyCursor(
     call: ClientCall & RunningCall,
     body: string,
-    facts: StreamFacts,
+    attributes: StreamAttributes,
   ): Promise<ServiceResponse> {
     const { id, signal } = call
     try {
       const response = await this.#upstream.send({ ...call, hasEnough: hasFirstEntry }, body)
-      return await finish(response, [this.#createBatonWatcher(call, facts)])
+      return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
     } catch (error) {
-      if (!isBroken(error) || signal.aborted || !this.#upstream.isRunning) throw error
+      if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
       const baton =
         error instanceof TruncatedResponseError ? extractBaton(error.received.toString('latin1')) : null
       if (baton !== null) await this.#internal.closeStream(id, baton)
@@ -213,8 +213,8 @@ export class StreamRequests {
   }
 
   /** Records the stream of a response. It cannot be continued if its access was revoked meanwhile. */
-  #createBatonWatcher({ id, running }: ResponseStream, facts: StreamFacts): BodyWatcher {
-    return this.#batons.createWatcher(facts, {
+  #createBatonWatcher({ id, running }: ResponseStream, attributes: StreamAttributes): BodyWatcher {
+    return this.#batons.createWatcher(attributes, {
       mayContinue: () => !running.isRevoked,
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })

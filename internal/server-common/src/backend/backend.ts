@@ -97,14 +97,14 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Removes a database, if it exists. */
   remove(id: DatabaseId): Promise<void>
   /** Removes what the back end still stores for a removed group that has no databases. */
-  endGroup?(group: string): Promise<void>
+  removeGroup?(group: string): Promise<void>
   /**
    * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when
    * none of them can read or write any longer.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
-  endRequests?(): Promise<void>
+  abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
   healthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
 const MAX_REJECTED_MS = 10_000
-const REJECTED_STEP_MS = 50
+const REJECTED_DELAY_MS = 50
 /**
  * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
  * can while the server records the progress of a migration: it does not wait for the lock of its own database. Removing a
@@ -13,13 +13,13 @@ const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not 
 /** How long to wait for a response. */
 const TIMEOUT_MS = 30_000
 /**
- * How long to wait at first until a database with a shared schema is created. If more databases are in use than the server keeps
+ * Time limit of the first attempt to create a database with a shared schema. If more databases are in use than the server keeps
  * open, it may try to close the one that it is creating, and wait for itself until the request is cancelled.
  */
 const CHILD_TIMEOUT_MS = 8_000
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */
 const MISSING_ATTEMPTS = 100
-const MISSING_STEP_MS = 50
+const MISSING_DELAY_MS = 50
 
 /** An error response of the admin API. */
 class SqldAdminError extends Error {
@@ -81,7 +81,7 @@ export async function retryTransient(change: () => Promise<void>): Promise<void>
       return await change()
     } catch (error) {
       if (!isTransientRejection(error) || performance.now() > deadline) throw error
-      await sleep(REJECTED_STEP_MS)
+      await sleep(REJECTED_DELAY_MS)
     }
   }
 }
@@ -93,7 +93,7 @@ interface AdminResponse {
 }
 
 function checkAccepted(method: string, path: string, { status, contentType, body }: AdminResponse): void {
-  // an unknown path has status 200 and a gRPC body, so a typo would look like success
+  // the server responds to an unknown path with status 200 and a gRPC body, so a typo would look like success
   if (status !== 200 || contentType.includes('grpc'))
     throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
 }
@@ -206,7 +206,7 @@ export class SqldAdmin {
   async #retryWhileMissing(lookUp: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
       if (await lookUp()) return true
-      await sleep(MISSING_STEP_MS)
+      await sleep(MISSING_DELAY_MS)
     }
     return await lookUp()
   }

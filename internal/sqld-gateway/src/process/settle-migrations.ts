@@ -22,7 +22,7 @@ export interface SettledMigration {
 
 /** Options of {@link settleMigrations}. */
 export interface SettleOptions {
-  /** Fails all of them, for a server that crashes when it resumes them. */
+  /** Whether to fail all of them, for a server that crashes when it resumes them. */
   readonly failAll: boolean
 }
 
@@ -97,7 +97,7 @@ function fail(database: DatabaseSync, job: number): void {
     .get(job)
   const error = String(cause?.['error'] ?? INTERRUPTED)
   database.prepare('UPDATE jobs SET error = coalesce(error, ?) WHERE job_id = ?').run(error, job)
-  // the server would wait forever for databases that have executed it to fail
+  // the server would wait forever for the databases that have executed it to fail too
   database.prepare('DELETE FROM pending_tasks WHERE job_id = ? AND status = ?').run(job, TASK.success)
   const { changes } = database
     .prepare('UPDATE pending_tasks SET status = ? WHERE job_id = ?')

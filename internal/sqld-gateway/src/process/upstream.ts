@@ -43,7 +43,7 @@ export interface UpstreamOptions {
 }
 
 /** Callbacks of an {@link Upstream}. */
-export interface UpstreamHost {
+export interface UpstreamCallbacks {
   /** Called when the server has started, including after an unexpected exit. */
   readonly onStart: () => void
   /** Returns the databases that can be attached now, of those that a sender may attach. */
@@ -67,20 +67,20 @@ export interface Call {
  * open.
  */
 const MISSING_ATTEMPTS = 100
-const MISSING_STEP_MS = 20
+const MISSING_DELAY_MS = 20
 /** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
 /** Maximum number of attempts to reach a server that has just exited, and the delay between them. */
 const REFUSED_ATTEMPTS = 100
-const RESTART_STEP_MS = 20
+const RESTART_DELAY_MS = 20
 /** Error codes of connections that were closed because the server exited. */
-const BROKEN: ReadonlySet<string | undefined> = new Set([
+const CONNECTION_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
   'UND_ERR_SOCKET',
 ])
-/** The client limits the number of requests and their duration. Idle connections are closed after 4 s. */
+/** Clients limit the number of requests and their duration. Idle connections are closed after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
 /** With this interval of 31 years, the server runs no checkpoints until it stops, not even after a COMMIT. */
 const NO_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
@@ -88,7 +88,7 @@ const NO_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 /** Sends requests to one libsql-server, and restarts it when it has exited unexpectedly. */
 export class Upstream {
   readonly #options: UpstreamOptions
-  readonly #host: UpstreamHost
+  readonly #callbacks: UpstreamCallbacks
   readonly #tokens: UpstreamTokens
   #process: SqldTarget | null = null
   #pool: Pool | null = null
@@ -101,10 +101,10 @@ export class Upstream {
   #grpcPort: number | null = null
   #keys: Promise<ReplicationKeys> | null = null
 
-  constructor(options: UpstreamOptions, host: UpstreamHost) {
+  constructor(options: UpstreamOptions, callbacks: UpstreamCallbacks) {
     this.#options = options
     this.#servesReplicas = options.servesReplicas ?? false
-    this.#host = host
+    this.#callbacks = callbacks
     this.#tokens = new UpstreamTokens(options.controlKey)
   }
 
@@ -116,7 +116,7 @@ export class Upstream {
     this.#pool?.close().catch(() => {})
     const Pool = await importPool()
     this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
-    this.#host.onStart()
+    this.#callbacks.onStart()
     return this.#process.version
   }
 
@@ -176,7 +176,7 @@ export class Upstream {
   }
 
   /** Whether the server has exited unexpectedly; returns true only once for each exit. */
-  reportsExit(): boolean {
+  detectExit(): boolean {
     const wasReported = this.#isExitReported
     this.#isExitReported = this.#process?.isRunning === false && this.#restarting === null
     return this.#isExitReported && !wasReported
@@ -198,7 +198,7 @@ export class Upstream {
     })
   }
 
-  /** Kills a server that was started here, and restarts it. A remote server is left alone. */
+  /** Kills a server that was started here, and restarts it. Does nothing for a remote server. */
   async restart(): Promise<void> {
     const localProcess = this.#localProcess
     if (localProcess === null) return
@@ -206,8 +206,8 @@ export class Upstream {
   }
 
   /** Restarts the server. Requests wait until it has started; none is sent to the server that is stopping. */
-  async #restart(end: () => Promise<void>): Promise<void> {
-    this.#restarting ??= end()
+  async #restart(stop: () => Promise<void>): Promise<void> {
+    this.#restarting ??= stop()
       .then(() => this.start())
       .finally(() => {
         this.#restarting = null
@@ -250,7 +250,7 @@ export class Upstream {
       } catch (error) {
         if (!this.#isManaged || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
       }
-      await sleep(RESTART_STEP_MS)
+      await sleep(RESTART_DELAY_MS)
     }
   }
 
@@ -262,7 +262,7 @@ export class Upstream {
         isMissingDatabase(response, call.id) && attempt < MISSING_ATTEMPTS && !call.signal?.aborted
       if (!mayRepeat || !(await this.exists(call.id))) return response
       discard(response)
-      await sleep(MISSING_STEP_MS)
+      await sleep(MISSING_DELAY_MS)
     }
   }
 
@@ -277,9 +277,10 @@ export class Upstream {
         const mayRepeat = isRefused(error)
           ? attempt < REFUSED_ATTEMPTS
           : attempt === 1 && !call.permissions.write
-        if (!this.#isManaged || !isBroken(error) || !mayRepeat || call.signal?.aborted === true) throw error
+        if (!this.#isManaged || !isConnectionError(error) || !mayRepeat || call.signal?.aborted === true)
+          throw error
       }
-      await sleep(RESTART_STEP_MS)
+      await sleep(RESTART_DELAY_MS)
     }
   }
 
@@ -303,7 +304,7 @@ export class Upstream {
   #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const attach = this.#host.filterAttachable(id, permissions.attach)
+    const attach = this.#callbacks.filterAttachable(id, permissions.attach)
     const token = this.#tokens.tokenFor(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
@@ -331,6 +332,9 @@ function isRefused(error: unknown): boolean {
 }
 
 /** Whether a connection was closed or refused because the server exited. */
-export function isBroken(error: unknown): boolean {
-  return error instanceof TruncatedResponseError || BROKEN.has((error as NodeJS.ErrnoException).code)
+export function isConnectionError(error: unknown): boolean {
+  return (
+    error instanceof TruncatedResponseError ||
+    CONNECTION_ERROR_CODES.has((error as NodeJS.ErrnoException).code)
+  )
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { type Delay, DelayedStream } from './delayed-stream.ts'
 import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 
-/** Methods that transfer the log of the primary. The others open the log, or forward statements. */
+/** Matches the methods that transfer the log of the primary. The others open the log, or forward statements. */
 const REPLICATION = /^\/wal_log\.ReplicationLog\/(?:LogEntries|BatchLogEntries|Snapshot)$/
 /** Headers of HTTP/2 itself, which each connection sets separately. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
@@ -83,8 +83,8 @@ export class GrpcProxy implements AsyncDisposable {
       from.pipe(to)
       const delay = REPLICATION.test(String(headers[':path'])) ? this.#options.delay : null
       to.once('response', (response, flags) => {
-        const isEnd = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0
-        respond(from, to, { response, isEnd, delay })
+        const isHeadersOnly = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0
+        respond(from, to, { response, isHeadersOnly, delay })
       })
     } catch {
       fail(from)
@@ -115,7 +115,7 @@ export class GrpcProxy implements AsyncDisposable {
 interface ProxiedResponse {
   readonly response: http2.IncomingHttpHeaders
   /** Whether the response has no body. */
-  readonly isEnd: boolean
+  readonly isHeadersOnly: boolean
   /** Null to pass it on at once. */
   readonly delay: Delay | null
 }
@@ -123,15 +123,15 @@ interface ProxiedResponse {
 function respond(
   from: http2.ServerHttp2Stream,
   to: http2.ClientHttp2Stream,
-  { response, isEnd, delay }: ProxiedResponse,
+  { response, isHeadersOnly, delay }: ProxiedResponse,
 ): void {
   if (from.destroyed) return
   const status = response[':status'] ?? 200
   from.respond(
     { ':status': status, ...forwardedHeaders(response) },
-    { endStream: isEnd, waitForTrailers: !isEnd },
+    { endStream: isHeadersOnly, waitForTrailers: !isHeadersOnly },
   )
-  if (isEnd) return
+  if (isHeadersOnly) return
   let trailers: http2.IncomingHttpHeaders | null = null
   to.once('trailers', (received) => {
     trailers = received
@@ -147,7 +147,7 @@ function respond(
   source.once('end', end).pipe(from, { end: false })
 }
 
-/** Rejects a call, or ends one that has begun. */
+/** Rejects a call, or resets it if its response has begun. */
 function fail(stream: http2.ServerHttp2Stream): void {
   if (stream.destroyed) return
   if (stream.headersSent) return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { DatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { InternalRequests } from '../process/internal-requests.ts'
-import { Upstream, type UpstreamHost, type UpstreamOptions } from '../process/upstream.ts'
+import { Upstream, type UpstreamCallbacks, type UpstreamOptions } from '../process/upstream.ts'
 import { StreamRequests } from '../stream-requests.ts'
 import type { WriteService } from '../writes/write-service.ts'
 import type { Delay } from './delayed-stream.ts'
@@ -12,12 +12,12 @@ export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primar
   readonly primary: Upstream
   /** The primary's write gates; forwarded writes also pass through them. */
   readonly writes: WriteService
-  readonly filterAttachable: UpstreamHost['filterAttachable']
+  readonly filterAttachable: UpstreamCallbacks['filterAttachable']
   readonly conditions: ReplicaConditions
 }
 
 /** How long the server may take to respond to a health check. */
-const RESPONSE_MS = 3_000
+const RESPONSE_TIMEOUT_MS = 3_000
 
 /**
  * A libsql-server that replicates the primary of its group. It serves reads, and forwards writes to the primary. Its data is
@@ -70,14 +70,14 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Whether the server has exited unexpectedly; returns true only once for each exit. */
-  reportsExit(): boolean {
-    return this.#upstream.reportsExit()
+  detectExit(): boolean {
+    return this.#upstream.detectExit()
   }
 
   /** Describes what is wrong with the server; null if it is healthy. */
   async healthProblem(): Promise<string | null> {
     if (!this.isRunning) return 'is not running'
-    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'does not respond'
+    return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'does not respond'
   }
 
   /** Called when reads of a database are no longer blocked. */

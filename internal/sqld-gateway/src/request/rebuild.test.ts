@@ -1,11 +1,15 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { finish } from './rebuild.ts'
+import { buildClientResponse } from './rebuild.ts'
 
 const headers = { 'content-type': 'application/json', 'content-length': '2', server: 'sqld' }
 
 test('a streamed response keeps its length, and only the headers that are meant for clients', async () => {
-  const { headers: kept } = await finish({ status: 200, headers, body: Readable.from([Buffer.from('{}')]) })
+  const { headers: kept } = await buildClientResponse({
+    status: 200,
+    headers,
+    body: Readable.from([Buffer.from('{}')]),
+  })
   expect(kept).toEqual({ 'content-type': 'application/json', 'content-length': '2' })
 })
 
@@ -18,5 +22,5 @@ test('omits the length of a response that was read completely, because the sende
     { status: 404, headers, body: Readable.from([body]) },
   ]
   for (const response of responses)
-    expect((await finish(response)).headers).not.toHaveProperty('content-length')
+    expect((await buildClientResponse(response)).headers).not.toHaveProperty('content-length')
 })

@@ -9,8 +9,8 @@ import {
 } from '@batonsql/server-common/hrana'
 import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 import { readBody, type UpstreamResponse } from '../process/exchange.ts'
-import type { IdOfName } from './attach-names.ts'
-import { attachesDatabase, guardRequest, type Sender } from './request-guard.ts'
+import type { ResolveName } from './attach-names.ts'
+import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
@@ -37,7 +37,7 @@ export interface BodyRules {
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
   readonly blockReads: boolean
-  readonly idOf: IdOfName
+  readonly resolveName: ResolveName
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean
 }
@@ -53,15 +53,15 @@ export function decodeBody(path: string, text: string): DecodedBody {
 
 /** Encodes a body again, with safe statements: the server's parser accepts several forms of the same request. */
 export function rebuildBody({ baton, requests, isCursor }: DecodedBody, rules: BodyRules): RebuiltBody {
-  const sender = buildSender(rules, baton, attachesDatabase(requests))
-  const guardedRequests = requests.map((request) => guardRequest(request, sender))
+  const context = buildContext(rules, baton, attachesDatabase(requests))
+  const guardedRequests = requests.map((request) => guardRequest(request, context))
   const [batch] = guardedRequests
   return {
     text:
       isCursor && batch?.type === 'batch'
         ? encodeCursorBody({ ...batch, baton })
         : encodePipelineBody({ baton, requests: guardedRequests }),
-    hasAttached: sender.attach === 'attached',
+    hasAttached: context.attach === 'attached',
     getEffect: (stored) => getRequestsEffect(guardedRequests, stored),
   }
 }
@@ -71,10 +71,14 @@ function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', ...batch }] }
 }
 
-function buildSender({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
-  if (hadAttached) return { ...sender, attach: 'attached' }
-  if (!attaches) return sender
-  return { ...sender, attach: baton === null ? 'attached' : 'not-first' }
+function buildContext(
+  { hadAttached, ...rules }: BodyRules,
+  baton: string | null,
+  attaches: boolean,
+): GuardContext {
+  if (hadAttached) return { ...rules, attach: 'attached' }
+  if (!attaches) return rules
+  return { ...rules, attach: baton === null ? 'attached' : 'not-first' }
 }
 
 /**
@@ -82,7 +86,7 @@ function buildSender({ hadAttached, ...sender }: BodyRules, baton: string | null
  * @param watchers observe its body
  * @param onDisconnect whether to destroy the response or read it to its end if the client stops reading
  */
-export async function finish(
+export async function buildClientResponse(
   response: UpstreamResponse,
   watchers: readonly BodyWatcher[] = [],
   onDisconnect: 'destroy' | 'drain' = 'destroy',

@@ -1,6 +1,6 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
 import { boundSearches } from '@batonsql/server-common/sql'
-import { attachById, type IdOfName } from './attach-names.ts'
+import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
 
@@ -10,8 +10,8 @@ const READ_STATEMENT = 'SELECT 1'
 const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
 /** Permissions of the sender of a request, and the state of its stream. */
-export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
-  readonly idOf: IdOfName
+export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+  readonly resolveName: ResolveName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
@@ -29,21 +29,21 @@ export function attachesDatabase(requests: readonly PipelineRequest[]): boolean 
  * Replaces each statement that must not reach the server with one that the server rejects, so that the error has the position
  * and the form of any other SQL error.
  */
-export function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
+export function guardRequest(request: PipelineRequest, context: GuardContext): PipelineRequest {
   switch (request.type) {
     case 'execute':
-      return { ...request, statement: guardStatement(request.statement, sender) }
+      return { ...request, statement: guardStatement(request.statement, context) }
     case 'batch':
       return {
         ...request,
-        steps: request.steps.map((step) => ({ ...step, statement: guardStatement(step.statement, sender) })),
+        steps: request.steps.map((step) => ({ ...step, statement: guardStatement(step.statement, context) })),
       }
     case 'sequence':
-      return request.sql === null ? request : { ...request, sql: guardSql(request.sql, sender, 'run') }
+      return request.sql === null ? request : { ...request, sql: guardSql(request.sql, context, 'run') }
     case 'store_sql':
-      return { ...request, sql: guardSql(request.sql, sender, 'store') }
+      return { ...request, sql: guardSql(request.sql, context, 'store') }
     case 'describe':
-      return guardDescribe(request, sender)
+      return guardDescribe(request, context)
     case 'close_sql':
     case 'get_autocommit':
     case 'close':
@@ -55,14 +55,14 @@ export function guardRequest(request: PipelineRequest, sender: Sender): Pipeline
 
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
 
-function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
+function guardDescribe(request: DescribeRequest, context: GuardContext): PipelineRequest {
   // the server itself does not block this
-  if (sender.blockReads && request.type === 'describe') return executeRequest(READ_STATEMENT)
+  if (context.blockReads && request.type === 'describe') return executeRequest(READ_STATEMENT)
   // the effect of preparing stored SQL is unknown here
-  const isStored = request.sqlId !== null && !sender.mayWrite
+  const isStored = request.sqlId !== null && !context.mayWrite
   if (isStored) return executeRequest(NEEDS_WRITE_PERMISSION)
   if (request.sql === null) return request
-  const sql = toAllowedSql(request.sql, { ...sender, kind: 'describe' })
+  const sql = toAllowedSql(request.sql, { ...context, kind: 'describe' })
   // the server would allow describing a write
   return sql === null ? executeRequest(NEEDS_WRITE_PERMISSION) : { ...request, sql }
 }
@@ -71,17 +71,17 @@ function executeRequest(sql: string): PipelineRequest {
   return { type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }
 }
 
-function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {
+function guardStatement(statement: StatementRequest, context: GuardContext): StatementRequest {
   if (statement.sql === null) return statement
-  const sql = guardSql(statement.sql, sender, 'run')
+  const sql = guardSql(statement.sql, context, 'run')
   return sql === statement.sql ? statement : { ...statement, sql }
 }
 
-function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
-  const text = attachById(sql, sender.idOf)
-  if (kind === 'run' && sender.attach === undefined)
-    return (sender.mayWrite ? guardWriterSql : guardReaderSql)(text)
-  return toAllowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
+function guardSql(sql: string, context: GuardContext, kind: SqlUse['kind']): string {
+  const text = replaceAttachNames(sql, context.resolveName)
+  if (kind === 'run' && context.attach === undefined)
+    return (context.mayWrite ? guardWriterSql : guardReaderSql)(text)
+  return toAllowedSql(text, { ...context, kind }) ?? NEEDS_WRITE_PERMISSION
 }
 
 const guardWriterSql = memoize((sql) => guardRun(sql, true))

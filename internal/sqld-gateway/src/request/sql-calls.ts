@@ -28,7 +28,7 @@ const WORD_END = /[\w$\u0080-\uffff]$/
 const QUOTE = /["'`\]]/
 
 /** Whether SQL text is certain to call only known functions, checked without tokenizing; true for most SQL. */
-export function callsOnlyKnown(sql: string): boolean {
+export function callsOnlyKnownFunctions(sql: string): boolean {
   let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
   if (at === -1) return true
   // with comments, the text before a parenthesis may not be what it seems

@@ -1,4 +1,4 @@
-import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
+import { callsOnlyKnownFunctions, findUnknownCall } from './sql-calls.ts'
 import { isWord, type SqlToken, splitTokens, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
 
 /** How SQL text is used, and by whom. */
@@ -18,27 +18,27 @@ export type SqlRejection =
   | { readonly type: 'rejected'; readonly name: string; readonly reason: string }
 
 /** Functions and tables through which SQL can access files, other SQL, or the process, including those of other builds. */
-const OUTSIDE =
+const EXTERNAL_ACCESS =
   'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
-const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
-const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
+const EXTERNAL_ACCESS_ANYWHERE = new RegExp(`(?<![\\w$])(?:${EXTERNAL_ACCESS})(?![\\w$])`, 'i')
+const EXTERNAL_ACCESS_EXACTLY = new RegExp(`^(?:${EXTERNAL_ACCESS})$`, 'i')
 /** Functions that crash the server or read unrelated memory. Calls that can be parsed are checked against the allowed functions instead. */
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode|vector_top_k'
 /** SQL text that does not match needs no closer inspection. */
-const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
+const SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
 /** Matches unsafe names of tables and functions. */
-const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
-const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
+const EXTERNAL_ACCESS_OR_OPTIMIZE = new RegExp(`${EXTERNAL_ACCESS}|optimize`, 'i')
+const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
-const REASON_OUTSIDE = 'SQL must not access files, the process or other SQL'
+const REASON_EXTERNAL_ACCESS = 'SQL must not access files, the process or other SQL'
 const REASON_UNKNOWN = 'the function is not known to be safe'
 const REASON_SHADOW = 'the server crashes when it reads data that it did not write itself'
 
 /** Read-only pragmas that accept an argument. */
-const READING_PRAGMAS =
+const READ_ONLY_PRAGMAS =
   /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
 /** Pragmas that senders with write permission may call with an argument. */
 const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
@@ -46,7 +46,7 @@ const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
 const HARMLESS_TO_PREPARE =
   /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma)$/i
 /** Statements allowed on a stream that has a database attached. */
-const READS_ATTACHED =
+const ALLOWED_WITH_ATTACHED =
   /^(?:select|values|with|pragma|begin|commit|end|rollback|savepoint|release|attach|detach)$/i
 const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
@@ -55,7 +55,7 @@ const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 export function findRejection(sql: string, use: SqlUse): SqlRejection | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
-  return isPlain && callsOnlyKnown(sql) ? null : findRejectionInTokens(sql, tokenizeSql(sql), use)
+  return isPlain && callsOnlyKnownFunctions(sql) ? null : findRejectionInTokens(sql, tokenizeSql(sql), use)
 }
 
 /** Like {@link findRejection}, for tokens. Visits each token a bounded number of times. */
@@ -64,8 +64,8 @@ export function findRejectionInTokens(
   { tokens, isAmbiguous }: TokenizedSql,
   use: SqlUse,
 ): SqlRejection | null {
-  const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
-  if (name !== null) return { type: 'rejected', name, reason: REASON_OUTSIDE }
+  const name = EXTERNAL_ACCESS_OR_OPTIMIZE.test(sql) ? findExternalAccess(tokens, use) : null
+  if (name !== null) return { type: 'rejected', name, reason: REASON_EXTERNAL_ACCESS }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
     return { type: 'rejected', name: 'this text', reason: 'parsers may read it differently' }
   }
@@ -76,15 +76,15 @@ export function findRejectionInTokens(
   return null
 }
 
-function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): string | null {
+function findExternalAccess(tokens: readonly SqlToken[], { mayWrite }: SqlUse): string | null {
   // modules receive the text of CREATE VIRTUAL TABLE and build SQL from the strings in it
   const isDefinition = tokens.some(({ kind, text }) => kind === 'word' && /^(?:create|alter)$/i.test(text))
   for (const [index, { kind, text }] of tokens.entries()) {
     if (kind === 'word' || (kind === 'string' && !isDefinition)) {
       // a string can name a table
-      if (OUTSIDE_EXACTLY.test(text)) return text
+      if (EXTERNAL_ACCESS_EXACTLY.test(text)) return text
     } else if (kind !== 'other') {
-      const match = OUTSIDE_ANYWHERE.exec(text)
+      const match = EXTERNAL_ACCESS_ANYWHERE.exec(text)
       if (match !== null) return match[0]
     }
     // an FTS3 command that writes even in a SELECT
@@ -119,8 +119,8 @@ function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): Sq
 /** Returns the statement that an EXPLAIN explains, or the statement itself. */
 function explainedStatement(statement: readonly SqlToken[]): readonly SqlToken[] {
   if (!isWord(statement[0], 'explain')) return statement
-  const isPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
-  return statement.slice(isPlan ? 3 : 1)
+  const isQueryPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
+  return statement.slice(isQueryPlan ? 3 : 1)
 }
 
 /** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
@@ -153,8 +153,8 @@ function findAttachRejection([first, second]: readonly SqlToken[], { attach }: S
     const reason = 'on this back end it must be in the first request of a stream'
     return isWord(first, 'attach') ? { type: 'rejected', name: 'ATTACH', reason } : null
   }
-  const reads = first?.kind === 'word' && READS_ATTACHED.test(first.text)
-  if (reads && !(isWord(first, 'begin') && ACQUIRES_WRITE_LOCK.test(second?.text ?? ''))) return null
+  const isAllowed = first?.kind === 'word' && ALLOWED_WITH_ATTACHED.test(first.text)
+  if (isAllowed && !(isWord(first, 'begin') && ACQUIRES_WRITE_LOCK.test(second?.text ?? ''))) return null
   const reason = 'on this back end a stream with an attached database is read-only'
   return { type: 'rejected', name: first?.text ?? '', reason }
 }
@@ -187,7 +187,7 @@ function findPragmaRejection(
   const isQualified = statement[2]?.text === '.'
   const name = statement[isQualified ? 3 : 1]?.text ?? ''
   const hasArgument = statement.length > (isQualified ? 4 : 2)
-  if (!hasArgument || READING_PRAGMAS.test(name)) return null
+  if (!hasArgument || READ_ONLY_PRAGMAS.test(name)) return null
   if (WRITABLE_PRAGMAS.test(name) && !isExplained) {
     return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }

@@ -7,7 +7,7 @@ export const MAX_TOKENS = 1_000_000
 /** Rejects requests with more SQL than the guard checks at once. @throws PipelineFailure with status 413 */
 export function checkTokenCount(requests: readonly PipelineRequest[]): void {
   let remaining = MAX_TOKENS
-  for (const sql of requests.flatMap(getTexts)) {
+  for (const sql of requests.flatMap(getSqlTexts)) {
     for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
       remaining -= 1
       if (remaining < 0) throw PipelineFailure.service(413, TOO_MANY_TOKENS)
@@ -17,7 +17,7 @@ export function checkTokenCount(requests: readonly PipelineRequest[]): void {
 
 const TOO_MANY_TOKENS = `the SQL of a request is limited to ${MAX_TOKENS.toLocaleString('en')} tokens; send it in several requests`
 
-function getTexts(request: PipelineRequest): readonly string[] {
+function getSqlTexts(request: PipelineRequest): readonly string[] {
   switch (request.type) {
     case 'execute':
       return toTexts(request.statement)

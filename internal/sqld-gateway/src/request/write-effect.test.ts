@@ -62,12 +62,18 @@ test('stored SQL has the effect of its text; unknown SQL may have any effect', (
 
 test('the last statement that begins or ends a transaction determines whether one remains open', () => {
   const states = (...texts: string[]) => {
-    const { opens, ends } = getEffect(...texts)
-    return { opens, ends }
+    const { beginsTransaction, endsTransaction } = getEffect(...texts)
+    return { beginsTransaction, endsTransaction }
   }
-  expect(states('begin', 'insert into t values (1)')).toEqual({ opens: true, ends: false })
-  expect(states('begin; insert into t values (1); commit')).toEqual({ opens: true, ends: true })
-  expect(states('commit', 'begin')).toEqual({ opens: true, ends: false })
-  expect(states('savepoint a', 'rollback to a')).toEqual({ opens: true, ends: false })
-  expect(states('insert into t values (1)')).toEqual({ opens: false, ends: false })
+  expect(states('begin', 'insert into t values (1)')).toEqual({
+    beginsTransaction: true,
+    endsTransaction: false,
+  })
+  expect(states('begin; insert into t values (1); commit')).toEqual({
+    beginsTransaction: true,
+    endsTransaction: true,
+  })
+  expect(states('commit', 'begin')).toEqual({ beginsTransaction: true, endsTransaction: false })
+  expect(states('savepoint a', 'rollback to a')).toEqual({ beginsTransaction: true, endsTransaction: false })
+  expect(states('insert into t values (1)')).toEqual({ beginsTransaction: false, endsTransaction: false })
 })

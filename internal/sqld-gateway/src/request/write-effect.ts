@@ -7,18 +7,18 @@ export interface WriteEffect {
   /** Whether one of them may acquire the write lock. */
   readonly mayWrite: boolean
   /** Whether one of them begins a transaction. */
-  readonly opens: boolean
+  readonly beginsTransaction: boolean
   /** Whether the last of them that begins or ends a transaction ends it. */
-  readonly ends: boolean
+  readonly endsTransaction: boolean
 }
 
 /** The effect of a request that is read-only or has no statements. */
-export const NO_EFFECT: WriteEffect = { mayWrite: false, opens: false, ends: false }
+export const NO_EFFECT: WriteEffect = { mayWrite: false, beginsTransaction: false, endsTransaction: false }
 /** The effect of unknown SQL. */
-const ANY_EFFECT: WriteEffect = { mayWrite: true, opens: true, ends: false }
+const ANY_EFFECT: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
 const WRITES: WriteEffect = { ...NO_EFFECT, mayWrite: true }
-const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
-const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
+const BEGINS: WriteEffect = { ...NO_EFFECT, beginsTransaction: true }
+const ENDS: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
 
 /** Matches single statements without a leading comment, so that most SQL need not be tokenized. */
 const SINGLE_READ = /^\s*(?:select|values)\b[^;]*$/i
@@ -78,13 +78,13 @@ const getTextEffect = memoize((sql): WriteEffect => {
 })
 
 function joinEffects(effects: readonly WriteEffect[]): WriteEffect {
-  let [mayWrite, opens, ends] = [false, false, false]
+  let [mayWrite, beginsTransaction, endsTransaction] = [false, false, false]
   for (const effect of effects) {
     mayWrite ||= effect.mayWrite
-    opens ||= effect.opens
-    if (effect.opens || effect.ends) ends = effect.ends
+    beginsTransaction ||= effect.beginsTransaction
+    if (effect.beginsTransaction || effect.endsTransaction) endsTransaction = effect.endsTransaction
   }
-  return { mayWrite, opens, ends }
+  return { mayWrite, beginsTransaction, endsTransaction }
 }
 
 function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { StreamWrites, WriteGate } from './write-gate.ts'
+import { StreamWriteState, WriteGate } from './write-gate.ts'
 
 // Runs generated writers in virtual time on a model of libsql-server, behind the write gate and the WAL checkpointer.
 
@@ -12,15 +12,15 @@ const STREAM_IDLE_MS = 10_000
 const MAX_WAIT_MS = 5_500 + 4_000
 const LARGE_BYTES = 8 * 1_024 ** 2
 
-const BEGIN: WriteEffect = { mayWrite: true, opens: true, ends: false }
-const COMMIT: WriteEffect = { ...NO_EFFECT, ends: true }
+const BEGIN: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
+const COMMIT: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
 const EFFECTS = {
   read: NO_EFFECT,
   insert: { ...NO_EFFECT, mayWrite: true },
   begin: BEGIN,
   /** A BEGIN with a statement that fails. */
   'begin and fail': BEGIN,
-  'begin deferred': { ...NO_EFFECT, opens: true },
+  'begin deferred': { ...NO_EFFECT, beginsTransaction: true },
   commit: COMMIT,
   /** A step of a batch whose condition does not hold. */
   'skipped commit': COMMIT,
@@ -107,12 +107,12 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       apparentlyEnded.delete(stream)
       return true
     }
-    if (isOpen ? EFFECTS[action].opens : EFFECTS[action] === COMMIT) return true
+    if (isOpen ? EFFECTS[action].beginsTransaction : EFFECTS[action] === COMMIT) return true
     if (EFFECTS[action].mayWrite) {
       await lock.acquire(stream)
       bytes += LARGE_BYTES / 2
     }
-    if (EFFECTS[action].opens || (isOpen && EFFECTS[action].mayWrite))
+    if (EFFECTS[action].beginsTransaction || (isOpen && EFFECTS[action].mayWrite))
       openStreams.set(stream, EFFECTS[action].mayWrite)
     await sleep(durationMs)
     if (action === 'skipped commit') apparentlyEnded.add(stream)
@@ -125,7 +125,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   }
   const runStep = async (
     stream: object,
-    writes: StreamWrites,
+    writes: StreamWriteState,
     { action, durationMs }: Step,
   ): Promise<void> => {
     const effect = EFFECTS[action]
@@ -142,7 +142,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     if (effect.mayWrite) checkpointer.onWrite()
   }
   const runProgram = async (steps: readonly Step[]): Promise<void> => {
-    const [stream, writes] = [{}, new StreamWrites()]
+    const [stream, writes] = [{}, new StreamWriteState()]
     for (const step of steps) {
       await sleep(step.pauseMs)
       await runStep(stream, writes, step)

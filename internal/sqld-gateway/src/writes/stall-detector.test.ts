@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { StallDetector, type WriteMonitor } from './stall-detector.ts'
 
 const ID = newDatabaseId()
-const TIMES = { stallAfterMs: 20, probeMs: 20 }
+const TIMES = { stallAfterMs: 20, probeTimeoutMs: 20 }
 const neverResolve = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database whose writes have had no response for longer than the detector's limit. */

@@ -20,10 +20,10 @@ export interface StallTimes {
   /** Two of the server's lock periods, after which a waiting writer, or one ahead of it, has acquired the lock. */
   readonly stallAfterMs: number
   /** Time limit of a probe. A waiting writer acquires the lock within 5 s. */
-  readonly probeMs: number
+  readonly probeTimeoutMs: number
 }
 
-export const STALL_TIMES: StallTimes = { stallAfterMs: 10_000, probeMs: 6_000 }
+export const STALL_TIMES: StallTimes = { stallAfterMs: 10_000, probeTimeoutMs: 6_000 }
 const CHECK_INTERVAL_MS = 1_000
 /** A gap this long between two clock readings means that this process was blocked and could not read responses. */
 const BLOCKED_MS = 2_000
@@ -74,7 +74,7 @@ export class StallDetector {
     if (!(await this.#isStuck(id))) return
     const hasResponse = await Promise.race([
       this.#writes.probe(id).then(() => true),
-      sleep(this.#times.probeMs, false, { ref: false }),
+      sleep(this.#times.probeTimeoutMs, false, { ref: false }),
     ])
     // a process that was suspended meanwhile reads its responses now
     if (hasResponse || !(await this.#isStuck(id))) return

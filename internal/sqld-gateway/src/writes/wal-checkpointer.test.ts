@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { StreamWrites, WriteGate } from './write-gate.ts'
+import { StreamWriteState, WriteGate } from './write-gate.ts'
 
 const MEGABYTE = 1_024 ** 2
-const INSERT = { mayWrite: true, opens: false, ends: false }
+const INSERT = { mayWrite: true, beginsTransaction: false, endsTransaction: false }
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -29,7 +29,7 @@ function createWal() {
   const entryTimes: number[] = []
   /** Performs a write that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
-    const stream = new StreamWrites()
+    const stream = new StreamWriteState()
     await gate.enter(stream, INSERT, new AbortController().signal)
     entryTimes.push(performance.now() - startedAt)
     state.bytes += megabytes * MEGABYTE
@@ -80,8 +80,12 @@ test('truncates the WAL when the reader has finished, without another write', as
 
 test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
   const { state, entryTimes, write, gate } = createWal()
-  const openWriter = new StreamWrites()
-  await gate.enter(openWriter, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
+  const openWriter = new StreamWriteState()
+  await gate.enter(
+    openWriter,
+    { mayWrite: true, beginsTransaction: true, endsTransaction: false },
+    new AbortController().signal,
+  )
   await write(9)
   await vi.advanceTimersByTimeAsync(150)
   const blockedWrite = write(0)
@@ -91,7 +95,11 @@ test('a writer that does not finish delays others for half a second, and the che
   expect(entryTimes[1]).toBeLessThan(750)
   expect(state.checkpoints).toEqual([])
   gate.onResponse(openWriter, INSERT)
-  gate.onEnd(openWriter, { mayWrite: true, opens: false, ends: true }, { isContinued: true, hasError: false })
+  gate.onEnd(
+    openWriter,
+    { mayWrite: true, beginsTransaction: false, endsTransaction: true },
+    { isContinued: true, hasError: false },
+  )
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.bytes).toBe(0)
 })

@@ -1,7 +1,7 @@
 import type { WriteGate } from './write-gate.ts'
 
 /** Size above which the WAL is truncated; a page is 4 KiB. */
-const WAL_BYTES = 8 * 1_024 ** 2
+const MAX_WAL_BYTES = 8 * 1_024 ** 2
 /** Minimum interval between two checks of the size. */
 const CHECK_INTERVAL_MS = 100
 /** How long a checkpoint is retried while readers need the WAL. */
@@ -69,7 +69,7 @@ export class WalCheckpointer {
   /** @returns the delay until the next check; 0 = after the next write */
   async #check(): Promise<number> {
     if (!(await this.#isLarge())) return 0
-    const maxWaitMs = (await this.#wal.bytes()) > OVERSIZE_FACTOR * WAL_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
+    const maxWaitMs = (await this.#wal.bytes()) > OVERSIZE_FACTOR * MAX_WAL_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS
     const closedAt = performance.now()
     await this.#gate.withoutWriters(
       async () => {
@@ -83,7 +83,7 @@ export class WalCheckpointer {
     )
     const heldMs = performance.now() - closedAt
     const bytes = await this.#wal.bytes()
-    if (bytes <= WAL_BYTES) {
+    if (bytes <= MAX_WAL_BYTES) {
       this.#reportThreshold = REPORTED_BYTES
       return 0
     }
@@ -95,6 +95,6 @@ export class WalCheckpointer {
   }
 
   async #isLarge(): Promise<boolean> {
-    return (await this.#wal.bytes()) > WAL_BYTES
+    return (await this.#wal.bytes()) > MAX_WAL_BYTES
   }
 }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
-import { StreamWrites, WriteGate } from './write-gate.ts'
+import { StreamWriteState, WriteGate } from './write-gate.ts'
 
 const INSERT: WriteEffect = { ...NO_EFFECT, mayWrite: true }
-const BEGIN_IMMEDIATE: WriteEffect = { mayWrite: true, opens: true, ends: false }
-const COMMIT: WriteEffect = { ...NO_EFFECT, ends: true }
+const BEGIN_IMMEDIATE: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
+const COMMIT: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
 const LIMIT_MS = 1_000
 const { signal } = new AbortController()
 
@@ -14,7 +14,7 @@ afterEach(() => void vi.useRealTimers())
 /** Sends a request and reads its response. */
 async function run(
   gate: WriteGate,
-  stream: StreamWrites,
+  stream: StreamWriteState,
   effect: WriteEffect,
   hasError = false,
 ): Promise<void> {
@@ -39,7 +39,7 @@ const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
 test('the work waits for open write transactions, and new writers, but not readers, wait for the work', async () => {
   const gate = new WriteGate()
-  const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
+  const [first, second, reader] = [new StreamWriteState(), new StreamWriteState(), new StreamWriteState()]
   const { names, record } = recordOrder()
   await run(gate, first, BEGIN_IMMEDIATE)
   let finish = (): void => {}
@@ -69,7 +69,7 @@ test('the work waits for open write transactions, and new writers, but not reade
 
 test('a COMMIT that fails leaves the transaction open', async () => {
   const gate = new WriteGate()
-  const stream = new StreamWrites()
+  const stream = new StreamWriteState()
   await run(gate, stream, BEGIN_IMMEDIATE)
   await run(gate, stream, COMMIT, true)
   const work = vi.fn(async () => {})
@@ -83,10 +83,10 @@ test('a COMMIT that fails leaves the transaction open', async () => {
 
 test('if writers do not finish, the work is not run, and waiting writers continue', async () => {
   const gate = new WriteGate()
-  await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
+  await run(gate, new StreamWriteState(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
   const done = gate.withoutWriters(work, LIMIT_MS, 500)
-  void run(gate, new StreamWrites(), INSERT).then(writer)
+  void run(gate, new StreamWriteState(), INSERT).then(writer)
   await vi.advanceTimersByTimeAsync(499)
   expect(writer).not.toHaveBeenCalled()
   await vi.advanceTimersByTimeAsync(200)
@@ -98,7 +98,7 @@ test('if writers do not finish, the work is not run, and waiting writers continu
 
 test('a stream that began a transaction is not held back, even if the transaction seems to have ended', async () => {
   const gate = new WriteGate()
-  const [holder, waiter] = [new StreamWrites(), new StreamWrites()]
+  const [holder, waiter] = [new StreamWriteState(), new StreamWriteState()]
   await run(gate, holder, BEGIN_IMMEDIATE)
   await run(gate, waiter, BEGIN_IMMEDIATE)
   // a COMMIT that did not run, such as a step of a batch whose condition does not hold
@@ -112,14 +112,14 @@ test('a stream that began a transaction is not held back, even if the transactio
 
 test('a transaction that does not end holds writers back no longer than the server would', async () => {
   const gate = new WriteGate()
-  await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
+  await run(gate, new StreamWriteState(), BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
   void gate.withoutWriters(work, LIMIT_MS, 60_000)
   // no other writer is waiting, so it is not limited
   await vi.advanceTimersByTimeAsync(6_000)
   expect(work).not.toHaveBeenCalled()
   const writer = vi.fn()
-  void run(gate, new StreamWrites(), INSERT).then(writer)
+  void run(gate, new StreamWriteState(), INSERT).then(writer)
   await settle()
   expect(work).toHaveBeenCalledOnce()
   await settle()
@@ -131,7 +131,7 @@ test('writers wait for the work only up to its time limit', async () => {
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   await settle()
   const writer = vi.fn()
-  void run(gate, new StreamWrites(), INSERT).then(writer)
+  void run(gate, new StreamWriteState(), INSERT).then(writer)
   await vi.advanceTimersByTimeAsync(LIMIT_MS - 1)
   expect(writer).not.toHaveBeenCalled()
   await vi.advanceTimersByTimeAsync(1)
@@ -142,7 +142,7 @@ test('a writer whose client disconnects stops waiting', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()
-  const entry = gate.enter(new StreamWrites(), INSERT, client.signal)
+  const entry = gate.enter(new StreamWriteState(), INSERT, client.signal)
   client.abort(new Error('left'))
   await expect(entry).rejects.toThrow('left')
   expect(gate.writers).toEqual([])

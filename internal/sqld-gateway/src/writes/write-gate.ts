@@ -1,14 +1,14 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
 /** How long the server leaves the write lock to a transaction while another waits. */
-const WINDOW_MS = 5_000
+const LOCK_PERIOD_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_EXPIRED_MS = 11_000
 /** Interval at which idle transactions are checked while the gate is closed. */
 const POLL_MS = 100
 
 /** The transaction state of a stream. */
-export class StreamWrites {
+export class StreamWriteState {
   /** Whether a transaction may be open. */
   isOpen = false
   /** When its last response arrived; null while a request is in flight. */
@@ -32,11 +32,11 @@ export interface WriteEnd {
  * hold the lock always passes; otherwise it could never release it.
  */
 export class WriteGate {
-  readonly #writers = new Set<StreamWrites>()
+  readonly #writers = new Set<StreamWriteState>()
   #queue: (() => void)[] = []
   #isClosed = false
   #onChange = (): void => {}
-  /** Since when writes have been pending without any response; null if none are pending. */
+  /** Start of the current period in which writes are pending without a response; null if none are pending. */
   #stalledSince: number | null = null
 
   /** How long pending writes have had no response. */
@@ -45,24 +45,24 @@ export class WriteGate {
   }
 
   /** Streams that may hold the write lock, or wait for it at the server. */
-  get writers(): readonly StreamWrites[] {
+  get writers(): readonly StreamWriteState[] {
     return [...this.#writers]
   }
 
   /** Whether a stream is one of {@link writers}. */
-  isWriter(stream: StreamWrites): boolean {
+  isWriter(stream: StreamWriteState): boolean {
     return this.#writers.has(stream)
   }
 
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
-  async enter(stream: StreamWrites, effect: WriteEffect, signal: AbortSignal): Promise<void> {
+  async enter(stream: StreamWriteState, effect: WriteEffect, signal: AbortSignal): Promise<void> {
     const isWriter = this.#writers.has(stream)
     if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#waitUntilOpen(signal)
-    stream.hasBegun ||= effect.opens
+    stream.hasBegun ||= effect.beginsTransaction
     stream.idleSince = null
     if (effect.mayWrite) this.#stalledSince ??= performance.now()
     // if the server took the lock from its transaction, the stream may have begun another
-    if (effect.opens || !isWriter) stream.lockedSince = null
+    if (effect.beginsTransaction || !isWriter) stream.lockedSince = null
     if (effect.mayWrite) this.#writers.add(stream)
   }
 
@@ -84,7 +84,7 @@ export class WriteGate {
   }
 
   /** Called when the server has executed a request, before its result is known. */
-  onResponse(stream: StreamWrites, { mayWrite }: WriteEffect): void {
+  onResponse(stream: StreamWriteState, { mayWrite }: WriteEffect): void {
     this.onAbort(stream)
     if (!mayWrite) return
     const hasPendingWrite = this.writers.some(({ idleSince }) => idleSince === null)
@@ -92,7 +92,7 @@ export class WriteGate {
   }
 
   /** Called when the client no longer waits for the request, which may still be executed. */
-  onAbort(stream: StreamWrites): void {
+  onAbort(stream: StreamWriteState): void {
     stream.idleSince = performance.now()
   }
 
@@ -102,11 +102,11 @@ export class WriteGate {
   }
 
   /** Called when the response was read to its end. */
-  onEnd(stream: StreamWrites, effect: WriteEffect, { isContinued, hasError }: WriteEnd): void {
+  onEnd(stream: StreamWriteState, effect: WriteEffect, { isContinued, hasError }: WriteEnd): void {
     // only a write that was executed acquires the lock
     if (effect.mayWrite && !hasError) stream.lockedSince ??= performance.now()
-    const endsTransaction = effect.ends && !hasError
-    stream.isOpen = isContinued && !endsTransaction && (stream.isOpen || effect.opens)
+    const hasEnded = effect.endsTransaction && !hasError
+    stream.isOpen = isContinued && !hasEnded && (stream.isOpen || effect.beginsTransaction)
     if (!stream.isOpen) this.#writers.delete(stream)
     this.#onChange()
   }
@@ -145,8 +145,8 @@ export class WriteGate {
       if (stream.idleSince !== null && now - stream.idleSince > STREAM_EXPIRED_MS)
         this.#writers.delete(stream)
     if (this.#writers.size === 0) return true
-    const isExpired = ({ lockedSince, idleSince }: StreamWrites): boolean =>
-      idleSince !== null && lockedSince !== null && now - lockedSince > WINDOW_MS
+    const isExpired = ({ lockedSince, idleSince }: StreamWriteState): boolean =>
+      idleSince !== null && lockedSince !== null && now - lockedSince > LOCK_PERIOD_MS
     return this.#queue.length > 0 && this.writers.every(isExpired)
   }
 

@@ -34,7 +34,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
     onNotice: (_, notice) => void notices.push(notice),
     conditions: new ReplicaConditions(),
-    stallTimes: { stallAfterMs: 200, probeMs: 200 },
+    stallTimes: { stallAfterMs: 200, probeTimeoutMs: 200 },
   })
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()

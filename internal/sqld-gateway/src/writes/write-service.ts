@@ -6,7 +6,7 @@ import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
 import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { type StreamWrites, WriteGate } from './write-gate.ts'
+import { type StreamWriteState, WriteGate } from './write-gate.ts'
 import { isWriteLockFree } from './write-lock.ts'
 import { WriteTicket } from './write-ticket.ts'
 
@@ -20,7 +20,7 @@ export interface WriteServiceOptions {
 }
 
 /** How long the server may take to respond to a health check. */
-const RESPONSE_MS = 3_000
+const RESPONSE_TIMEOUT_MS = 3_000
 const PROBE_WRITE_LOCK = 'BEGIN IMMEDIATE; ROLLBACK'
 const DEFECT_PAGE = 'docs/libsql-server-lost-writer.md'
 
@@ -54,7 +54,7 @@ export class WriteService {
       {
         stalledMs: () => new Map([...this.#databases].map(([id, { gate }]) => [id, gate.stalledMs])),
         probe: (id) => this.#probe(id),
-        responds: () => upstream.responds(RESPONSE_MS),
+        responds: () => upstream.responds(RESPONSE_TIMEOUT_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
         isLockFree: async (id) => (getFile === null ? true : isWriteLockFree(getFile(id))),
         onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
@@ -70,13 +70,13 @@ export class WriteService {
     const isWriting = getFile !== null && isWriteLockFree(getFile(id)) === false
     if (stalledMs > this.#times.stallAfterMs && !isWriting)
       return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
-    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
+    return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'libsql-server does not respond'
   }
 
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(
     id: DatabaseId,
-    stream: StreamWrites,
+    stream: StreamWriteState,
     effect: WriteEffect,
     signal: AbortSignal,
   ): Promise<WriteTicket> {

@@ -1,9 +1,9 @@
 import type { BodyWatcher } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
-import type { StreamWrites, WriteGate } from './write-gate.ts'
+import type { StreamWriteState, WriteGate } from './write-gate.ts'
 
 /**
- * Only errors have this key in a response; inside database values, its quotes are escaped. Without its first quotation mark, because
+ * Only errors have this key in a response; inside database values, its quotes are escaped. It omits the first quotation mark, because
  * a search for text that begins with one takes ten times as long: JSON is full of them.
  */
 const ERROR = Buffer.from('message":"')
@@ -13,11 +13,11 @@ const CONTINUED = '{"baton":"'
 /** Tracks a request that the gate has admitted, until its response ends. */
 export class WriteTicket {
   readonly #gate: WriteGate
-  readonly #stream: StreamWrites
+  readonly #stream: StreamWriteState
   readonly #effect: WriteEffect
   readonly #onWrite: () => void
 
-  constructor(gate: WriteGate, stream: StreamWrites, effect: WriteEffect, onWrite: () => void) {
+  constructor(gate: WriteGate, stream: StreamWriteState, effect: WriteEffect, onWrite: () => void) {
     this.#gate = gate
     this.#stream = stream
     this.#effect = effect
@@ -46,18 +46,18 @@ export class WriteTicket {
   }
 
   /** Returns watchers that derive the stream's state from the response; none if it cannot change. */
-  watchers(): readonly BodyWatcher[] {
-    if (!this.#effect.mayWrite && !this.#effect.opens && !this.#stream.isOpen) return []
+  createWatchers(): readonly BodyWatcher[] {
+    if (!this.#effect.mayWrite && !this.#effect.beginsTransaction && !this.#stream.isOpen) return []
     let isContinued = true
     let isErrorSeen = false
-    let end: Buffer | null = null
+    let tail: Buffer | null = null
     const watcher: BodyWatcher = {
       onPart: (part) => {
-        if (end === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
+        if (tail === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
         // a match may be split across two parts
-        const overlap = end === null ? null : Buffer.concat([end, part.subarray(0, ERROR.length)])
+        const overlap = tail === null ? null : Buffer.concat([tail, part.subarray(0, ERROR.length)])
         isErrorSeen ||= part.includes(ERROR) || overlap?.includes(ERROR) === true
-        end = part.subarray(-ERROR.length)
+        tail = part.subarray(-ERROR.length)
       },
       onEnd: (isComplete) => this.#end(isContinued, isErrorSeen || !isComplete),
     }

@@ -219,9 +219,9 @@ test('a database that has been removed has no streams, no usage and no responses
     isOpen: true,
     controlKey: newKeyPair(),
     sqldPath: undefined,
-    groupOf: () => undefined,
+    findGroup: () => undefined,
     hasGroup: () => false,
-    replicasOf: () => [],
+    getReplicaLocations: () => [],
     conditions: new ReplicaConditions(),
     onNotice: () => {},
   })
