@@ -7,7 +7,7 @@ import { LOCAL } from './rules/locations.ts'
 export const DEFAULT_GROUP = 'default'
 /** Name under which the key that signs API tokens is stored. */
 export const PLATFORM_KEY = 'platform-key'
-const OWNER = 'owner'
+const OWNER_USERNAME = 'owner'
 
 /** The organization and user of the server's operator, which every registry has. */
 export interface OperatorAccount {
@@ -52,7 +52,7 @@ export function getOrCreateKey(registry: Registry, name: string): KeyPair {
 }
 
 function createOperatorAccount(registry: Registry, slug: string): void {
-  const owner = { id: randomUUID(), username: OWNER, name: 'Owner', email: 'owner@localhost' }
+  const owner = { id: randomUUID(), username: OWNER_USERNAME, name: 'Owner', email: 'owner@localhost' }
   const organization = newOrganization(slug, slug, 'personal', 'scaler')
   const group = newGroup(organization.id, DEFAULT_GROUP, LOCAL, newKeyPair())
   registry.users.put(owner)

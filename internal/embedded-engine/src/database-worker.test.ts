@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { OWNER } from '@batonsql/server-common/hrana'
+import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
@@ -29,7 +29,7 @@ test('a worker ignores messages about a database that is being released', async 
       isDurable: false,
     })
   const close = (id: DatabaseId) => {
-    const call = { id, stream: 2, permissions: OWNER, signal: new AbortController().signal }
+    const call = { id, stream: 2, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
     return worker.run(call, { type: 'pipeline', requests: [{ type: 'close' }], version: 3 })
   }
   open(first)

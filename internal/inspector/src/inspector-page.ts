@@ -1,4 +1,4 @@
-import { hostName, isLoopback } from '@batonsql/server-common/auth'
+import { getHostName, isLoopback } from '@batonsql/server-common/auth'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { readPageFile } from '#page-files'
 import type { InspectorFeed } from './inspector-feed.ts'
@@ -73,7 +73,7 @@ function findRejection(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
-  const host = hostName(request) ?? ''
+  const host = getHostName(request) ?? ''
   // names under localhost belong to databases and other programs
   const isOwnName = isLoopback(host) && !/\.localhost$/i.test(host)
   if (!isLoopback(address) || !isOwnName || isForwarded)

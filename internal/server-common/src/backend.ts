@@ -15,15 +15,15 @@ export { copyDatabaseFile } from './backend/copy-database-file.ts'
 export { hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
 export { newDatabaseId } from './backend/database-id.ts'
 export { checkLoaded, checkResult, type LoadResult, readDump } from './backend/dumps.ts'
-export { type ExportedFile, exportResponse, type RunningExports } from './backend/export-response.ts'
+export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'
 export { isExportRoute } from './backend/export-routes.ts'
 export { moveToQuarantine } from './backend/quarantine.ts'
 export { type ReplicaCondition, ReplicaConditions, type ReplicaLag } from './backend/replica-conditions.ts'
 export { RESERVED_NAMES } from './backend/reserved-names.ts'
 export {
-  accessRevoked,
-  accessRevokedBeforeStart,
   type RunningRequest,
   RunningRequests,
+  revokedBeforeStartResponse,
+  revokedResponse,
   withTimeLimit,
 } from './backend/running-requests.ts'

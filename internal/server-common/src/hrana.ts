@@ -1,6 +1,6 @@
 export { checkDialect, type Dialect } from './hrana/dialect.ts'
 export { JsonShapeError } from './hrana/json-shape.ts'
-export { MIGRATION, OWNER } from './hrana/permissions.ts'
+export { FULL_PERMISSIONS, MIGRATION_PERMISSIONS } from './hrana/permissions.ts'
 export { type FailureContentType, PipelineFailure } from './hrana/pipeline-failure.ts'
 export type {
   BatchStep,

@@ -1,7 +1,7 @@
 export { BodyTooLargeError, type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
 export { toResponse } from './http/fetch-response.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
-export { listen, urlOf } from './http/listen.ts'
+export { getLocalUrl, listen } from './http/listen.ts'
 export {
   errorResponse,
   type ServiceRequest,

@@ -1,11 +1,18 @@
 export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functions.ts'
-export { identifier, nextToken, scanSql, splitStatements, type Token, upper } from './sql/scanner.ts'
 export {
-  firstStatement,
+  getKeyword,
+  nextToken,
+  scanSql,
+  splitStatements,
+  type Token,
+  unquoteIdentifier,
+} from './sql/scanner.ts'
+export {
   formatPosition,
   lineAndColumn,
   parseError,
+  parseFirstStatement,
   parseStatements,
   type Statement,
 } from './sql/statement.ts'
-export { boundSearches } from './sql/vector-search.ts'
+export { limitVectorSearches } from './sql/vector-search.ts'

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessRevoked,
   BackendRejection,
+  buildExportResponse,
   checkLoaded,
   type DatabaseBackend,
   type DatabaseId,
@@ -13,7 +13,6 @@ import {
   type DatabaseSource,
   DEFAULT_SETTINGS,
   type ExportedFile,
-  exportResponse,
   hasDatabaseFile,
   isExportRoute,
   MissingFileError,
@@ -26,6 +25,7 @@ import {
   type RunningRequest,
   RunningRequests,
   readDump,
+  revokedResponse,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
@@ -290,8 +290,8 @@ export class SqldBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
     const closed = Promise.all(streams.map((requests) => requests.closeStreams(id, access)))
-    const remaining = await this.#running.end(id, access)
-    for (const request of remaining) request.onForced()
+    const remaining = await this.#running.revoke(id, access)
+    for (const request of remaining) request.onForcedAbort()
     await closed
     const mayStillWrite =
       remaining.some((request) => request.mayWrite()) || streams.some((requests) => requests.isAbandoned(id))
@@ -429,7 +429,7 @@ export class SqldBackend implements DatabaseBackend {
     try {
       return running.respond(await this.#respond(id, request, running, location))
     } catch (error) {
-      if (running.isAborted) return accessRevoked()
+      if (running.isAborted) return revokedResponse()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRejection) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
@@ -473,7 +473,7 @@ export class SqldBackend implements DatabaseBackend {
     if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
       return errorResponse(403, blockedText(settings))
     if (isExportRoute(request.path))
-      return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
+      return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST')
       return await this.#handleWithoutBody({ id, request, permissions, signal: running.signal })
     return await this.#streams.handle(id, { request, running }, getRules)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BackendRejection, copyDatabaseFile } from '@batonsql/server-common/backend'
-import { sqliteModule } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** Copies all pages in one step: with several steps, a write between them would restart the copy. */
 const ALL_PAGES = 0x7f_ff_ff_ff
@@ -53,7 +53,7 @@ async function checkPageSize(name: string, path: string): Promise<void> {
 
 async function copyPages(from: string, to: string, readOnly: boolean): Promise<void> {
   await createFile(to)
-  const { DatabaseSync, backup } = sqliteModule()
+  const { DatabaseSync, backup } = loadSqliteModule()
   try {
     const database = new DatabaseSync(from, { readOnly, timeout: BUSY_MS })
     try {

@@ -1,8 +1,8 @@
 import {
-  accessRevokedBeforeStart,
   type DatabaseId,
   type RevokedAccess,
   type RunningRequest,
+  revokedBeforeStartResponse,
   withTimeLimit,
 } from '@batonsql/server-common/backend'
 import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
@@ -82,7 +82,7 @@ export class StreamRequests {
     const text = await readText(request.body)
     running.isReceiving = false
     const { permissions, migrationRejection, resolveName: resolve, blockReads } = getRules()
-    if (running.isRevoked) return accessRevokedBeforeStart()
+    if (running.isRevoked) return revokedBeforeStartResponse()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
     const { baton } = decodedBody
@@ -233,7 +233,7 @@ function noWritePermission(id: DatabaseId): string {
 function delaySignal(running: RunningRequest, delayMs: number): AbortSignal {
   const { signal } = running
   const controller = new AbortController()
-  running.onForced = () => controller.abort(signal.reason)
+  running.onForcedAbort = () => controller.abort(signal.reason)
   const abort = (): void => void setTimeout(() => controller.abort(signal.reason), delayMs).unref()
   if (signal.aborted) abort()
   else signal.addEventListener('abort', abort, { once: true })

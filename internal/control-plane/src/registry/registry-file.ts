@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { sqliteModule } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** A value of a column. */
 export type RegistryValue = string | number | null
@@ -16,7 +16,7 @@ export class RegistryFile {
   constructor(path: string) {
     closeSync(openSync(path, 'a', 0o600))
     unmark(path)
-    this.#database = new (sqliteModule().DatabaseSync)(path)
+    this.#database = new (loadSqliteModule().DatabaseSync)(path)
     try {
       // acknowledged changes survive a power failure
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')

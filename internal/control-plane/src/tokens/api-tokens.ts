@@ -1,5 +1,5 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
-import { decodeClaims, type KeyPair, mintToken, readToken } from '@batonsql/server-common/auth'
+import { decodeClaims, type KeyPair, mintToken, verifyToken } from '@batonsql/server-common/auth'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
 import { Rejection } from '../rejection.ts'
@@ -50,7 +50,7 @@ export class ApiTokens {
   #readId(token: string): string {
     if (token.split('.').length !== 3)
       throw new Rejection(401, 'token contains an invalid number of segments')
-    const claims = readToken(token, [createPublicKey(this.#key.publicPem)])
+    const claims = verifyToken(token, [createPublicKey(this.#key.publicPem)])
     if (claims === null && !hasDatabaseClaims(token)) throw new Rejection(401, 'the token is invalid')
     const { jti, exp } = claims ?? {}
     if (typeof exp === 'number' && exp <= Date.now() / 1_000)

@@ -1,4 +1,4 @@
-import { type Claims, claimedToken, KeySets, mintToken } from '@batonsql/server-common/auth'
+import { type Claims, findBearerToken, KeySets, mintToken } from '@batonsql/server-common/auth'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { JWTPayload } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
@@ -35,7 +35,7 @@ export class ExternalTokens {
     hasTablePermissions: boolean,
   ): Promise<ServiceRequest> | null {
     const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
-    const token = sets.length === 0 ? null : claimedToken(request)
+    const token = sets.length === 0 ? null : findBearerToken(request)
     // our own tokens have no key id
     if (token === null || readKeyId(token) === undefined) return null
     return this.#exchange(row, request, sets, token, hasTablePermissions)

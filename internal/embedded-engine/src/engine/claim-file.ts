@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { sqliteModule } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** The beginning of a database file. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
@@ -60,7 +60,7 @@ function mark(path: string): void {
 /** Runs `work` while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
   const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
-  const database = new (sqliteModule().DatabaseSync)(path, options)
+  const database = new (loadSqliteModule().DatabaseSync)(path, options)
   try {
     try {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')

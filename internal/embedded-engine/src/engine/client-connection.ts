@@ -1,4 +1,4 @@
-import { boundSearches, type Statement } from '@batonsql/server-common/sql'
+import { limitVectorSearches, type Statement } from '@batonsql/server-common/sql'
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
@@ -210,7 +210,7 @@ export class ClientConnection implements Writer {
     const isPlain = CACHEABLE_KINDS.has(statement.kind) && (grant.tables ?? null) === null
     if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()
     prepared.reset()
-    this.#lastStatement = { sql: boundSearches(statement.source), prepared }
+    this.#lastStatement = { sql: limitVectorSearches(statement.source), prepared }
   }
 
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
@@ -238,7 +238,7 @@ export class ClientConnection implements Writer {
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
     // compiling a pragma often executes it
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isReusable = false
-    const sql = boundSearches(statement.source)
+    const sql = limitVectorSearches(statement.source)
     const last = this.#lastStatement
     this.#lastStatement = null
     if (last?.sql === sql && grant.tables === null) return last.prepared

@@ -1,6 +1,6 @@
 import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
-import { identifier, type Statement, type Token, upper } from '@batonsql/server-common/sql'
+import { getKeyword, type Statement, type Token, unquoteIdentifier } from '@batonsql/server-common/sql'
 import { toResultError } from './error-mapping.ts'
 import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
@@ -64,7 +64,7 @@ export function toClientError(error: unknown, permissions: Permissions, database
 
 /** Returns the name of the database that a statement attaches. */
 export function attachTarget(statement: Statement): string {
-  return identifier(statement.sql, targetToken(statement)) ?? ''
+  return unquoteIdentifier(statement.sql, targetToken(statement)) ?? ''
 }
 
 /** Returns the statement with the name by which the engine opens the database. */
@@ -75,5 +75,5 @@ export function withAttachTarget(statement: Statement, file: string): Statement 
 }
 
 function targetToken({ sql, tokens }: Statement): Token | undefined {
-  return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
+  return tokens[getKeyword(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
 }

@@ -1,13 +1,13 @@
 import {
   type BatchStep,
   internalMessage,
-  MIGRATION,
+  MIGRATION_PERMISSIONS,
   type Permissions,
   PipelineFailure,
   ResultError,
   type StatementRequest,
 } from '@batonsql/server-common/hrana'
-import { firstStatement, type Statement, upper } from '@batonsql/server-common/sql'
+import { getKeyword, parseFirstStatement, type Statement } from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Attachment } from './attachment.ts'
 
@@ -247,7 +247,7 @@ export class Session {
   /** Describes the first statement of the SQL text as JSON. */
   async describe(text: string, permissions: Permissions): Promise<string> {
     if (!permissions.read) throw forbiddenError('Read', this.#database.id)
-    const statement = firstStatement(text)
+    const statement = parseFirstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database
     if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
@@ -347,7 +347,7 @@ export class Session {
 
   /** Executes an internal statement that begins or ends a transaction. */
   async control(sql: string): Promise<void> {
-    await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION)
+    await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION_PERMISSIONS)
   }
 
   /** The engine's connection, for internal statements within a transaction. */
@@ -496,7 +496,7 @@ function responseTooLarge(): ResultError {
 }
 
 function permissionsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementPermissions {
-  const replaces = tables !== null && tokens.some((token) => upper(sql, token) === 'REPLACE')
+  const replaces = tables !== null && tokens.some((token) => getKeyword(sql, token) === 'REPLACE')
   return { write, tables: tables && new TableAuthorizer(tables, replaces) }
 }
 

@@ -37,7 +37,7 @@ export class AccessPolicy {
 
   /** Returns the error for a request that is not allowed, or null. */
   findRejection(request: Headers): ServiceResponse | null {
-    const name = hostName(request)
+    const name = getHostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {
       const remedy = 'to allow it, add the host to `domains` (`baton dev --domain HOST=DATABASE`)'
@@ -100,7 +100,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Returns the requested host without its port; null if the header is missing or invalid. */
-export function hostName({ headers }: Headers): string | null {
+export function getHostName({ headers }: Headers): string | null {
   const header = headers['host']
   return (typeof header === 'string' && HOST_PATTERN.exec(header)?.groups?.['name']) || null
 }

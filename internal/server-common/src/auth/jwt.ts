@@ -30,7 +30,7 @@ export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now())
 }
 
 /** Returns the claims of a token signed with one of the keys; null for any other text. Times are not validated. */
-export function readToken(token: string, keys: readonly KeyObject[]): Claims | null {
+export function verifyToken(token: string, keys: readonly KeyObject[]): Claims | null {
   const [head, body, encodedSignature, ...rest] = token.split('.')
   const claims = decodePart(body)
   const signature = decodeBase64Url(encodedSignature)

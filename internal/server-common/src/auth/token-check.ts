@@ -1,15 +1,15 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { DatabaseId } from '../backend/backend.ts'
-import { OWNER } from '../hrana/permissions.ts'
+import { FULL_PERMISSIONS } from '../hrana/permissions.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions, TablePermission } from '../hrana/pipeline-types.ts'
 import { TABLE_ACTIONS, type TableAction } from '../hrana/table-actions.ts'
 import type { ServiceRequest } from '../http/service-request.ts'
-import { type Claims, decodeClaims, readToken } from './jwt.ts'
+import { type Claims, decodeClaims, verifyToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
 /** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
-const FULL_ACCESS: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
+const FULL_ACCESS: Permissions = { ...FULL_PERMISSIONS, changeSharedSchema: false, attach: [] }
 const READ_ACCESS: Permissions = { ...FULL_ACCESS, write: false }
 /** Maximum number of verified tokens cached per database. */
 const MAX_VERIFIED = 1_000
@@ -53,8 +53,8 @@ export class TokenCheck {
 
   /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
   getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
-    if (this.#isOpen) return OWNER
-    const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? NO_KEYS)
+    if (this.#isOpen) return FULL_PERMISSIONS
+    const claims = readClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)
     const permissions = getClaimedPermissions(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
@@ -69,7 +69,7 @@ function unauthorizedError(text: string): PipelineFailure {
 }
 
 /** Returns the token of a request. @throws PipelineFailure 401 if it is missing or malformed */
-function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
+function getBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const value = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(value) ? value[0] : value
   if (header === undefined) throw unauthorizedError('Expected authorization header but none given')
@@ -82,19 +82,19 @@ function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
 }
 
 /** Returns the token of a request, if any. */
-export function claimedToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
+export function findBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
   const value = headers['authorization'] ?? headers['x-authorization']
   return /^Bearer +(\S+)\s*$/i.exec(String(value ?? ''))?.[1] ?? null
 }
 
 /** Returns the database in the claims of a token, without verifying it. */
-export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
-  const id = decodeClaims(claimedToken(request) ?? '')?.['id']
+export function getClaimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
+  const id = decodeClaims(findBearerToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
 }
 
 function readClaims(token: string, { keys, verified }: Keys): Claims {
-  const claims = verified.get(token) ?? readToken(token, keys)
+  const claims = verified.get(token) ?? verifyToken(token, keys)
   if (claims === null || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
   const expiry = claims['exp']
   if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {

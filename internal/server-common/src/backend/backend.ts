@@ -61,7 +61,7 @@ export interface QueryUsage {
   readonly rowsWritten: number
 }
 
-/** Thrown if the back end does not support an operation, or these arguments of it. The message is meant for the caller. */
+/** Thrown if the back end does not support an operation, or its arguments. The message is meant for the caller. */
 export class BackendRejection extends Error {
   override readonly name = 'BackendRejection'
 }

@@ -23,7 +23,7 @@ const MAX_CONCURRENT_EXPORTS = 4
 export type RunningExports = Map<DatabaseId, number>
 
 /** Handles a request to a route that exports a database as a file. @param createFile writes the database to a new file */
-export async function exportResponse(
+export async function buildExportResponse(
   { method, path, controller }: Pick<ServiceRequest, 'method' | 'path' | 'controller'>,
   id: DatabaseId,
   running: RunningExports,
@@ -42,24 +42,24 @@ export async function exportResponse(
       `${MAX_CONCURRENT_EXPORTS} exports of this database are already running; try again when one has finished`,
     )
   running.set(id, count + 1)
-  const end = (): void => {
+  const onClose = (): void => {
     const remaining = (running.get(id) ?? 1) - 1
     if (remaining > 0) running.set(id, remaining)
     else running.delete(id)
   }
   try {
-    return await fileResponse(await createFile(), controller.signal, end)
+    return await buildFileResponse(await createFile(), controller.signal, onClose)
   } catch (error) {
-    end()
+    onClose()
     throw error
   }
 }
 
 /** Returns the response with the file. @param end called when the body is closed; not called if this rejects */
-async function fileResponse(
+async function buildFileResponse(
   file: ExportedFile,
   signal: AbortSignal,
-  end: () => void,
+  onClose: () => void,
 ): Promise<ServiceResponse> {
   try {
     const handle = await open(file.path)
@@ -67,7 +67,7 @@ async function fileResponse(
     const body = handle.createReadStream()
     body.once('close', () => {
       void file.remove() // again, if the open file could not be removed
-      end()
+      onClose()
     })
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     if (signal.aborted) body.destroy()

@@ -29,7 +29,7 @@ export class RunningRequest {
   /** Other databases that it may read. */
   attached: readonly string[] = []
   /** Aborts work that continues without the client, because the engine is about to be stopped. */
-  onForced: () => void = () => {}
+  onForcedAbort: () => void = () => {}
 
   /** Created only by {@link RunningRequests}. */
   constructor(controller: AbortController, remove: (request: RunningRequest) => void) {
@@ -75,7 +75,7 @@ export class RunningRequest {
         body.once('close', () => this.release())
       }
     }
-    return this.#isAborted ? accessRevoked() : response
+    return this.#isAborted ? revokedResponse() : response
   }
 
   /** Marks its access as revoked. @returns whether its execution may have begun */
@@ -98,7 +98,7 @@ export class RunningRequest {
 }
 
 /** Returns the response to an aborted request. */
-export function accessRevoked(): ServiceResponse {
+export function revokedResponse(): ServiceResponse {
   return errorResponse(
     502,
     `${ACCESS_REVOKED} while this request was running; it is unknown whether it was applied`,
@@ -106,7 +106,7 @@ export function accessRevoked(): ServiceResponse {
 }
 
 /** Returns the response to a request whose access was revoked while its body was being received. */
-export function accessRevokedBeforeStart(): ServiceResponse {
+export function revokedBeforeStartResponse(): ServiceResponse {
   return errorResponse(403, `${ACCESS_REVOKED} before this request started`)
 }
 
@@ -131,7 +131,7 @@ export class RunningRequests {
    * not finished after a grace period.
    * @returns those that have not ended in time
    */
-  async end(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
+  async revoke(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
     const requests = this.#getRequests(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
     // a stream that may have written is not continued, even after a read-only request
@@ -151,7 +151,7 @@ export class RunningRequests {
     for (const request of this.#getRequests(id)) {
       if (!request.markRevoked()) continue
       request.abort()
-      request.onForced()
+      request.onForcedAbort()
     }
   }
 

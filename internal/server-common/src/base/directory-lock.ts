@@ -4,8 +4,8 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { processIdentity } from './process-identity.ts'
-import { sqliteModule } from './sqlite-module.ts'
+import { getProcessIdentity } from './process-identity.ts'
+import { loadSqliteModule } from './sqlite-module.ts'
 
 /** The empty file that is locked. It is never removed, because a new file with that name would be a different lock. */
 const LOCK_FILE = 'baton.lock.db'
@@ -19,7 +19,7 @@ const SQLITE_BUSY = 5
 interface Owner {
   readonly pid: number
   readonly host: string
-  /** Distinguishes a process from a later one with the same id; see `processIdentity`. */
+  /** Distinguishes a process from a later one with the same id; see `getProcessIdentity`. */
   readonly identity: string | null
 }
 
@@ -110,14 +110,14 @@ interface HeldLock {
 /** Acquires the lock. @throws Error with `errcode` of SQLITE_BUSY if another process holds it */
 async function acquireLock(directory: string): Promise<HeldLock> {
   const path = join(directory, LOCK_FILE)
-  const database = new (sqliteModule().DatabaseSync)(path, { timeout: LOCK_WAIT_MS })
+  const database = new (loadSqliteModule().DatabaseSync)(path, { timeout: LOCK_WAIT_MS })
   try {
     // nothing is ever written, so nothing has to be rolled back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
     // on POSIX, a process that merely opens and closes the file loses its lock, so the owner file is checked too
     if (await isHeldByOwner(directory))
       throw Object.assign(new Error('its owner is still running'), { errcode: SQLITE_BUSY })
-    const identity = await processIdentity(process.pid)
+    const identity = await getProcessIdentity(process.pid)
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
     const note = JSON.stringify(owner)
     await writeNote(join(directory, OWNER_FILE), note)
@@ -155,7 +155,7 @@ async function isHeldByOwner(directory: string): Promise<boolean> {
   const { pid, host, identity } = await readNote(directory).catch((): Partial<Owner> => ({}))
   if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
     return false
-  return (await processIdentity(pid)) === identity
+  return (await getProcessIdentity(pid)) === identity
 }
 
 async function readOwner(directory: string): Promise<string> {

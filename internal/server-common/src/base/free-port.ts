@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 
 /** Returns a TCP port that was free a moment ago. Another program may take it, so callers must be able to retry. */
-export async function freePort(host: string): Promise<number> {
+export async function findFreePort(host: string): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

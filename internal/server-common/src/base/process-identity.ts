@@ -7,7 +7,7 @@ const run = promisify(execFile)
 /**
  * Returns a string that identifies a process, even if a later process has the same id; null if the process does not exist.
  */
-export async function processIdentity(pid: number): Promise<string | null> {
+export async function getProcessIdentity(pid: number): Promise<string | null> {
   if (!isAlive(pid)) return null
   if (process.platform === 'linux') {
     try {

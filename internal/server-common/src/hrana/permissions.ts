@@ -1,7 +1,7 @@
 import type { Permissions } from './pipeline-types.ts'
 
 /** All permissions, as on a server without tokens. */
-export const OWNER: Permissions = {
+export const FULL_PERMISSIONS: Permissions = {
   read: true,
   write: true,
   changeSharedSchema: true,
@@ -11,4 +11,4 @@ export const OWNER: Permissions = {
 }
 
 /** All permissions, even while the database is blocked. */
-export const MIGRATION: Permissions = { ...OWNER, ignoresBlocks: true }
+export const MIGRATION_PERMISSIONS: Permissions = { ...FULL_PERMISSIONS, ignoresBlocks: true }

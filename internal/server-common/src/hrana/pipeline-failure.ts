@@ -6,19 +6,19 @@ export class PipelineFailure extends Error {
   readonly contentType: FailureContentType
   readonly body: string
   /** The error of an invalid baton; null for other errors. */
-  readonly lostStream: string | null
+  readonly batonError: string | null
 
   private constructor(
     status: number,
     contentType: FailureContentType,
     body: string,
-    lostStream: string | null = null,
+    batonError: string | null = null,
   ) {
     super(body)
     this.status = status
     this.contentType = contentType
     this.body = body
-    this.lostStream = lostStream
+    this.batonError = batonError
   }
 
   /** Returns the error for a violation of the protocol, as a plain sentence. */

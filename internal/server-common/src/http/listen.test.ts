@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { listen, urlOf } from './listen.ts'
+import { getLocalUrl, listen } from './listen.ts'
 
 test('idle connections stay open longer than those of proxies', async () => {
   const http = createServer((_, response) => response.end())
@@ -10,7 +10,7 @@ test('idle connections stay open longer than those of proxies', async () => {
     http.close()
   })
   await listen(http, 0, '127.0.0.1')
-  const response = await fetch(urlOf('127.0.0.1', (http.address() as AddressInfo).port))
+  const response = await fetch(getLocalUrl('127.0.0.1', (http.address() as AddressInfo).port))
   expect(response.headers.get('keep-alive')).toBe('timeout=300')
 })
 
@@ -22,5 +22,5 @@ test.each([
   ['0.0.0.0', 'http://127.0.0.1:8080'],
   ['::', 'http://127.0.0.1:8080'],
 ])('returns the URL of a server that listens on %s', (host, url) => {
-  expect(urlOf(host, 8080)).toBe(url)
+  expect(getLocalUrl(host, 8080)).toBe(url)
 })

@@ -27,7 +27,7 @@ export async function listen(http: Server, port: number, host: string): Promise<
 }
 
 /** Returns the URL for programs on this machine. */
-export function urlOf(host: string, port: number): string {
+export function getLocalUrl(host: string, port: number): string {
   const isWildcard = host === '0.0.0.0' || host === '::'
   return `http://${isWildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
 }

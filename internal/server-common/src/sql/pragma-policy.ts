@@ -17,7 +17,7 @@ const ARGUMENTLESS_WRITE_PRAGMAS = splitWords(
 )
 
 /** Returns the access that a pragma needs, according to the service's list. Pragmas that are not on the list are rejected. */
-export function pragmaAccess(name: string, hasArgument: boolean): PragmaAccess {
+export function getPragmaAccess(name: string, hasArgument: boolean): PragmaAccess {
   const key = name.toLowerCase()
   if (READ_PRAGMAS.has(key)) return 'read'
   if (key === 'schema_version') return hasArgument ? 'rejected' : 'read'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { identifier, scanSql, splitStatements } from './scanner.ts'
+import { scanSql, splitStatements, unquoteIdentifier } from './scanner.ts'
 
 const tokenTexts = (sql: string): string[] => scanSql(sql).map(({ start, end }) => sql.slice(start, end))
 const statements = (sql: string): string[] =>
@@ -31,7 +31,13 @@ describe('tokens', () => {
 
   test('removes the quotes of identifiers', () => {
     const sql = 'plain "a""b" [c d] `e``f` \'text\''
-    expect(scanSql(sql).map((token) => identifier(sql, token))).toEqual(['plain', 'a"b', 'c d', 'e`f', null])
+    expect(scanSql(sql).map((token) => unquoteIdentifier(sql, token))).toEqual([
+      'plain',
+      'a"b',
+      'c d',
+      'e`f',
+      null,
+    ])
   })
 })
 

@@ -82,7 +82,7 @@ export function splitStatements(sql: string, tokens: readonly Token[]): Statemen
   for (let index = 0; index < tokens.length; index += 1) {
     const token = tokens[index] as Token
     if (token.kind !== 'symbol' || sql[token.start] !== ';') continue
-    if (isTrigger(sql, tokens, first) && !endsTrigger(sql, tokens, first, index)) continue
+    if (isTrigger(sql, tokens, first) && !isTriggerEnd(sql, tokens, first, index)) continue
     if (index > first) ranges.push({ tokens: tokens.slice(first, index), end: token.end })
     first = index + 1
   }
@@ -92,31 +92,31 @@ export function splitStatements(sql: string, tokens: readonly Token[]): Statemen
 
 function isTrigger(sql: string, tokens: readonly Token[], first: number): boolean {
   let at = first
-  if (upper(sql, tokens[at]) === 'EXPLAIN') {
+  if (getKeyword(sql, tokens[at]) === 'EXPLAIN') {
     at += 1
-    if (upper(sql, tokens[at]) === 'QUERY') at += 2
+    if (getKeyword(sql, tokens[at]) === 'QUERY') at += 2
   }
-  if (upper(sql, tokens[at]) !== 'CREATE') return false
-  const next = upper(sql, tokens[at + 1])
+  if (getKeyword(sql, tokens[at]) !== 'CREATE') return false
+  const next = getKeyword(sql, tokens[at + 1])
   return (
     next === 'TRIGGER' ||
-    ((next === 'TEMP' || next === 'TEMPORARY') && upper(sql, tokens[at + 2]) === 'TRIGGER')
+    ((next === 'TEMP' || next === 'TEMPORARY') && getKeyword(sql, tokens[at + 2]) === 'TRIGGER')
   )
 }
 
-function endsTrigger(sql: string, tokens: readonly Token[], first: number, at: number): boolean {
-  if (at - first < 2 || upper(sql, tokens[at - 1]) !== 'END') return false
+function isTriggerEnd(sql: string, tokens: readonly Token[], first: number, at: number): boolean {
+  if (at - first < 2 || getKeyword(sql, tokens[at - 1]) !== 'END') return false
   const previous = tokens[at - 2] as Token
   return previous.kind === 'symbol' && sql[previous.start] === ';'
 }
 
 /** Returns a bare word in upper case; an empty string for other tokens. */
-export function upper(sql: string, token: Token | undefined): string {
+export function getKeyword(sql: string, token: Token | undefined): string {
   return token?.kind === 'word' ? sql.slice(token.start, token.end).toUpperCase() : ''
 }
 
 /** Returns the unquoted name of an identifier; null for other tokens. */
-export function identifier(sql: string, token: Token | undefined): string | null {
+export function unquoteIdentifier(sql: string, token: Token | undefined): string | null {
   if (token === undefined) return null
   const text = sql.slice(token.start, token.end)
   if (token.kind === 'word') return text

@@ -1,6 +1,13 @@
 import { ResultError } from '../hrana/result-error.ts'
-import { pragmaAccess } from './pragma-policy.ts'
-import { identifier, type StatementRange, scanSql, splitStatements, type Token, upper } from './scanner.ts'
+import { getPragmaAccess } from './pragma-policy.ts'
+import {
+  getKeyword,
+  type StatementRange,
+  scanSql,
+  splitStatements,
+  type Token,
+  unquoteIdentifier,
+} from './scanner.ts'
 
 /** Kind of a statement, as needed for permissions, blocks, and the write lock. */
 type StatementKind =
@@ -81,13 +88,13 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
       throw parseError(`unrecognized token at ${formatPosition(text, start, 1)}`)
     }
     // `cast(x as )`
-    if (character === ')' && upper(text, tokens[index - 1]) === 'AS')
+    if (character === ')' && getKeyword(text, tokens[index - 1]) === 'AS')
       throw parseError('unexpected parser error')
   }
 }
 
 /** Returns the first statement of the SQL text, even if the service does not support it. */
-export function firstStatement(text: string): Statement | null {
+export function parseFirstStatement(text: string): Statement | null {
   const ranges = splitStatements(text, scanSql(text))
   return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)
 }
@@ -108,7 +115,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
     kind,
     access: getAccess(kind, sql, tokens),
     needsWriteLock: needsWriteLock(kind, sql, tokens),
-    verb: upper(sql, tokens[0]),
+    verb: getKeyword(sql, tokens[0]),
     explains: kind === 'explain' ? classify(sql, explainedTokens(sql, tokens)) : null,
     tokens,
     offset,
@@ -116,7 +123,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
 }
 
 function classify(sql: string, tokens: readonly Token[]): StatementKind {
-  const verb = upper(sql, tokens[0])
+  const verb = getKeyword(sql, tokens[0])
   if (SCHEMA_VERBS.has(verb)) return 'schema'
   switch (verb === 'WITH' ? mainVerb(sql, tokens) : verb) {
     case 'SELECT':
@@ -154,7 +161,7 @@ function mainVerb(sql: string, tokens: readonly Token[]): string {
   let depth = 0
   for (const token of tokens) {
     if (token.kind === 'symbol') depth += depthChange(sql, token)
-    else if (depth === 0 && MAIN_VERBS.has(upper(sql, token))) return upper(sql, token)
+    else if (depth === 0 && MAIN_VERBS.has(getKeyword(sql, token))) return getKeyword(sql, token)
   }
   return ''
 }
@@ -166,7 +173,7 @@ function depthChange(sql: string, token: Token): number {
 
 /** Returns the tokens after EXPLAIN or EXPLAIN QUERY PLAN. */
 function explainedTokens(sql: string, tokens: readonly Token[]): readonly Token[] {
-  return tokens.slice(upper(sql, tokens[1]) === 'QUERY' ? 3 : 1)
+  return tokens.slice(getKeyword(sql, tokens[1]) === 'QUERY' ? 3 : 1)
 }
 
 function getAccess(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
@@ -193,7 +200,7 @@ function getAccess(kind: StatementKind, sql: string, tokens: readonly Token[]): 
 }
 
 function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
-  if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(upper(sql, tokens[1]))
+  if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(getKeyword(sql, tokens[1]))
   if (kind === 'pragma')
     return (
       parsePragma(sql, tokens).name.toLowerCase() === 'user_version' && parsePragma(sql, tokens).hasArgument
@@ -202,14 +209,14 @@ function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token
 }
 
 function isSupported(sql: string, tokens: readonly Token[]): boolean {
-  switch (upper(sql, tokens[0])) {
+  switch (getKeyword(sql, tokens[0])) {
     case 'VACUUM':
     case 'ANALYZE':
       return false
     case 'CREATE':
       return !isTemporary(sql, tokens)
     case 'ATTACH':
-      return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]?.kind !== 'string'
+      return tokens[getKeyword(sql, tokens[1]) === 'DATABASE' ? 2 : 1]?.kind !== 'string'
     case 'PRAGMA':
       return parsePragma(sql, tokens).access !== 'rejected'
     case 'INSERT':
@@ -217,19 +224,23 @@ function isSupported(sql: string, tokens: readonly Token[]): boolean {
     case 'UPDATE':
     case 'DELETE':
     case 'WITH':
-      return !tokens.some((token) => PROTECTED_TABLES.has(identifier(sql, token)?.toLowerCase() ?? ''))
+      return !tokens.some((token) => PROTECTED_TABLES.has(unquoteIdentifier(sql, token)?.toLowerCase() ?? ''))
     default:
       return true
   }
 }
 
 function isTemporary(sql: string, tokens: readonly Token[]): boolean {
-  if (['TEMP', 'TEMPORARY'].includes(upper(sql, tokens[1]))) return true
-  let at = upper(sql, tokens[1]) === 'TABLE' || upper(sql, tokens[1]) === 'VIEW' ? 2 : 3
-  if (upper(sql, tokens[1]) === 'TRIGGER' || upper(sql, tokens[1]) === 'INDEX') at = 2
-  if (upper(sql, tokens[at]) === 'IF') at += 3
+  if (['TEMP', 'TEMPORARY'].includes(getKeyword(sql, tokens[1]))) return true
+  let at = getKeyword(sql, tokens[1]) === 'TABLE' || getKeyword(sql, tokens[1]) === 'VIEW' ? 2 : 3
+  if (getKeyword(sql, tokens[1]) === 'TRIGGER' || getKeyword(sql, tokens[1]) === 'INDEX') at = 2
+  if (getKeyword(sql, tokens[at]) === 'IF') at += 3
   const dot = tokens[at + 1]
-  return identifier(sql, tokens[at])?.toLowerCase() === 'temp' && dot !== undefined && sql[dot.start] === '.'
+  return (
+    unquoteIdentifier(sql, tokens[at])?.toLowerCase() === 'temp' &&
+    dot !== undefined &&
+    sql[dot.start] === '.'
+  )
 }
 
 function parsePragma(
@@ -238,9 +249,9 @@ function parsePragma(
 ): { name: string; hasArgument: boolean; access: string } {
   const second = tokens[2]
   const at = second !== undefined && sql[second.start] === '.' ? 3 : 1
-  const name = identifier(sql, tokens[at]) ?? ''
+  const name = unquoteIdentifier(sql, tokens[at]) ?? ''
   const hasArgument = tokens.length > at + 1
-  return { name, hasArgument, access: pragmaAccess(name, hasArgument) }
+  return { name, hasArgument, access: getPragmaAccess(name, hasArgument) }
 }
 
 /** Returns an error that stops a whole program before its first statement is executed. */

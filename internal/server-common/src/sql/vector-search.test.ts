@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { boundSearches } from './vector-search.ts'
+import { limitVectorSearches } from './vector-search.ts'
 
 const bound = (rows: string): string =>
   `(SELECT iif(k BETWEEN 1 AND 100000000, k, NULL) FROM (SELECT (${rows}) AS k))`
@@ -11,7 +11,7 @@ test.each([
   "select vector_top_k.id from main . Vector_Top_K('i', vector32(?, 1), 20)",
   "select * from 'vector_top_k'('i', '[1,2]', 5)",
   "insert into note values ('how vector_top_k works')",
-])('does not change %j', (sql) => expect(boundSearches(sql)).toBe(sql))
+])('does not change %j', (sql) => expect(limitVectorSearches(sql)).toBe(sql))
 
 test.each([
   '0',
@@ -33,17 +33,19 @@ test.each([
 ])('bounds the number of rows %s', (rows) => {
   const call = (third: string): string =>
     `select * from vector_top_k('i', vector32('[1,2]'), ${third}) where id > 0`
-  expect(boundSearches(call(rows))).toBe(call(bound(rows)))
-  expect(boundSearches(call(`/* , */ ${rows} -- )\n`))).toBe(call(`/* , */ ${bound(rows)} -- )\n`))
+  expect(limitVectorSearches(call(rows))).toBe(call(bound(rows)))
+  expect(limitVectorSearches(call(`/* , */ ${rows} -- )\n`))).toBe(call(`/* , */ ${bound(rows)} -- )\n`))
 })
 
 test('bounds nested searches, and searches in views and triggers', () => {
-  expect(boundSearches('select 1 in "vector_top_k"(a, b, (select id from [vector_top_k](c, d, ?)))')).toBe(
-    `select 1 in "vector_top_k"(a, b, ${bound(`(select id from [vector_top_k](c, d, ${bound('?')}))`)})`,
-  )
-  expect(boundSearches("create view v as select * from vector_top_k('i', '[1]', 0)")).toContain(bound('0'))
   expect(
-    boundSearches(
+    limitVectorSearches('select 1 in "vector_top_k"(a, b, (select id from [vector_top_k](c, d, ?)))'),
+  ).toBe(`select 1 in "vector_top_k"(a, b, ${bound(`(select id from [vector_top_k](c, d, ${bound('?')}))`)})`)
+  expect(limitVectorSearches("create view v as select * from vector_top_k('i', '[1]', 0)")).toContain(
+    bound('0'),
+  )
+  expect(
+    limitVectorSearches(
       'create trigger g after insert on t begin select 1 in vector_top_k(new.a, new.b, new.c); end',
     ),
   ).toContain(bound('new.c'))
@@ -67,5 +69,5 @@ describe('rejects a search whose number of rows may come from elsewhere', () => 
     'select * from vector_top_k(1, 2, 3), vector_top_k',
     "select (select id from vector_top_k('i', $a((x), 0) order by id, 1)",
     "select (select id from vector_top_k('i', :a((x), 0) order by id, 1)",
-  ])('%j', (sql) => expect(boundSearches(sql)).toMatch(/^SELECT "vector_top_k \(refused: /))
+  ])('%j', (sql) => expect(limitVectorSearches(sql)).toMatch(/^SELECT "vector_top_k \(refused: /))
 })

@@ -1,4 +1,4 @@
-import { identifier, scanSql, type Token, upper } from './scanner.ts'
+import { getKeyword, scanSql, type Token, unquoteIdentifier } from './scanner.ts'
 
 const FUNCTION_NAME = 'vector_top_k'
 const NAME_PATTERN = new RegExp(FUNCTION_NAME, 'i')
@@ -14,28 +14,28 @@ const ROW_COUNT_LITERAL = /^[1-9][0-9]{0,7}$/
 const REJECTED_SQL = `SELECT "${FUNCTION_NAME} (refused: it needs three arguments: index, vector and number of rows)"()`
 
 /**
- * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
+ * Limits the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The limit is an
  * expression, so that it also applies to parameters, columns and stored SQL. SQL that uses the search in another way is replaced
- * by SQL that fails, because a condition elsewhere could provide the number.
+ * by SQL that fails, because a WHERE condition could then set the number.
  */
-export function boundSearches(sql: string): string {
+export function limitVectorSearches(sql: string): string {
   if (!NAME_PATTERN.test(sql)) return sql
   const tokens = scanSql(sql)
   // virtual table modules build SQL from their arguments
-  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REJECTED_SQL
+  if (tokens.some((token) => getKeyword(sql, token) === 'VIRTUAL')) return REJECTED_SQL
   // SQLite reads `$a(…)` as one parameter, so its parentheses must not be matched
   if (tokens.some((token) => isParameterWithBracket(sql, token))) return REJECTED_SQL
-  const bounds = new Map<number, string>()
-  let unboundedCount = tokens.filter(
+  const limits = new Map<number, string>()
+  let unlimitedCount = tokens.filter(
     (token, index) => isSearch(sql, token) && getSymbol(sql, tokens[index + 1]) !== '.',
   ).length
   for (const { start, end } of findRowArguments(sql, tokens)) {
-    unboundedCount -= 1
+    unlimitedCount -= 1
     if (ROW_COUNT_LITERAL.test(sql.slice(start, end))) continue
-    bounds.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
-    bounds.set(end, ') AS k))')
+    limits.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
+    limits.set(end, ') AS k))')
   }
-  return unboundedCount === 0 ? insertTexts(sql, bounds) : REJECTED_SQL
+  return unlimitedCount === 0 ? insertTexts(sql, limits) : REJECTED_SQL
 }
 
 interface OpenBracket {
@@ -49,10 +49,10 @@ function findRowArguments(sql: string, tokens: readonly Token[]): { start: numbe
   const ranges: { start: number; end: number }[] = []
   const openBrackets: OpenBracket[] = []
   for (const [index, token] of tokens.entries()) {
-    const sign = getSymbol(sql, token)
-    if (sign === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[index - 1]), commas: [] })
-    else if (sign === ',') openBrackets.at(-1)?.commas.push(index)
-    else if (sign === ')') {
+    const symbol = getSymbol(sql, token)
+    if (symbol === '(') openBrackets.push({ isSearch: isSearch(sql, tokens[index - 1]), commas: [] })
+    else if (symbol === ',') openBrackets.at(-1)?.commas.push(index)
+    else if (symbol === ')') {
       const { isSearch: isSearchCall = false, commas = [] } = openBrackets.pop() ?? {}
       const first = tokens[(commas.at(-1) ?? index) + 1]
       const isComplete = commas.length === ARGUMENT_COUNT - 1 && first !== token
@@ -66,7 +66,8 @@ function findRowArguments(sql: string, tokens: readonly Token[]): { start: numbe
 /** Whether a token names the search; a string can also name a table. */
 function isSearch(sql: string, token: Token | undefined): boolean {
   if (token === undefined) return false
-  const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)
+  const text =
+    token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : unquoteIdentifier(sql, token)
   return text?.toLowerCase() === FUNCTION_NAME
 }
 

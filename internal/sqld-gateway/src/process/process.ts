@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import {
   checkOptionNames,
   DirectoryLock,
-  freePort,
+  findFreePort,
+  getProcessIdentity,
   openDirectory,
-  processIdentity,
   type TemporaryDirectory,
 } from '@batonsql/server-common/base'
 import { SqldAdmin } from './admin.ts'
@@ -226,8 +226,8 @@ async function startWithFreePorts(
     const plan: StartPlan = {
       binary,
       directory,
-      port: options.port ?? (await freePort('127.0.0.1')),
-      adminPort: await freePort('127.0.0.1'),
+      port: options.port ?? (await findFreePort('127.0.0.1')),
+      adminPort: await findFreePort('127.0.0.1'),
       adminKey: randomBytes(24).toString('hex'),
       options,
     }
@@ -328,7 +328,7 @@ const WATCHDOG_SCRIPT =
 const pidFile = (directory: string): string => join(directory, 'sqld.pid')
 
 async function writePidFile(directory: string, pid: number): Promise<void> {
-  await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await processIdentity(pid) }))
+  await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await getProcessIdentity(pid) }))
 }
 
 /** Kills a server left running by a previous owner of the directory that was itself killed. */
@@ -338,9 +338,9 @@ async function killOrphan(directory: string): Promise<void> {
       string,
       unknown
     >
-    if (typeof pid !== 'number' || identity === null || (await processIdentity(pid)) !== identity) return
+    if (typeof pid !== 'number' || identity === null || (await getProcessIdentity(pid)) !== identity) return
     process.kill(pid, 'SIGKILL')
-    while ((await processIdentity(pid)) === identity) await sleep(5)
+    while ((await getProcessIdentity(pid)) === identity) await sleep(5)
   } catch {
     // no pid file, or the process has exited
   }

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { sqliteModule } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** States of a migration (table `jobs`). */
 const JOB = { waitingDryRun: 0, runFailure: 5 } as const
@@ -40,7 +40,7 @@ export async function settleMigrations(
   const path = join(dataFolder, 'metastore', 'data')
   const stats = await stat(path).catch(() => null)
   if (stats === null) return []
-  const database = new (sqliteModule().DatabaseSync)(path)
+  const database = new (loadSqliteModule().DatabaseSync)(path)
   try {
     if (!hasTables(database)) return []
     const unfinished = database.prepare(UNFINISHED).all() as { job: number; schema: string }[]

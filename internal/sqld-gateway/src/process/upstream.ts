@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId, RemoteSqldOptions } from '@batonsql/server-common/backend'
-import { freePort } from '@batonsql/server-common/base'
+import { findFreePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
@@ -141,7 +141,7 @@ export class Upstream {
 
   async #grpcArguments(): Promise<readonly string[]> {
     if (!this.#servesReplicas) return []
-    this.#grpcPort = await freePort('127.0.0.1')
+    this.#grpcPort = await findFreePort('127.0.0.1')
     const { folder } = await this.replicationKeys()
     return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
   }

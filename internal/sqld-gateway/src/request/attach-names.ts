@@ -1,4 +1,4 @@
-import { identifier, scanSql, splitStatements, upper } from '@batonsql/server-common/sql'
+import { getKeyword, scanSql, splitStatements, unquoteIdentifier } from '@batonsql/server-common/sql'
 
 /** Returns the id of a database that the sender of a request may attach, by its name. */
 export type ResolveName = (name: string) => string | undefined
@@ -9,9 +9,9 @@ export function replaceAttachNames(sql: string, resolveName: ResolveName): strin
   const pieces: string[] = []
   let copiedEnd = 0
   for (const { tokens } of splitStatements(sql, scanSql(sql))) {
-    if (upper(sql, tokens[0]) !== 'ATTACH') continue
-    const name = tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
-    const id = resolveName(identifier(sql, name) ?? '')
+    if (getKeyword(sql, tokens[0]) !== 'ATTACH') continue
+    const name = tokens[getKeyword(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
+    const id = resolveName(unquoteIdentifier(sql, name) ?? '')
     if (name === undefined || id === undefined) continue
     pieces.push(sql.slice(copiedEnd, name.start), `"${id}"`)
     copiedEnd = name.end

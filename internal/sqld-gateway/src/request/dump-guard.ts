@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { BackendRejection } from '@batonsql/server-common/backend'
-import { boundSearches, nextToken } from '@batonsql/server-common/sql'
+import { limitVectorSearches, nextToken } from '@batonsql/server-common/sql'
 import { findRejection } from './sql-guard.ts'
 
 /** Number of tokens to check before yielding to other requests. */
@@ -24,7 +24,7 @@ export async function guardDump(sql: string): Promise<string> {
 }
 
 function guardPart(part: string): string {
-  const sql = boundSearches(part)
+  const sql = limitVectorSearches(part)
   const rejection = findRejection(sql, { kind: 'run', mayWrite: true })
   if (rejection?.type === 'rejected') throw new BackendRejection(`the dump is not allowed: ${rejection.name}`)
   return sql

@@ -1,5 +1,5 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
-import { boundSearches } from '@batonsql/server-common/sql'
+import { limitVectorSearches } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
@@ -96,7 +96,7 @@ function toAllowedSql(sql: string, use: SqlUse): string | null {
   const rejection = findRejection(sql, use)
   if (rejection?.type === 'permissions') return null
   // checked before bounding: bounded searches are safe, and much longer than the original
-  return rejection === null ? boundSearches(sql) : rejectedSql(rejection)
+  return rejection === null ? limitVectorSearches(sql) : rejectedSql(rejection)
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */

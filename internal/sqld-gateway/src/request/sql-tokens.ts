@@ -1,4 +1,4 @@
-import { identifier, scanSql } from '@batonsql/server-common/sql'
+import { scanSql, unquoteIdentifier } from '@batonsql/server-common/sql'
 
 /** A token of SQL text; names and strings are unquoted. */
 export interface SqlToken {
@@ -40,7 +40,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
       isAmbiguous = true
       tokens.push({ kind: 'name', text })
     } else if (kind === 'word') tokens.push({ kind, text })
-    else if (kind === 'quoted') tokens.push({ kind: 'name', text: identifier(sql, token) ?? '' })
+    else if (kind === 'quoted') tokens.push({ kind: 'name', text: unquoteIdentifier(sql, token) ?? '' })
     else if (kind === 'string' && text[0] === "'")
       tokens.push({ kind, text: text.slice(1, -1).replaceAll("''", "'") })
     else tokens.push({ kind: 'other', text })

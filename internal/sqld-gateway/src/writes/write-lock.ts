@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { sqliteModule } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
 const SQLITE_BUSY = 5
 
@@ -11,7 +11,7 @@ export function isWriteLockFree(file: string): boolean | null {
   // a missing file would be created
   if (!existsSync(file)) return null
   try {
-    const database = new (sqliteModule().DatabaseSync)(file)
+    const database = new (loadSqliteModule().DatabaseSync)(file)
     try {
       database.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK')
       return true

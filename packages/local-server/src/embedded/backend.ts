@@ -17,16 +17,14 @@ import {
 } from '@batonsql/embedded-engine'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  accessRevoked,
-  accessRevokedBeforeStart,
   BackendRejection,
+  buildExportResponse,
   checkResult,
   copyDatabaseFile,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  exportResponse,
   hasDatabaseFile,
   isExportRoute,
   type LoadResult,
@@ -37,6 +35,8 @@ import {
   type RunningRequest,
   RunningRequests,
   readDump,
+  revokedBeforeStartResponse,
+  revokedResponse,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
@@ -45,9 +45,9 @@ import {
   type Dialect,
   decodeCursorBody,
   decodePipelineBody,
+  FULL_PERMISSIONS,
   JsonShapeError,
-  MIGRATION,
-  OWNER,
+  MIGRATION_PERMISSIONS,
   type PipelineBody,
   PipelineFailure,
   readText,
@@ -231,7 +231,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
-    const remaining = await this.#running.end(id, access)
+    const remaining = await this.#running.revoke(id, access)
     if (remaining.length > 0) await this.#workers.find(id)?.end()
   }
 
@@ -264,7 +264,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends when its feed ends
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isAborted) return accessRevoked()
+      if (running.isAborted) return revokedResponse()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#rejection(error)
       throw error
@@ -286,14 +286,16 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await exportResponse(request, id, this.#runningExports, () => this.#exports.make(id, signal))
+      return await buildExportResponse(request, id, this.#runningExports, () =>
+        this.#exports.make(id, signal),
+      )
     }
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
     // checked again: the token may have been revoked while the body was read
     call = { ...call, permissions: this.#tokens.getPermissions(request, id) }
-    if (running.isRevoked) return accessRevokedBeforeStart()
+    if (running.isRevoked) return revokedBeforeStartResponse()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const
@@ -312,8 +314,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#workers.close()
   }
 
-  #rejection({ status, contentType, body, lostStream }: PipelineFailure): ServiceResponse {
-    if (lostStream !== null && this.#dialect === 'cloud') return errorResponse(404, lostStream)
+  #rejection({ status, contentType, body, batonError }: PipelineFailure): ServiceResponse {
+    if (batonError !== null && this.#dialect === 'cloud') return errorResponse(404, batonError)
     return textResponse(status, contentType, body)
   }
 
@@ -450,7 +452,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return {
       id,
       stream: this.#lastInternalStream,
-      permissions: MIGRATION,
+      permissions: MIGRATION_PERMISSIONS,
       signal: new AbortController().signal,
     }
   }
@@ -519,7 +521,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       const worker = await this.#workers.get(id)
       const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
-      const call = { ...this.#internalCall(id), ...lease, permissions: OWNER }
+      const call = { ...this.#internalCall(id), ...lease, permissions: FULL_PERMISSIONS }
       const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
       if (outcome.type === 'failure')
         throw new BackendRejection(`the dump could not be loaded: ${outcome.body}`)

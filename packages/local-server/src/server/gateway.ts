@@ -1,6 +1,6 @@
 import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
-import { type AccessPolicy, claimedDatabase, hostName } from '@batonsql/server-common/auth'
+import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
 import {
   type DatabaseId,
   isExportRoute,
@@ -281,7 +281,7 @@ export class Gateway {
   /** Returns the database that the token of an export names: the vendor's CLI exports from the bare host. */
   #nameFromToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
-    const id = claimedDatabase(request)
+    const id = getClaimedDatabase(request)
     const { registry, addresses } = this.#options.controlPlane
     const row = id === null ? undefined : registry.databases.get(id)
     return row === undefined ? null : addresses.getPath(row)
@@ -292,7 +292,7 @@ export class Gateway {
   }
 
   #nameFromHost(request: ServiceRequest): string | null {
-    const host = hostName(request) ?? ''
+    const host = getHostName(request) ?? ''
     if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
     const label = this.#options.controlPlane.addresses.labelOfHost(host)
     if (label !== null) return label

@@ -13,11 +13,11 @@ import type { AccessPolicy } from '@batonsql/server-common/auth'
 import { checkOptionNames } from '@batonsql/server-common/base'
 import {
   errorResponse,
+  getLocalUrl,
   listen,
   type ServiceResponse,
   textResponse,
   toResponse,
-  urlOf,
 } from '@batonsql/server-common/http'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import { loginPage, loginRedirect, parseLogin } from './login-page.ts'
@@ -113,7 +113,7 @@ export class PlatformServer {
   }
 
   get url(): string {
-    return urlOf(this.#host, (this.#http.address() as AddressInfo).port)
+    return getLocalUrl(this.#host, (this.#http.address() as AddressInfo).port)
   }
 
   async close(): Promise<void> {

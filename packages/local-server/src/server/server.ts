@@ -9,9 +9,9 @@ import {
   ReplicaConditions,
   type ReplicaLag,
 } from '@batonsql/server-common/backend'
-import { checkOptionNames, endAll } from '@batonsql/server-common/base'
+import { checkOptionNames, runAll } from '@batonsql/server-common/base'
 import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
-import { errorResponse, listen, type ServiceResponse, urlOf } from '@batonsql/server-common/http'
+import { errorResponse, getLocalUrl, listen, type ServiceResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
@@ -218,7 +218,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** URL of the database `default`; other databases are at `url/<name>/`. */
   get url(): string {
-    return urlOf(this.#host, this.port)
+    return getLocalUrl(this.#host, this.port)
   }
 
   /** URL of the request inspector; null without `inspector`, or if the server does not listen on a loopback address. */
@@ -336,7 +336,7 @@ export class LocalServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#service.rejectChanges()
-    await endAll([
+    await runAll([
       () => this.#platform?.server.close(),
       async () => {
         const closing = new Promise((resolve) => this.#http.close(resolve))

@@ -22,8 +22,8 @@ import {
 import {
   checkOptionNames,
   DirectoryLock,
-  endAll,
   openDirectory,
+  runAll,
   type TemporaryDirectory,
 } from '@batonsql/server-common/base'
 import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
@@ -154,7 +154,7 @@ export class Service implements AsyncDisposable {
         await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
-      await endAll([
+      await runAll([
         () => backend?.[Symbol.asyncDispose](),
         () => controlPlane?.stop(),
         () => controlPlane?.close(),
@@ -315,7 +315,7 @@ export class Service implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const { directory, controlPlane, lock, temporary } = this.#parts
-    await endAll([
+    await runAll([
       () => controlPlane.stop(),
       () => controlPlane.backend[Symbol.asyncDispose](),
       () => controlPlane.close(),

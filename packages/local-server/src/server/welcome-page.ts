@@ -1,4 +1,4 @@
-import { hostName } from '@batonsql/server-common/auth'
+import { getHostName } from '@batonsql/server-common/auth'
 import {
   escapeHtml,
   htmlResponse,
@@ -12,7 +12,7 @@ export function welcomePage(
   request: ServiceRequest,
   hasInspector: boolean,
 ): ServiceResponse {
-  const url = hostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
+  const url = getHostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>
 <p>This is a database server for programs. To connect one, give it this URL:</p>

@@ -1,5 +1,5 @@
 /** Runs all steps in order, even if some fail. @throws the first error */
-export async function endAll(steps: readonly (() => unknown)[]): Promise<void> {
+export async function runAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of steps) {
     try {
