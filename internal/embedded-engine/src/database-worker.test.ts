@@ -5,14 +5,14 @@ import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backe
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
-import { engineModule } from './engine-module.ts'
+import { loadEngineModule } from './engine-module.ts'
 
 test('a worker ignores messages about a database that is being released', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const exits: string[] = []
-  const worker = new DatabaseWorker(await engineModule(), {
-    onClosed: ({ isDead }) => isDead && exits.push('exit'),
+  const worker = new DatabaseWorker(await loadEngineModule(), {
+    onClosed: ({ hasExited }) => hasExited && exits.push('exit'),
     onChanges() {},
     onRequest: async () => null,
     onUsage() {},
@@ -43,6 +43,6 @@ test('a worker ignores messages about a database that is being released', async 
   await expect(close(first)).rejects.toThrow(NotBegunError)
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
   expect(exits).toEqual([])
-  await worker.end()
+  await worker.shutDown()
   expect(exits).toEqual(['exit'])
 })

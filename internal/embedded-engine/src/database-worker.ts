@@ -26,18 +26,18 @@ const INTERRUPT_GRACE_MS = 2_000
 const CLOSE_GRACE_MS = 2_000
 const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
-/** Stack size of a worker. SQLite is recursive, for example for each wildcard of a LIKE; the largest accepted input needs less. */
+/** Stack size of a worker. SQLite recurses, for example for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
 /** Call numbers must fit into the cells of the shared state. */
-const LAST_CALL = 0x7fffffff
+const MAX_CALL_NUMBER = 0x7fffffff
 
 /** Thrown if the worker exited or was given another database before it began a call. The call can be retried. */
 export class NotBegunError extends Error {}
 
 /** Receives the text of a cursor while it runs. */
 export interface CursorListener {
-  begin(): void
-  lines(text: JsonText): void
+  onBegin(): void
+  onLines(text: JsonText): void
 }
 
 /** Properties common to all calls. */
@@ -74,7 +74,7 @@ export interface RunningCursor {
 interface PendingCall {
   readonly resolve: (outcome: CallOutcome) => void
   readonly reject: (error: Error) => void
-  readonly onText: CursorListener | null
+  readonly listener: CursorListener | null
 }
 
 /** A worker thread that runs the engine for one database at a time. */
@@ -87,15 +87,15 @@ export class DatabaseWorker {
   readonly #listener: WorkerListener
   #database: DatabaseId | null = null
   #lastCall = 0
-  #watch: NodeJS.Timeout | null = null
-  #busy: { call: number; since: number; interruptedAt: number | null } | null = null
+  #progressTimer: NodeJS.Timeout | null = null
+  #runningCall: { call: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #hasExited = false
-  #isEnding = false
+  #isShuttingDown = false
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
   /** When the database was last used, by `performance.now()`. */
-  lastUse = 0
+  lastUsedAt = 0
 
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
     this.#listener = listener
@@ -121,18 +121,18 @@ export class DatabaseWorker {
     })
     this.#worker.once('exit', (code) => {
       ready.reject(new Error(`the engine could not be started: ${this.#log}`))
-      this.#exited(`code ${code}`)
+      this.#onExit(`code ${code}`)
     })
     this.#worker.stderr.on('data', (chunk: Buffer) => {
       this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
     })
     ready.promise.then(
-      () => this.#detach(),
+      () => this.#detachIfIdle(),
       () => {}, // also rejects `ready`
     )
   }
 
-  get isDead(): boolean {
+  get hasExited(): boolean {
     return this.#hasExited
   }
 
@@ -154,9 +154,9 @@ export class DatabaseWorker {
     return this.#call(call, work, null).outcome
   }
 
-  /** Runs a call that produces text in chunks: `onText` receives one for each `readMore`. */
-  stream(call: DatabaseCall, work: CallWork, onText: CursorListener): RunningCursor {
-    return this.#call(call, work, onText)
+  /** Runs a call that produces text in chunks: `listener` receives one for each `readMore`. */
+  stream(call: DatabaseCall, work: CallWork, listener: CursorListener): RunningCursor {
+    return this.#call(call, work, listener)
   }
 
   /** Starts or stops reporting committed changes. */
@@ -164,7 +164,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Returns the memory of a text that is no longer needed to the worker. */
+  /** Gives the memory of a text that is no longer needed back to the worker. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)
@@ -181,7 +181,7 @@ export class DatabaseWorker {
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
     if (this.#hasExited) return
     if (this.#release === null) {
-      if (this.isBusy) return await this.end()
+      if (this.isBusy) return await this.shutDown()
       this.#release = Promise.withResolvers()
       this.#worker.ref()
       this.#send({ type: 'release', keep })
@@ -193,25 +193,25 @@ export class DatabaseWorker {
    * Ends the worker after it has closed its connections; running statements are interrupted. Acknowledged writes are kept, open
    * transactions are rolled back.
    */
-  async end(): Promise<void> {
+  async shutDown(): Promise<void> {
     if (this.#hasExited) return
     const exited = once(this.#worker, 'exit')
-    this.#isEnding = true
+    this.#isShuttingDown = true
     this.#worker.ref()
-    this.#state.end()
-    this.#send({ type: 'end' })
+    this.#state.shutDown()
+    this.#send({ type: 'shut-down' })
     const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
     await exited
     clearTimeout(timer)
   }
 
   #terminate(): void {
-    this.#isEnding = true
+    this.#isShuttingDown = true
     void this.#worker.terminate()
   }
 
-  #call(call: DatabaseCall, work: CallWork, onText: CursorListener | null): RunningCursor {
-    this.#lastCall = (this.#lastCall % LAST_CALL) + 1
+  #call(call: DatabaseCall, work: CallWork, listener: CursorListener | null): RunningCursor {
+    this.#lastCall = (this.#lastCall % MAX_CALL_NUMBER) + 1
     const number = this.#lastCall
     const { id, stream, permissions, signal } = call
     const abandon = (): void => this.#abandon(number)
@@ -221,11 +221,11 @@ export class DatabaseWorker {
     // a released worker may have another database by now
     if (this.#hasExited || this.#database !== id) reject(new NotBegunError('the database was closed'))
     else {
-      this.#calls.set(number, { onText, resolve, reject })
+      this.#calls.set(number, { listener, resolve, reject })
       // calls to a worker that is being released fail when the release is done
       if (this.#release === null) {
         this.#send({ ...packWork(work), call: number, stream, permissions })
-        this.#watch ??= setInterval(() => this.#checkProgress(), WATCH_INTERVAL_MS).unref()
+        this.#progressTimer ??= setInterval(() => this.#checkProgress(), WATCH_INTERVAL_MS).unref()
         if (signal.aborted) abandon()
         else signal.addEventListener('abort', abandon)
       }
@@ -244,58 +244,58 @@ export class DatabaseWorker {
     if (message.type === 'released') return this.#onReleased()
     const id = this.#database
     if (id === null) return
-    if (message.type === 'request') return void this.#reply(id, message.number, message.request)
+    if (message.type === 'request') return void this.#handleRequest(id, message.number, message.request)
     if (message.type === 'changes') return this.#listener.onChanges(id, message.changes)
     if (message.type === 'outcome' && message.usage.length > 0) this.#listener.onUsage(id, message.usage)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
-    if (message.type === 'cursor-begin') pending.onText?.begin()
-    else if (message.type === 'cursor-lines') pending.onText?.lines(message.text)
+    if (message.type === 'cursor-begin') pending.listener?.onBegin()
+    else if (message.type === 'cursor-lines') pending.listener?.onLines(message.text)
     else {
       this.#calls.delete(message.call)
-      this.#detach()
+      this.#detachIfIdle()
       pending.resolve(message.outcome)
     }
   }
 
-  async #reply(id: DatabaseId, number: number, request: WorkerRequest): Promise<void> {
+  async #handleRequest(id: DatabaseId, number: number, request: WorkerRequest): Promise<void> {
     this.#send({ type: 'reply', number, reply: await this.#listener.onRequest(id, request) })
   }
 
-  /** Interrupts a statement that blocks others for too long, and terminates the worker if that has no effect. */
+  /** Interrupts a statement that blocks other calls for too long, and terminates the worker if that has no effect. */
   #checkProgress(): void {
     const call = this.#state.current
     const now = Date.now()
-    if (call === 0) this.#busy = null
-    else if (this.#busy?.call !== call) this.#busy = { call, since: now, interruptedAt: null }
-    if (this.#busy === null) return
-    if (this.#calls.size > 1 && now - this.#busy.since > MAX_BLOCKING_MS) this.#state.interrupt(call)
+    if (call === 0) this.#runningCall = null
+    else if (this.#runningCall?.call !== call) this.#runningCall = { call, since: now, interruptedAt: null }
+    if (this.#runningCall === null) return
+    if (this.#calls.size > 1 && now - this.#runningCall.since > MAX_BLOCKING_MS) this.#state.interrupt(call)
     if (!this.#state.isInterrupted) return
-    this.#busy.interruptedAt ??= now
-    if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
+    this.#runningCall.interruptedAt ??= now
+    if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
   #onReleased(): void {
-    if (this.#isEnding) return // it will exit
+    if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null
     for (const number of this.#calls.keys()) this.#fail(number, 'it was aborted')
-    this.#detach()
-    this.#close()
+    this.#detachIfIdle()
+    this.#onDatabaseClosed()
     release?.resolve()
   }
 
-  #exited(reason: string): void {
+  #onExit(reason: string): void {
     if (this.#hasExited) return
     this.#hasExited = true
-    this.#detach()
+    this.#detachIfIdle()
     for (const number of this.#calls.keys())
       this.#fail(number, `it exited with ${reason}${this.#lastError()}`)
-    this.#close()
+    this.#onDatabaseClosed()
     this.#release?.resolve()
   }
 
-  #close(): void {
+  #onDatabaseClosed(): void {
     const id = this.#database
     this.#database = null
     this.#listener.onClosed(this, id)
@@ -324,12 +324,12 @@ export class DatabaseWorker {
     this.#worker.postMessage(message)
   }
 
-  #detach(): void {
+  #detachIfIdle(): void {
     if (this.#calls.size > 0) return
-    if (this.#watch !== null) clearInterval(this.#watch)
-    this.#watch = null
-    this.#busy = null
-    if (!this.#isEnding) this.#worker.unref()
+    if (this.#progressTimer !== null) clearInterval(this.#progressTimer)
+    this.#progressTimer = null
+    this.#runningCall = null
+    if (!this.#isShuttingDown) this.#worker.unref()
   }
 }
 

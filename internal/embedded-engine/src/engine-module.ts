@@ -11,7 +11,7 @@ let compiled: Promise<EngineModule> | null = null
  * Returns libSQL compiled to WebAssembly (built by `wasm/build.mjs`). It is compiled once per process; workers share the machine
  * code.
  */
-export function engineModule(): Promise<EngineModule> {
+export function loadEngineModule(): Promise<EngineModule> {
   compiled ??= compile()
   return compiled
 }

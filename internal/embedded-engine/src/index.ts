@@ -6,7 +6,7 @@ export {
   type RunningCursor,
 } from './database-worker.ts'
 export { TableAuthorizer } from './engine/table-authorizer.ts'
-export { engineModule } from './engine-module.ts'
+export { loadEngineModule } from './engine-module.ts'
 export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'
 export type {
   CallOutcome,

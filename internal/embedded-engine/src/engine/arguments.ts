@@ -24,16 +24,16 @@ export function resolveArguments(
   }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
-    const argument = valueFor(name, index, args, named)
+    const argument = findArgument(name, index, args, named)
     const value = argument === undefined && isOptional ? null : argument
     if (value === undefined) throw argumentsError(`value for parameter ${name ?? index + 1} not found`)
-    if (byteLength(value) > MAX_VALUE_BYTES) throw argumentsError('string or blob too big')
+    if (isTooLarge(value)) throw argumentsError('string or blob too big')
     values.push(value)
   }
   return values
 }
 
-function valueFor(
+function findArgument(
   name: string | null,
   index: number,
   args: readonly EngineValue[],
@@ -43,9 +43,10 @@ function valueFor(
   return named.has(name) ? named.get(name) : named.get(name.slice(1))
 }
 
-function byteLength(value: EngineValue): number {
-  if (typeof value === 'string') return value.length > MAX_VALUE_BYTES / 4 ? Buffer.byteLength(value) : 0
-  return value instanceof Uint8Array ? value.byteLength : 0
+function isTooLarge(value: EngineValue): boolean {
+  if (typeof value === 'string')
+    return value.length > MAX_VALUE_BYTES / 4 && Buffer.byteLength(value) > MAX_VALUE_BYTES
+  return value instanceof Uint8Array && value.byteLength > MAX_VALUE_BYTES
 }
 
 function argumentsError(detail: string): ResultError {

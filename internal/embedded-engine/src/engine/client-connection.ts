@@ -15,7 +15,7 @@ import {
   type SqliteStatement,
 } from './sqlite-connection.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
-import type { WriteQueue, Writer } from './write-queue.ts'
+import type { WriteLock, Writer } from './write-lock.ts'
 
 const SQLITE_BUSY = 5
 /** Savepoint around statements that are compiled without being executed. */
@@ -53,7 +53,7 @@ export class ClientDisconnectedError extends Error {
 /** A client's connection to the database: runs single statements, and acquires the write lock if one needs it. */
 export class ClientConnection implements Writer {
   readonly #engine: SqliteConnection
-  readonly #queue: WriteQueue
+  readonly #writeLock: WriteLock
   readonly #events: ConnectionEvents
   #isTimedOut = false
   #isReusable = true
@@ -67,9 +67,9 @@ export class ClientConnection implements Writer {
   #lastStatement: { readonly sql: string; readonly prepared: SqliteStatement } | null = null
   isRunning = false
 
-  constructor(engine: SqliteConnection, queue: WriteQueue, events: ConnectionEvents) {
+  constructor(engine: SqliteConnection, writeLock: WriteLock, events: ConnectionEvents) {
     this.#engine = engine
-    this.#queue = queue
+    this.#writeLock = writeLock
     this.#events = events
   }
 
@@ -84,7 +84,7 @@ export class ClientConnection implements Writer {
   }
 
   get isAutocommit(): boolean {
-    return !this.#engine.inTransaction
+    return !this.#engine.isInTransaction
   }
 
   /** The engine connection for internal statements. It is not reused afterwards, because they may change its settings. */
@@ -99,7 +99,7 @@ export class ClientConnection implements Writer {
   }
 
   get holdsLock(): boolean {
-    return this.#queue.isHeldBy(this)
+    return this.#writeLock.isHeldBy(this)
   }
 
   /** Returns whether the transaction was preempted since the last request, and resets this. */
@@ -122,14 +122,14 @@ export class ClientConnection implements Writer {
       return await run()
     } finally {
       this.isRunning = false
-      this.#queue.requestEnded(this)
+      this.#writeLock.onRequestEnd(this)
     }
   }
 
   /** Waits for the server or the client within `withoutPreemption`; the write lock can be preempted meanwhile. */
   async withPreemption<T>(wait: () => Promise<T>): Promise<T> {
     this.isRunning = false
-    this.#queue.requestEnded(this)
+    this.#writeLock.onRequestEnd(this)
     try {
       return await wait()
     } finally {
@@ -139,7 +139,7 @@ export class ClientConnection implements Writer {
 
   /** Cancels a wait for the write lock, because the client has disconnected. */
   stopWaiting(): void {
-    this.#queue.cancel(this, new ClientDisconnectedError())
+    this.#writeLock.cancel(this, new ClientDisconnectedError())
   }
 
   /**
@@ -171,11 +171,11 @@ export class ClientConnection implements Writer {
         mustUndo,
         startedAt,
       })
-      run.checkAgreement()
+      run.checkParsedAlike()
       this.#active = run
       return run
     } catch (error) {
-      this.settle(mustUndo)
+      this.onStatementEnd(mustUndo)
       throw error
     }
   }
@@ -206,30 +206,33 @@ export class ClientConnection implements Writer {
   }
 
   /** Ends a statement that has returned all of its rows. Within a transaction it stays compiled in case it is repeated. */
-  keep(prepared: SqliteStatement, { statement, grant }: Pick<RunContext, 'statement' | 'grant'>): void {
+  finalizeOrCache(
+    prepared: SqliteStatement,
+    { statement, grant }: Pick<RunContext, 'statement' | 'grant'>,
+  ): void {
     const isPlain = CACHEABLE_KINDS.has(statement.kind) && (grant.tables ?? null) === null
-    if (!isPlain || !this.#engine.inTransaction) return prepared.finalize()
+    if (!isPlain || !this.#engine.isInTransaction) return prepared.finalize()
     prepared.reset()
     this.#lastStatement = { sql: limitVectorSearches(statement.source), prepared }
   }
 
   /** Called when a statement has ended: releases the write lock unless a transaction is open. */
-  settle(mustUndo: boolean): void {
+  onStatementEnd(mustUndo: boolean): void {
     this.#active = null
     if (mustUndo) this.#undo()
     this.#releaseLock()
   }
 
   /** Releases the write lock within a transaction that has written nothing. */
-  unlock(): void {
-    this.#queue.release(this)
+  releaseUnusedLock(): void {
+    this.#writeLock.release(this)
   }
 
   close(): void {
     this.stopWaiting()
     this.#abort()
     this.#rollback()
-    this.#queue.release(this)
+    this.#writeLock.release(this)
     this.#engine.watch(null)
     if (this.#isReusable) this.#events.onReusable(this.#engine)
     else this.#engine.close()
@@ -255,7 +258,7 @@ export class ClientConnection implements Writer {
 
   /** Acquires the write lock. @returns whether it had to wait */
   async #lock(): Promise<boolean> {
-    const acquired = this.#queue.acquire(this)
+    const acquired = this.#writeLock.acquire(this)
     if (acquired === null) return false
     await acquired
     return true
@@ -271,17 +274,17 @@ export class ClientConnection implements Writer {
   }
 
   #releaseLock(): void {
-    if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
+    if (this.#engine.isInTransaction || !this.#writeLock.isHeldBy(this)) return
     // the statement's result does not show this: with OR FAIL it fails, but its earlier changes are committed
     const hasCommitted = this.#events.hasCommitted()
     const changes = this.#changes?.take(hasCommitted) ?? []
     if (changes.length > 0) this.#events.onChanges(changes)
-    this.#queue.release(this)
+    this.#writeLock.release(this)
   }
 
   /** Undoes the effects of compiling a schema change. */
   #undo(): void {
-    if (!this.#engine.inTransaction) return // not begun, or preempted meanwhile
+    if (!this.#engine.isInTransaction) return // not begun, or preempted meanwhile
     this.#engine.run(`ROLLBACK TO ${UNDO_SAVEPOINT}`)
     this.#engine.run(`RELEASE ${UNDO_SAVEPOINT}`)
   }
@@ -301,7 +304,7 @@ export class ClientConnection implements Writer {
     this.#lastStatement?.prepared.finalize()
     this.#lastStatement = null
     this.#changes?.take(false)
-    if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
+    if (this.#engine.isInTransaction) this.#engine.run('ROLLBACK')
   }
 }
 
@@ -343,7 +346,7 @@ export class RunningStatement {
   }
 
   /** Rejects a statement that the engine parses differently, because permissions were determined from the text. */
-  checkAgreement(): void {
+  checkParsedAlike(): void {
     const { statement } = this.#context
     const isParsedAlike =
       statement.kind === 'explain'
@@ -374,9 +377,9 @@ export class RunningStatement {
   }
 
   /** Returns the next rows, up to the first that exceeds `limitBytes`. An error ends the statement. */
-  rows(limitBytes: number, asLines: boolean): SqliteRows {
+  readRows(limitBytes: number, asLines: boolean): SqliteRows {
     return this.#runGuarded(() =>
-      this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }),
+      this.#prepared.readRows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }),
     )
   }
 
@@ -391,9 +394,9 @@ export class RunningStatement {
       return run()
     } catch (error) {
       this.#end()
-      // the transaction's snapshot is outdated: it can still read, but others may acquire the lock
+      // the transaction's snapshot is outdated: it can still read, but other writers may acquire the lock
       if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === SQLITE_BUSY)
-        this.#connection.unlock()
+        this.#connection.releaseUnusedLock()
       throw error
     }
   }
@@ -416,7 +419,7 @@ export class RunningStatement {
     const affectedRowCount = isChange ? this.#engine.changes : 0
     const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
     const { columns, rowsRead, rowsWritten } = this.#prepared
-    this.#end(() => this.#connection.keep(this.#prepared, this.#context))
+    this.#end(() => this.#connection.finalizeOrCache(this.#prepared, this.#context))
     const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
     return {
       columns,
@@ -438,7 +441,7 @@ export class RunningStatement {
     if (this.#hasEnded) return
     this.#hasEnded = true
     end()
-    this.#connection.settle(this.#context.mustUndo)
+    this.#connection.onStatementEnd(this.#context.mustUndo)
   }
 }
 

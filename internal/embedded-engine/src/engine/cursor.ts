@@ -46,25 +46,25 @@ class CursorLines implements CursorSink {
     this.#dialect = dialect
   }
 
-  async stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void> {
+  async beginStep(step: number, columns: readonly SqliteColumn[]): Promise<void> {
     await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 
-  async rows(lines: JsonText): Promise<void> {
+  async writeRows(lines: JsonText): Promise<void> {
     if (typeof lines === 'string') return await this.#add(lines)
     const chunk = concat(this.#pending, lines)
     this.#pending = ''
     await this.#output(chunk)
   }
 
-  async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
+  async endStep({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
     // lastInsertRowid is a bare number of any size on the wire
     await this.#line(
       `{"type":"step_end","affected_row_count":${affectedRowCount},"last_insert_rowid":${lastInsertRowid}}`,
     )
   }
 
-  async stepError(step: number, error: ResultError): Promise<void> {
+  async failStep(step: number, error: ResultError): Promise<void> {
     await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error, this.#dialect)}}`)
   }
 

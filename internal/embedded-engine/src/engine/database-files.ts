@@ -67,9 +67,9 @@ export class DatabaseFiles {
 
   /** Makes the file available to other programs again. Called when all connections are closed. */
   release(): void {
-    const log = this.#paths.get(WAL_FILE)
+    const wal = this.#paths.get(WAL_FILE)
     // the WAL could not be checkpointed, for example because the disk is full
-    if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
+    if (wal !== undefined && existsSync(wal)) renameSync(wal, wal.replace(/\.wal$/, '-wal'))
     unclaimFile(this.#paths.get(MAIN_FILE) ?? '')
   }
 
@@ -103,11 +103,11 @@ export class DatabaseFiles {
   copyTo(path: string): void {
     mkdirSync(dirname(path), { recursive: true })
     const main = this.#paths.get(MAIN_FILE) ?? ''
-    const log = this.#paths.get(WAL_FILE) ?? ''
+    const wal = this.#paths.get(WAL_FILE) ?? ''
     if (!existsSync(main)) return closeSync(openSync(path, 'wx', 0o600)) // never written
     // shares the data with the original if the file system supports it
     copyFileSync(main, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-    if (existsSync(log)) copyFileSync(log, `${path}-wal`, constants.COPYFILE_EXCL)
+    if (existsSync(wal)) copyFileSync(wal, `${path}-wal`, constants.COPYFILE_EXCL)
     unclaimFile(path)
   }
 

@@ -9,10 +9,10 @@ import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-import { ProgramTexts } from './program-text.ts'
 import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
+import { StatementParser } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
-import { WriteQueue } from './write-queue.ts'
+import { WriteLock } from './write-lock.ts'
 
 /** Number of connections that are kept for later clients. */
 const MAX_SPARE_CONNECTIONS = 4
@@ -38,8 +38,8 @@ export class Database {
   readonly dialect: Dialect | null
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
-  readonly #texts: ProgramTexts
-  readonly #queue: WriteQueue
+  readonly #parser: StatementParser
+  readonly #writeLock: WriteLock
   /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
   readonly #isDurable: boolean
@@ -57,14 +57,14 @@ export class Database {
     this.id = id
     this.role = role
     this.dialect = dialect
-    this.#texts = new ProgramTexts(dialect === 'sqld')
+    this.#parser = new StatementParser(dialect === 'sqld')
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
-    this.#queue = new WriteQueue(clock)
+    this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
-    this.#commits = this.#countCommits(clock)
+    this.#commits = this.#createCommitCounter(clock)
   }
 
   get settings(): DatabaseSettings {
@@ -85,13 +85,13 @@ export class Database {
 
   /** Parses SQL text into statements. @throws ResultError for a syntax error */
   parse(text: string): readonly Statement[] {
-    return this.#texts.parse(text, (sql) => this.#checkSyntax(sql))
+    return this.#parser.parse(text, (sql) => this.#checkSyntax(sql))
   }
 
   /** Returns a connection in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
-    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
+    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#writeLock, {
       isWatched: () => this.isWatched,
       hasCommitted: () => this.#commits.detectCommit(),
       onChanges: this.#onChanges,
@@ -111,7 +111,7 @@ export class Database {
       await writeDump(engine, preserveRowIds, output)
     } finally {
       this.#dumps.delete(engine)
-      if (engine.inTransaction) engine.run('ROLLBACK')
+      if (engine.isInTransaction) engine.run('ROLLBACK')
       engine.limitLength(MAX_VALUE_BYTES)
       this.#keep(engine, settings)
     }
@@ -158,7 +158,7 @@ export class Database {
     else engine.close()
   }
 
-  #countCommits(clock: Clock): CommitCounter {
+  #createCommitCounter(clock: Clock): CommitCounter {
     const observer = this.#openConnection()
     observer.run('PRAGMA journal_mode = WAL')
     return new CommitCounter(observer, clock)

@@ -60,7 +60,7 @@ async function addRows(
   // excludes generated columns
   const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
   const columns = info.map(([, name = '']) => name)
-  const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
+  const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasSeparateIntegerKey(engine, table, info))
   const rowId = needsRowId ? findFreeRowId(columns) : null
   const selectedColumns = [...(rowId === null ? [] : [rowId]), ...columns.map(quote)]
   const target = engine.quoteIdentifier(table)
@@ -84,7 +84,11 @@ function hasRowId(engine: SqliteConnection, table: string): boolean {
 }
 
 /** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as with `INTEGER PRIMARY KEY DESC`. */
-function hasOddKey(engine: SqliteConnection, table: string, info: readonly (readonly string[])[]): boolean {
+function hasSeparateIntegerKey(
+  engine: SqliteConnection,
+  table: string,
+  info: readonly (readonly string[])[],
+): boolean {
   const keys = info.filter(([, , , , , position]) => position !== '0')
   if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
   const sql = `SELECT 1 FROM pragma_index_list(${literal(table)}) WHERE origin = 'pk'`
@@ -114,7 +118,7 @@ function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
 function readTexts(engine: SqliteConnection, sql: string): string[][] {
   const statement = prepare(engine, sql)
   try {
-    const rows = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
+    const rows = statement.readRows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
     const values = JSON.parse(`[${toText(rows.text)}]`) as { readonly value?: string }[][]
     return values.map((row) => row.map(({ value }) => value ?? ''))
   } finally {

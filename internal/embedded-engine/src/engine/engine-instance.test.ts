@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { engineModule } from '../engine-module.ts'
+import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
@@ -15,7 +15,7 @@ test('reports the first call that throws, before its changes can be committed', 
   const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   const failures: unknown[] = []
-  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+  const engine = new EngineInstance(new ErasableInstance(await loadEngineModule()), {
     files,
     state: new SharedCallState(),
     fail: (error) => {

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
-import { floatText } from './float-text.ts'
+import { formatFloat } from './float-text.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
 
 /** An address in the module's memory; 0 for none. */
@@ -91,7 +91,7 @@ export interface ChangeWatcher {
 }
 
 /** Dependencies of an engine. */
-export interface EngineParts {
+export interface EngineDependencies {
   readonly files: DatabaseFiles
   readonly state: SharedCallState
   /**
@@ -115,7 +115,7 @@ export class EngineInstance {
   #view = Buffer.alloc(0)
   #recycled: ArrayBuffer | null = null
 
-  constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineParts) {
+  constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineDependencies) {
     this.#state = state
     this.api = instance.start(
       { ...this.#hostImports(files), ...SHARING_STUBS },
@@ -132,11 +132,11 @@ export class EngineInstance {
   }
 
   get version(): string {
-    return this.text(this.api.sqlite3_libversion())
+    return this.readCString(this.api.sqlite3_libversion())
   }
 
-  /** Runs work for a call, which is marked as the current one in the shared state. */
-  work<T>(call: number, run: () => T): T {
+  /** Runs a function for a call, which is marked as the current one in the shared state. */
+  runForCall<T>(call: number, run: () => T): T {
     this.#state.current = call
     try {
       return run()
@@ -155,18 +155,18 @@ export class EngineInstance {
   /** Sets the permissions of the next statement that is compiled or executed. */
   grant({ write, attach = false, configure = false, tables = null }: Grant): void {
     this.#tables = tables
-    tables?.begin()
+    tables?.reset()
     this.api.baton_grant(Number(write), Number(attach), Number(configure), Number(tables !== null))
   }
 
   /** Returns the NUL-terminated text at an address; empty for the address 0. */
-  text(at: Pointer): string {
+  readCString(at: Pointer): string {
     if (at === 0) return ''
     return this.#bytes.toString('utf8', at, this.#bytes.indexOf(0, at))
   }
 
   /** Returns the text of `length` bytes at an address. */
-  textAt(at: Pointer, length: number): string {
+  readText(at: Pointer, length: number): string {
     return this.#bytes.toString('utf8', at, at + length)
   }
 
@@ -195,14 +195,14 @@ export class EngineInstance {
     return at
   }
 
-  pointerAt(at: Pointer): Pointer {
+  readPointer(at: Pointer): Pointer {
     return new DataView(this.api.memory.buffer).getUint32(at, true)
   }
 
   #hostImports(files: DatabaseFiles): WebAssembly.ModuleImports {
     const bytes = (at: Pointer, count: number): Uint8Array => this.#bytes.subarray(at, at + count)
     return {
-      open: (name: Pointer, create: number) => files.open(this.text(name), create !== 0),
+      open: (name: Pointer, create: number) => files.open(this.readCString(name), create !== 0),
       close: (descriptor: number) => files.close(descriptor),
       read: (descriptor: number, into: Pointer, count: number, offset: number) =>
         files.read(descriptor, bytes(into, count), offset),
@@ -211,17 +211,17 @@ export class EngineInstance {
       truncate: (descriptor: number, sizeBytes: number) => files.truncate(descriptor, sizeBytes),
       sync: (descriptor: number) => files.sync(descriptor),
       size: (descriptor: number) => files.size(descriptor),
-      delete: (name: Pointer) => files.delete(this.text(name)),
-      exists: (name: Pointer) => Number(files.exists(this.text(name))),
+      delete: (name: Pointer) => files.delete(this.readCString(name)),
+      exists: (name: Pointer) => Number(files.exists(this.readCString(name))),
       random: (into: Pointer, count: number) => void randomFillSync(bytes(into, count)),
       time: () => Date.now(),
-      float: (value: number, into: Pointer) => this.#bytes.write(floatText(value), into, 'latin1'),
+      float: (value: number, into: Pointer) => this.#bytes.write(formatFloat(value), into, 'latin1'),
       changed: (connection: Pointer, action: number, table: Pointer, savepoints: number) =>
-        this.#watchers.get(connection)?.onChange(action, this.text(table), savepoints),
+        this.#watchers.get(connection)?.onChange(action, this.readCString(table), savepoints),
       savepoint: (connection: Pointer, index: number, isUndone: number) =>
         this.#watchers.get(connection)?.onSavepointEnd(index, isUndone !== 0),
       permits: (action: number, first: Pointer, second: Pointer) =>
-        Number(this.#tables?.permits(action, this.text(first), this.text(second)) ?? true),
+        Number(this.#tables?.permits(action, this.readCString(first), this.readCString(second)) ?? true),
       committing: (connection: Pointer) => this.#watchers.get(connection)?.onCommit(),
       interrupted: () => Number(this.#state.isInterrupted),
     }

@@ -119,7 +119,7 @@ function receive(message: ToWorker): void {
       else openDatabase?.drop()
       openDatabase = assignedDatabase = null
       return send({ type: 'released' })
-    case 'end':
+    case 'shut-down':
       openDatabase?.close()
       return process.exit(0)
     default:

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { engineModule } from '../engine-module.ts'
+import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
-const instance = new ErasableInstance(await engineModule())
+const instance = new ErasableInstance(await loadEngineModule())
 
 function createEngine(): { engine: EngineInstance; connection: SqliteConnection } {
   const engine = new EngineInstance(instance, {

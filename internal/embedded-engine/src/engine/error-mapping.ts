@@ -70,7 +70,7 @@ export interface SyntaxProblem {
 }
 
 /** Returns the syntax error that an engine message describes; null for all other errors. */
-export function syntaxProblem(
+export function findSyntaxProblem(
   message: string,
   text: string,
   statement: Statement,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { floatText } from './float-text.ts'
+import { formatFloat } from './float-text.ts'
 
 test.each([
   [1, '1.0'],
@@ -21,7 +21,7 @@ test.each([
   [1.7976931348623157e308, '1.7976931348623157e308'],
   [Number.POSITIVE_INFINITY, 'null'],
   [Number.NaN, 'null'],
-])('%d → %s', (value, text) => expect(floatText(value)).toBe(text))
+])('%d → %s', (value, text) => expect(formatFloat(value)).toBe(text))
 
 test('writes text that parses to the same number', () => {
   const bits = new DataView(new ArrayBuffer(8))
@@ -29,6 +29,6 @@ test('writes text that parses to the same number', () => {
     bits.setUint32(0, Math.random() * 2 ** 32)
     bits.setUint32(4, Math.random() * 2 ** 32)
     const value = bits.getFloat64(0)
-    if (Number.isFinite(value)) expect(Object.is(JSON.parse(floatText(value)), value)).toBe(true)
+    if (Number.isFinite(value)) expect(Object.is(JSON.parse(formatFloat(value)), value)).toBe(true)
   }
 })

@@ -52,11 +52,12 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
 /** A migration that cannot be executed, or has failed and was rolled back. */
 export class MigrationError extends Error {
   /** Creates the error of a failed step, numbered from 0. */
-  static fromStep(at: number, { message }: ResultError, sql: string): MigrationError {
+  static fromStep(index: number, { message }: ResultError, sql: string): MigrationError {
     const plain = message.replace(/^(?:SQLite error|SQL input error): /, '')
-    const place = / \(at offset (\d+)\)$/.exec(plain)
-    const reason = place === null ? plain : `${plain.slice(0, place.index)} in ${sql} at offset ${place[1]}`
-    return new MigrationError(`An error occured executing the migration at step ${at + 1}: ${reason}`)
+    const position = / \(at offset (\d+)\)$/.exec(plain)
+    const reason =
+      position === null ? plain : `${plain.slice(0, position.index)} in ${sql} at offset ${position[1]}`
+    return new MigrationError(`An error occured executing the migration at step ${index + 1}: ${reason}`)
   }
 
   /** Converts the error to that of a batch, or of a statement. */

@@ -35,7 +35,7 @@ const EMPTY_RESULTS = { type: 'results', text: '', isClosed: true } as const
 type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** Dependencies that all databases of a worker share. */
-export interface WorkerParts {
+export interface WorkerDependencies {
   /** Returns an instance for a new engine, and ends the previous engine. */
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
@@ -58,13 +58,13 @@ export class OpenDatabase {
   readonly #requests = new Map<number, (reply: Reply) => void>()
   #lastRequest = 0
 
-  constructor(database: DatabaseToOpen, parts: WorkerParts) {
+  constructor(database: DatabaseToOpen, dependencies: WorkerDependencies) {
     const { path, isDurable } = database
-    this.#state = parts.state
-    this.#send = parts.send
+    this.#state = dependencies.state
+    this.#send = dependencies.send
     this.#files = new DatabaseFiles(path, isDurable)
     try {
-      this.#engine = new EngineInstance(parts.instance(), { ...parts, files: this.#files })
+      this.#engine = new EngineInstance(dependencies.instance(), { ...dependencies, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
       this.#database = new Database(this.#engine, { ...database, clock: SYSTEM_CLOCK, onChanges })
     } catch (error) {
@@ -85,12 +85,12 @@ export class OpenDatabase {
   /** Runs a call and sends its outcome. @throws WebAssembly.RuntimeError, RangeError if the engine has failed */
   async run(message: StreamCall): Promise<void> {
     const { call, stream } = message
-    if (this.#state.isEnding) return // retried in another worker
+    if (this.#state.isShuttingDown) return // retried in another worker
     let outcome: CallOutcome
     try {
       // recorded first: a call that is not in the shared state counts as not begun
       this.#state.begin(call)
-      const session = this.#sessionFor(stream)
+      const session = this.#getSession(stream)
       this.#running.set(call, session)
       outcome = await this.#run(session, message)
     } catch (error) {
@@ -131,7 +131,7 @@ export class OpenDatabase {
     const session = this.#sessions.get(stream)
     if (session === undefined) return
     this.#sessions.delete(stream)
-    void session.exclusive(0, async () => session.close())
+    void session.runExclusively(0, async () => session.close())
     setImmediate(() => this.#database.prepareSpare())
   }
 
@@ -147,7 +147,7 @@ export class OpenDatabase {
     this.#files.closeAll()
   }
 
-  #sessionFor(stream: number): Session {
+  #getSession(stream: number): Session {
     let session = this.#sessions.get(stream)
     if (session === undefined) {
       session = new Session(this.#database, new StoredTexts(this.#database.dialect === 'cloud'), {
@@ -171,7 +171,7 @@ export class OpenDatabase {
       case 'pipeline':
         return {
           type: 'results',
-          ...(await session.exclusive(call, () =>
+          ...(await session.runExclusively(call, () =>
             runPipeline(session, database, { ...message, requests: message.requests.map(unpackRequest) }),
           )),
         }
@@ -180,14 +180,14 @@ export class OpenDatabase {
         return { ...EMPTY_RESULTS, isClosed: false }
       case 'dump':
         this.#send({ type: 'cursor-begin', call })
-        await session.exclusive(call, () =>
+        await session.runExclusively(call, () =>
           database.dump(call, message.preserveRowIds, this.#createOutput(call, session)),
         )
         return EMPTY_RESULTS
       case 'migration':
         return { ...EMPTY_RESULTS, text: await this.#migrate(session, message) }
       case 'snapshot':
-        await session.exclusive(call, async () => this.#files.copyTo(message.path))
+        await session.runExclusively(call, async () => this.#files.copyTo(message.path))
         return EMPTY_RESULTS
       default:
         return message satisfies never
@@ -201,7 +201,7 @@ export class OpenDatabase {
       this.#send({ type: 'cursor-begin', call })
     }
     try {
-      await session.exclusive(call, () =>
+      await session.runExclusively(call, () =>
         runCursor(session, this.#database, { ...batch, onReady }, this.#createOutput(call, session)),
       )
     } catch (error) {
@@ -217,7 +217,7 @@ export class OpenDatabase {
         ? await dryRunMigration(session, decodeMigration(program))
         : await runMigration(session, this.#database, { text: program, job })
     try {
-      await session.exclusive(call, run)
+      await session.runExclusively(call, run)
       return ''
     } catch (error) {
       if (isFatal(error)) throw error

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
-import { engineModule } from '../engine-module.ts'
+import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
@@ -29,7 +29,7 @@ async function writeRow(path: string, row: string, whileOpen: () => Promise<void
     expect((error as Error).message).toContain(IN_USE)
     return false
   }
-  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+  const engine = new EngineInstance(new ErasableInstance(await loadEngineModule()), {
     files,
     state: new SharedCallState(),
   })

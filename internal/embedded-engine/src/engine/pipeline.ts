@@ -61,7 +61,7 @@ async function respond(
   request: OpenRequest,
   call: Pipeline,
 ): Promise<JsonText> {
-  if (database.role === 'schema' && runsProgram(request)) {
+  if (database.role === 'schema' && isProgramRequest(request)) {
     const migrated = await migrateSchema(session, database, request, call)
     if (migrated !== null) return encodeProgram(request, migrated, database.dialect)
     const response = await encodeResponse(session, database, request, call)
@@ -102,7 +102,7 @@ async function encodeResponse(
   }
 }
 
-function runsProgram(request: OpenRequest): request is ProgramRequest {
+function isProgramRequest(request: OpenRequest): request is ProgramRequest {
   return request.type === 'execute' || request.type === 'batch' || request.type === 'sequence'
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { expect, onTestFinished, test } from 'vitest'
-import { engineModule } from '../engine-module.ts'
+import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
@@ -40,7 +40,7 @@ async function open(path: string, isDurable: boolean) {
       return typeof member === 'function' ? member.bind(target) : member
     },
   })
-  const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+  const engine = new EngineInstance(new ErasableInstance(await loadEngineModule()), {
     files: recordingFiles,
     state: new SharedCallState(),
   })

@@ -1,15 +1,15 @@
 import type { EngineValue } from '@batonsql/server-common/hrana'
 import { expect, test } from 'vitest'
-import { engineModule } from '../engine-module.ts'
+import { loadEngineModule } from '../engine-module.ts'
 import { type JsonText, toText } from '../protocol/json-text.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { ErasableInstance } from './erasable-instance.ts'
-import { floatText } from './float-text.ts'
+import { formatFloat } from './float-text.ts'
 import { SqliteConnection, type SqliteStatement } from './sqlite-connection.ts'
 
-const engine = new EngineInstance(new ErasableInstance(await engineModule()), {
+const engine = new EngineInstance(new ErasableInstance(await loadEngineModule()), {
   files: new DatabaseFiles(null),
   state: new SharedCallState(),
 })
@@ -18,7 +18,7 @@ const connection = new SqliteConnection(engine, { name: 'd', file: ':memory:' })
 function queryRows(sql: string, values: readonly EngineValue[] = []): JsonText {
   const statement = connection.prepare(sql, { write: false }) as SqliteStatement
   statement.bind(values)
-  const { text } = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
+  const { text } = statement.readRows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
   statement.finalize()
   return text
 }
@@ -55,7 +55,7 @@ test('encodes blobs of every length up to 100, with every byte at every position
 test('floats with few decimals are formatted like other floats', () => {
   const check = (value: number): void => {
     const text = valueText(value)
-    expect(text).toBe(`[{"type":"float","value":${floatText(value)}}]`)
+    expect(text).toBe(`[{"type":"float","value":${formatFloat(value)}}]`)
   }
   for (const value of [
     0,

@@ -24,7 +24,9 @@ export async function dryRunMigration(
   program: MigrationProgram,
   permissions: Permissions = MIGRATION_PERMISSIONS,
 ): Promise<readonly (JsonText | null)[]> {
-  return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
+  return await runInTransaction(session, program, 'ROLLBACK', () =>
+    session.runMigration(program, permissions),
+  )
 }
 
 /** Runs a migration, unless the database has already executed it. @throws MigrationError; in that case nothing is changed */
@@ -34,7 +36,7 @@ export async function runMigration(
   { text, job }: { readonly text: string; readonly job: number },
 ): Promise<void> {
   const program = decodeMigration(text)
-  await inTransaction(session, program, 'COMMIT', async () => {
+  await runInTransaction(session, program, 'COMMIT', async () => {
     const { internalEngine: engine } = session
     if (role === 'schema') {
       if (engine.readInteger('PRAGMA schema_version') === job) return
@@ -63,14 +65,14 @@ export function failureMessage(error: unknown): string {
   return error instanceof MigrationError || error instanceof Error ? error.message : String(error)
 }
 
-async function inTransaction<T>(
+async function runInTransaction<T>(
   session: Session,
   program: MigrationProgram,
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
   // the pragma has no effect inside a transaction
-  if (turnsForeignKeysOff(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
+  if (disablesForeignKeys(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {
     const result = await run()
@@ -82,7 +84,7 @@ async function inTransaction<T>(
 }
 
 /** Whether a leading pragma turns foreign keys off. */
-function turnsForeignKeysOff({ steps }: MigrationProgram): boolean {
+function disablesForeignKeys({ steps }: MigrationProgram): boolean {
   const first = steps.findIndex(({ kind }) => kind !== 'Pragma')
   return steps
     .slice(0, first < 0 ? steps.length : first)

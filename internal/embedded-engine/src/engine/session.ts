@@ -66,11 +66,11 @@ export interface BatchOutcome {
 
 /** Receives the output of a cursor; every call waits for the reader. */
 export interface CursorSink {
-  stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void>
+  beginStep(step: number, columns: readonly SqliteColumn[]): Promise<void>
   /** Receives rows, one per line. */
-  rows(lines: JsonText): Promise<void>
-  stepEnd(result: StatementResult): Promise<void>
-  stepError(step: number, error: ResultError): Promise<void>
+  writeRows(lines: JsonText): Promise<void>
+  endStep(result: StatementResult): Promise<void>
+  failStep(step: number, error: ResultError): Promise<void>
 }
 
 /** A client's session: its connection and the programs that run on it. */
@@ -101,7 +101,7 @@ export class Session {
    * Runs one call at a time, because a cursor may still be running when the next request arrives. The write lock cannot be preempted
    * during a call.
    */
-  exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
+  runExclusively<T>(call: number, run: () => Promise<T>): Promise<T> {
     const outcome = this.#lastCall.then(() => {
       this.#lastPause = performance.now()
       this.#call = call
@@ -217,7 +217,7 @@ export class Session {
       results.push(null)
       // the transaction may have been preempted during the wait for the reader; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
-      if (isTimedOut) await sink.stepError(index, transactionTimeout())
+      if (isTimedOut) await sink.failStep(index, transactionTimeout())
       if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
         await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
@@ -225,7 +225,7 @@ export class Session {
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
         isTimedOut = this.#connection.takeTimeout() || isTimedOut
-        await sink.stepError(index, error)
+        await sink.failStep(index, error)
       }
       await this.pause()
     }
@@ -239,7 +239,7 @@ export class Session {
       const run = await this.#prepare(step, permissions)
       await this.#begin(run, NO_ARGUMENTS, permissions)
       this.#withClientErrors(permissions, () => run.discardRows())
-      this.#count(step.statement, run.finish())
+      this.#countUsage(step.statement, run.finish())
       await this.pause()
     }
   }
@@ -360,7 +360,7 @@ export class Session {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session
     try {
-      return await session.exclusive(this.#call, () => run(session))
+      return await session.runExclusively(this.#call, () => run(session))
     } finally {
       this.#inner = null
       session.close()
@@ -401,10 +401,12 @@ export class Session {
     await this.#begin(run, step.request, permissions)
     if (this.#isCloud && step.request.wantRows === false) {
       this.#withClientErrors(permissions, () => run.discardRows())
-      return this.#count(step.statement, run.finish())
+      return this.#countUsage(step.statement, run.finish())
     }
-    const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () => run.rows(maxBytes, false))
-    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
+    const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () =>
+      run.readRows(maxBytes, false),
+    )
+    if (isDone) return { ...this.#countUsage(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
     throw responseTooLarge()
   }
@@ -416,14 +418,14 @@ export class Session {
   ): Promise<void> {
     const run = await this.#prepare(step, permissions)
     try {
-      await sink.stepBegin(index, run.columns)
+      await sink.beginStep(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (;;) {
-        const next = this.#withClientErrors(permissions, () => run.rows(CURSOR_CHUNK_BYTES, true))
+        const next = this.#withClientErrors(permissions, () => run.readRows(CURSOR_CHUNK_BYTES, true))
         // before waiting for the reader, so that a finished statement releases the write lock
-        const result = next.isDone ? this.#count(step.statement, run.finish()) : null
-        await sink.rows(next.text)
-        if (result !== null) return await sink.stepEnd(result)
+        const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
+        await sink.writeRows(next.text)
+        if (result !== null) return await sink.endStep(result)
       }
     } catch (error) {
       // a statement that is still running would keep the transaction from ending
@@ -432,7 +434,7 @@ export class Session {
     }
   }
 
-  #count(statement: Statement, result: StatementResult): StatementResult {
+  #countUsage(statement: Statement, result: StatementResult): StatementResult {
     this.#database.meter.add(statement.sql, result.rowsRead, result.rowsWritten)
     return result
   }

@@ -87,7 +87,7 @@ export class SqliteConnection {
     if (this.#pointer === 0) throw new Error('the database file cannot be opened')
   }
 
-  get inTransaction(): boolean {
+  get isInTransaction(): boolean {
     return this.#engine.api.sqlite3_get_autocommit(this.#pointer) === 0
   }
 
@@ -116,16 +116,18 @@ export class SqliteConnection {
     const text = this.#engine.put(bytes)
     try {
       this.#engine.grant(grant)
-      const code = this.work(() => api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0))
+      const code = this.runForCall(() =>
+        api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0),
+      )
       if (code !== SQLITE_OK) {
         if (api.baton_was_denied() !== 0)
-          throw new DeniedError(this.#engine.text(api.sqlite3_errmsg(this.#pointer)))
-        throw this.error()
+          throw new DeniedError(this.#engine.readCString(api.sqlite3_errmsg(this.#pointer)))
+        throw this.lastError()
       }
     } finally {
       api.free(text)
     }
-    const pointer = this.#engine.pointerAt(scratch)
+    const pointer = this.#engine.readPointer(scratch)
     if (pointer === 0) return null
     const statement = new SqliteStatement(this, this.#engine, pointer, grant)
     this.#statements.add(statement)
@@ -137,9 +139,9 @@ export class SqliteConnection {
     this.#statements.delete(statement)
   }
 
-  /** Runs engine work for the current call. */
-  work<T>(run: () => T): T {
-    return this.#engine.work(this.call, run)
+  /** Runs a function of the engine for the current call. */
+  runForCall<T>(run: () => T): T {
+    return this.#engine.runForCall(this.call, run)
   }
 
   /** Executes an internal statement with all permissions, ignoring its rows. */
@@ -163,10 +165,10 @@ export class SqliteConnection {
   }
 
   /** Returns the error of the last call. */
-  error(): SqliteError {
+  lastError(): SqliteError {
     const { api } = this.#engine
     const code = api.sqlite3_extended_errcode(this.#pointer)
-    const message = this.#engine.text(api.sqlite3_errmsg(this.#pointer))
+    const message = this.#engine.readCString(api.sqlite3_errmsg(this.#pointer))
     return new SqliteError(message, code, api.sqlite3_error_offset(this.#pointer))
   }
 
@@ -242,8 +244,8 @@ export class SqliteStatement {
     return Array.from({ length: api.sqlite3_column_count(this.#pointer) }, (_, column) => {
       const decltype = api.sqlite3_column_decltype(this.#pointer, column)
       return {
-        name: this.#engine.text(api.sqlite3_column_name(this.#pointer, column)),
-        decltype: decltype === 0 ? null : this.#engine.text(decltype),
+        name: this.#engine.readCString(api.sqlite3_column_name(this.#pointer, column)),
+        decltype: decltype === 0 ? null : this.#engine.readCString(decltype),
       }
     })
   }
@@ -255,7 +257,7 @@ export class SqliteStatement {
       { length: api.sqlite3_bind_parameter_count(this.#pointer) },
       (_, index) => {
         const name = api.sqlite3_bind_parameter_name(this.#pointer, index + 1)
-        return name === 0 ? null : this.#engine.text(name)
+        return name === 0 ? null : this.#engine.readCString(name)
       },
     )
     return this.#parameters
@@ -272,33 +274,33 @@ export class SqliteStatement {
   /** Binds values to the parameters, in the order of their numbers. */
   bind(values: readonly EngineValue[]): void {
     for (const [index, value] of values.entries()) {
-      if (this.#bindValue(index + 1, value) !== SQLITE_OK) throw this.#connection.error()
+      if (this.#bindValue(index + 1, value) !== SQLITE_OK) throw this.#connection.lastError()
     }
   }
 
   /** Reads rows until the limit is reached or there are no more. */
-  rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): SqliteRows {
+  readRows({ limitBytes, asLines, maxValueBytes }: RowsOptions): SqliteRows {
     const { api } = this.#engine
     // the statement is compiled again if the schema has changed
     this.#engine.grant(this.#grant)
-    const code = this.#connection.work(() =>
+    const code = this.#connection.runForCall(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
     )
     this.#hasMoreRows = code === SQLITE_ROW
     if (code === SQLITE_DONE || code === SQLITE_ROW) {
       const [at, length] = [api.baton_output(), api.baton_output_length()]
       const text =
-        length < LONG_TEXT_BYTES ? this.#engine.textAt(at, length) : [this.#engine.copyBytes(at, length)]
+        length < LONG_TEXT_BYTES ? this.#engine.readText(at, length) : [this.#engine.copyBytes(at, length)]
       const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
       api.baton_shrink_output()
       return { text, count, sizeBytes, isDone: code === SQLITE_DONE }
     }
     api.baton_shrink_output()
     if (code === VALUE_TOO_BIG) throw new SqliteError('string or blob too big', SQLITE_TOOBIG, -1)
-    if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
+    if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#describeMalformedText())
     if (code === SQLITE_NOMEM) throw new SqliteError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
-    throw this.#connection.error()
+    throw this.#connection.lastError()
   }
 
   /** Reads rows until the limit is reached: a line for each row, `prefix` followed by its values in parentheses. */
@@ -307,11 +309,11 @@ export class SqliteStatement {
     this.#engine.grant(this.#grant)
     const at = this.#engine.put(Buffer.from(prefix))
     try {
-      const code = this.#connection.work(() => api.baton_dump_rows(this.#pointer, at, limitBytes))
+      const code = this.#connection.runForCall(() => api.baton_dump_rows(this.#pointer, at, limitBytes))
       if (code === SQLITE_NOMEM) throw new SqliteError('out of memory', code, -1)
-      if (code !== SQLITE_DONE && code !== SQLITE_ROW) throw this.#connection.error()
+      if (code !== SQLITE_DONE && code !== SQLITE_ROW) throw this.#connection.lastError()
       return {
-        text: this.#engine.textAt(api.baton_output(), api.baton_output_length()),
+        text: this.#engine.readText(api.baton_output(), api.baton_output_length()),
         isDone: code === SQLITE_DONE,
       }
     } finally {
@@ -324,13 +326,13 @@ export class SqliteStatement {
   discardRows(): void {
     this.#engine.grant(this.#grant)
     const { api } = this.#engine
-    const code = this.#connection.work(() => {
+    const code = this.#connection.runForCall(() => {
       for (;;) {
         const step = api.sqlite3_step(this.#pointer)
         if (step !== SQLITE_ROW) return step
       }
     })
-    if (code !== SQLITE_DONE) throw this.#connection.error()
+    if (code !== SQLITE_DONE) throw this.#connection.lastError()
   }
 
   /** Returns the integer in the first column of the first row. */
@@ -380,7 +382,7 @@ export class SqliteStatement {
   }
 
   /** Describes malformed UTF-8, as worded by the service. */
-  #badText(): string {
+  #describeMalformedText(): string {
     const index = this.#engine.api.baton_bad_text_index()
     const length = this.#engine.api.baton_bad_text_length()
     return length === 0

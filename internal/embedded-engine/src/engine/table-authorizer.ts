@@ -84,7 +84,7 @@ export class TableAuthorizer {
   }
 
   /** Called when another statement is compiled. */
-  begin(): void {
+  reset(): void {
     this.#droppedObject = ''
     this.#createdIndex = ''
   }

@@ -23,8 +23,8 @@ test('interrupts only the specified call, unless the worker is about to exit', (
   state.current = 2
   expect(state.isInterrupted).toBe(true)
   state.current = 1
-  state.end()
-  expect([state.isInterrupted, state.isEnding]).toEqual([true, true])
+  state.shutDown()
+  expect([state.isInterrupted, state.isShuttingDown]).toEqual([true, true])
   state.current = 0
   expect(state.isInterrupted).toBe(false)
 })

@@ -1,6 +1,6 @@
 const CURRENT_CELL = 0
 const LAST_BEGUN_CELL = 1
-const ENDING_CELL = 2
+const SHUTDOWN_CELL = 2
 const FIRST_SLOT_CELL = 3
 const SLOT_COUNT = 1_024
 
@@ -29,7 +29,9 @@ export class SharedCallState {
   /** Whether the current call must be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
-    return call !== 0 && (this.isEnding || Math.abs(Atomics.load(this.#cells, interruptSlot(call))) === call)
+    return (
+      call !== 0 && (this.isShuttingDown || Math.abs(Atomics.load(this.#cells, interruptSlot(call))) === call)
+    )
   }
 
   interrupt(call: number): void {
@@ -56,12 +58,12 @@ export class SharedCallState {
   }
 
   /** Whether the worker is about to exit: no more calls are begun, and running ones are interrupted. */
-  get isEnding(): boolean {
-    return Atomics.load(this.#cells, ENDING_CELL) !== 0
+  get isShuttingDown(): boolean {
+    return Atomics.load(this.#cells, SHUTDOWN_CELL) !== 0
   }
 
-  end(): void {
-    Atomics.store(this.#cells, ENDING_CELL, 1)
+  shutDown(): void {
+    Atomics.store(this.#cells, SHUTDOWN_CELL, 1)
   }
 }
 

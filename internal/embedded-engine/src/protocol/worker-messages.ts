@@ -35,7 +35,7 @@ export type ToWorker =
   /** Closes the database, or drops it without a checkpoint before its removal; acknowledged by `released`. */
   | { readonly type: 'release'; readonly keep: boolean }
   /** Closes all connections, so that the WAL is empty, and exits. */
-  | { readonly type: 'end' }
+  | { readonly type: 'shut-down' }
 
 /** The database that a worker opens. */
 export interface DatabaseToOpen {

@@ -232,7 +232,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
     const remaining = await this.#running.revoke(id, access)
-    if (remaining.length > 0) await this.#workers.find(id)?.end()
+    if (remaining.length > 0) await this.#workers.find(id)?.shutDown()
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */

@@ -25,12 +25,12 @@ export class CursorBodyStream implements CursorListener {
     return this.#stream
   }
 
-  begin(): void {
+  onBegin(): void {
     this.#stream.write(this.#head())
     this.#markBegun()
   }
 
-  lines(text: JsonText): void {
+  onLines(text: JsonText): void {
     if (this.#stream.destroyed) return
     for (const bytes of toBytes(text)) this.#stream.write(bytes)
     if (!this.#stream.writableNeedDrain) this.source?.readMore()

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import {
   type DatabaseToOpen,
   DatabaseWorker,
-  engineModule,
+  loadEngineModule,
   type Reply,
   type StatementUsage,
   type WorkerRequest,
@@ -80,7 +80,7 @@ export class WorkerPool {
 
   /** Starts a spare worker, to check that the engine works. @returns the version of the engine */
   async prepare(): Promise<string> {
-    this.#module = await engineModule()
+    this.#module = await loadEngineModule()
     const worker = this.#start()
     this.#spares = [worker]
     return await worker.ready
@@ -114,7 +114,7 @@ export class WorkerPool {
       return this.#waiting === 0 && this.#hasRoom(id) ? this.#openNow(id) : this.#openLater(id)
     this.#workers.delete(id)
     this.#workers.set(id, worker)
-    worker.lastUse = performance.now()
+    worker.lastUsedAt = performance.now()
     return worker
   }
 
@@ -127,7 +127,7 @@ export class WorkerPool {
     const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
     this.#workers.set(id, worker)
     if (!this.#evictedIds.delete(id)) this.#newIds.add(id)
-    worker.lastUse = performance.now()
+    worker.lastUsedAt = performance.now()
     if (this.#feeds.get(id)?.isWatched) worker.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
     return worker
@@ -212,7 +212,7 @@ export class WorkerPool {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()
     clearInterval(this.#sweeper)
-    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.end()))
+    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.shutDown()))
   }
 
   #effectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
@@ -249,13 +249,13 @@ export class WorkerPool {
   }
 
   #onWorkerClosed(worker: DatabaseWorker, id: DatabaseId | null): void {
-    if (worker.isDead) this.#spares = this.#spares.filter((spare) => spare !== worker)
-    else if (this.#isClosed || this.#spares.length >= MAX_SPARE_WORKERS) void worker.end()
+    if (worker.hasExited) this.#spares = this.#spares.filter((spare) => spare !== worker)
+    else if (this.#isClosed || this.#spares.length >= MAX_SPARE_WORKERS) void worker.shutDown()
     else this.#spares.push(worker)
     // the database of a copy is not in the map
     if (id === null || this.#workers.get(id) !== worker) return
     // the last commit of a worker that died may not have been reported
-    if (worker.isDead) this.#feeds.get(id)?.reportLoss()
+    if (worker.hasExited) this.#feeds.get(id)?.reportLoss()
     this.#workers.delete(id)
     this.#newIds.delete(id)
     this.#options.onClosed(id)
@@ -264,7 +264,7 @@ export class WorkerPool {
   #sweep(): void {
     const due = performance.now() - IDLE_MS
     for (const [id, worker] of this.#workers) {
-      if (worker.lastUse > due) break
+      if (worker.lastUsedAt > due) break
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
     if (this.#workers.size > 0) return

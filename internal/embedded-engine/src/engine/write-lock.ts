@@ -9,7 +9,7 @@ export interface Writer {
 }
 
 /** How long a writer may hold the lock while another waits. */
-const TRANSACTION_WINDOW_MS = 5_000
+const MAX_HOLD_MS = 5_000
 
 interface Waiter {
   readonly writer: Writer
@@ -21,7 +21,7 @@ interface Waiter {
  * The write lock of a database. Writers acquire it in the order of their arrival. A holder keeps it while no other writer waits;
  * otherwise it is preempted 5 seconds after it acquired the lock.
  */
-export class WriteQueue {
+export class WriteLock {
   readonly #clock: Clock
   readonly #waiting: Waiter[] = []
   #holder: Writer | null = null
@@ -40,7 +40,7 @@ export class WriteQueue {
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {
-      this.#give(writer)
+      this.#grantTo(writer)
       return null
     }
     return new Promise((resolve, reject) => {
@@ -61,11 +61,11 @@ export class WriteQueue {
   }
 
   /** Called when a request of the holder has ended: preempts it if its time limit has passed. */
-  requestEnded(writer: Writer): void {
+  onRequestEnd(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#startTimer()
   }
 
-  #give(writer: Writer): void {
+  #grantTo(writer: Writer): void {
     this.#holder = writer
     this.#heldSince = this.#clock.now()
   }
@@ -76,14 +76,14 @@ export class WriteQueue {
     this.#holder = null
     const next = this.#waiting.shift()
     if (next === undefined) return
-    this.#give(next.writer)
+    this.#grantTo(next.writer)
     next.grant()
     if (this.#waiting.length > 0) this.#startTimer()
   }
 
   #startTimer(): void {
     if (this.#cancelTimer !== null) return
-    const remaining = this.#heldSince + TRANSACTION_WINDOW_MS - this.#clock.now()
+    const remaining = this.#heldSince + MAX_HOLD_MS - this.#clock.now()
     this.#cancelTimer = this.#clock.after(Math.max(0, remaining), () => {
       this.#cancelTimer = null
       const holder = this.#holder

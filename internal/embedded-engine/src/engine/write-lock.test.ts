@@ -1,6 +1,6 @@
 import { TestClock } from '@batonsql/server-common/test-clock'
 import { expect, test } from 'vitest'
-import { WriteQueue, type Writer } from './write-queue.ts'
+import { WriteLock, type Writer } from './write-lock.ts'
 
 class TestWriter implements Writer {
   isRunning = false
@@ -13,36 +13,36 @@ class TestWriter implements Writer {
 
 function setUp() {
   const clock = new TestClock()
-  const queue = new WriteQueue(clock)
+  const lock = new WriteLock(clock)
   const [a, b, c] = [new TestWriter(), new TestWriter(), new TestWriter()]
   const order: string[] = []
   const wait = (name: string, writer: Writer): void => {
-    const acquired = queue.acquire(writer)
+    const acquired = lock.acquire(writer)
     if (acquired === null) order.push(name)
     else void acquired.then(() => order.push(name))
   }
-  return { clock, queue, a, b, c, order, wait }
+  return { clock, lock, a, b, c, order, wait }
 }
 
 const microtasks = () => new Promise((resolve) => setImmediate(resolve))
 
 test('the lock passes to waiters in the order of arrival', async () => {
-  const { queue, a, b, c, order, wait } = setUp()
+  const { lock, a, b, c, order, wait } = setUp()
   wait('a', a)
   wait('a again', a)
   wait('b', b)
   wait('c', c)
   expect(order).toEqual(['a', 'a again'])
-  queue.release(a)
+  lock.release(a)
   await microtasks()
   expect(order).toEqual(['a', 'a again', 'b'])
-  queue.release(b)
+  lock.release(b)
   await microtasks()
   expect(order.at(-1)).toBe('c')
 })
 
 test('a holder with a waiter loses the lock 5 s after it acquired it, regardless of when the waiter arrived', async () => {
-  const { clock, queue, a, b, order, wait } = setUp()
+  const { clock, lock, a, b, order, wait } = setUp()
   wait('a', a)
   clock.advance(3_000)
   wait('b', b)
@@ -51,7 +51,7 @@ test('a holder with a waiter loses the lock 5 s after it acquired it, regardless
   clock.advance(1)
   await microtasks()
   expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
-  expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
+  expect([lock.isHeldBy(a), lock.isHeldBy(b)]).toEqual([false, true])
 })
 
 test('without a waiter the lock is not preempted; a waiter that arrives after 5 s gets the lock at once', async () => {
@@ -66,30 +66,30 @@ test('without a waiter the lock is not preempted; a waiter that arrives after 5 
 })
 
 test('a holder with a running request is preempted only once the request has ended', async () => {
-  const { clock, queue, a, b, order, wait } = setUp()
+  const { clock, lock, a, b, order, wait } = setUp()
   wait('a', a)
   a.isRunning = true
   wait('b', b)
   clock.advance(9_000)
   expect(a.preemptions).toBe(0)
   a.isRunning = false
-  queue.requestEnded(a)
+  lock.onRequestEnd(a)
   clock.advance(0)
   await microtasks()
   expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
 })
 
 test('a canceled waiter is rejected and skipped, and its timer preempts no holder', async () => {
-  const { clock, queue, a, b, c, order, wait } = setUp()
+  const { clock, lock, a, b, c, order, wait } = setUp()
   wait('a', a)
-  const acquired = queue.acquire(b)
-  queue.cancel(b, new Error('aborted'))
+  const acquired = lock.acquire(b)
+  lock.cancel(b, new Error('aborted'))
   await expect(acquired).rejects.toThrow('aborted')
-  queue.cancel(b, new Error('no longer waiting'))
+  lock.cancel(b, new Error('no longer waiting'))
   clock.advance(6_000)
   expect(a.preemptions).toBe(0)
   wait('c', c)
-  queue.release(a)
+  lock.release(a)
   await microtasks()
   expect(order).toEqual(['a', 'c'])
 })

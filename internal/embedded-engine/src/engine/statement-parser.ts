@@ -1,5 +1,5 @@
 import { parseError, parseStatements, type Statement } from '@batonsql/server-common/sql'
-import { type SyntaxProblem, syntaxProblem } from './error-mapping.ts'
+import { findSyntaxProblem, type SyntaxProblem } from './error-mapping.ts'
 import { DeniedError, SqliteError } from './sqlite-connection.ts'
 
 const MAX_CACHED_TEXTS = 1_000
@@ -9,7 +9,7 @@ const MAX_CACHED_LENGTH = 10_000
 export type SyntaxCheck = (sql: string) => unknown
 
 /** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */
-export class ProgramTexts {
+export class StatementParser {
   readonly #cache = new Map<string, readonly Statement[]>()
   readonly #dropsIncomplete: boolean
 
@@ -71,6 +71,6 @@ function findProblem(
     // the connection for syntax checks has no tables, so only syntax errors matter
     if (error instanceof DeniedError) return null
     if (!(error instanceof SqliteError)) throw error
-    return syntaxProblem(error.message, text, statement, isFirst)
+    return findSyntaxProblem(error.message, text, statement, isFirst)
   }
 }
