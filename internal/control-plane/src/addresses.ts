@@ -1,10 +1,10 @@
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow, OrganizationRow } from './registry/rows.ts'
-import { replicaLocations } from './replica-locations.ts'
-import { hostLabel } from './rules/names.ts'
+import { getReplicaLocations } from './replica-locations.ts'
+import { buildHostLabel } from './rules/names.ts'
 
 /** Separates the location from the rest of a replica's address. Neither locations nor names contain it. */
-const REPLICA_MARK = '_'
+const REPLICA_SEPARATOR = '_'
 
 /** The database at an address. */
 export interface ResolvedAddress {
@@ -44,22 +44,22 @@ export class Addresses {
 
   /** Returns the database whose primary or replica is at an address, even if it is not ready. */
   resolve(address: string): ResolvedAddress | undefined {
-    const mark = address.indexOf(REPLICA_MARK)
-    const row = this.find(address.slice(mark + 1))
-    if (row === undefined || mark < 0) return row && { row, location: null }
-    const location = address.slice(0, mark)
-    return replicaLocations(this.#registry, row).includes(location) ? { row, location } : undefined
+    const separator = address.indexOf(REPLICA_SEPARATOR)
+    const row = this.find(address.slice(separator + 1))
+    if (row === undefined || separator < 0) return row && { row, location: null }
+    const location = address.slice(0, separator)
+    return getReplicaLocations(this.#registry, row).includes(location) ? { row, location } : undefined
   }
 
   /** Returns the label of a host name within the domain; null for other host names. */
-  labelOfHost(host: string): string | null {
+  getHostLabel(host: string): string | null {
     const suffix = this.#domain === null ? null : `.${this.#domain.replace(/:\d+$/, '')}`
     return suffix !== null && host.endsWith(suffix) ? host.slice(0, -suffix.length) : null
   }
 
   /** Whether an address of a new database is already taken. */
   isTaken(organization: OrganizationRow, name: string): boolean {
-    const label = hostLabel(name, organization.slug)
+    const label = buildHostLabel(name, organization.slug)
     return (
       this.find(label) !== undefined ||
       (organization.id === this.#operatorOrganization.id && this.find(name) !== undefined)
@@ -88,10 +88,10 @@ export class Addresses {
   }
 
   #getLabel(row: DatabaseRow): string {
-    return hostLabel(row.name, this.#registry.organizations.get(row.organization)?.slug ?? '')
+    return buildHostLabel(row.name, this.#registry.organizations.get(row.organization)?.slug ?? '')
   }
 }
 
 function replicaPrefix(location: string | null): string {
-  return location === null ? '' : location + REPLICA_MARK
+  return location === null ? '' : location + REPLICA_SEPARATOR
 }

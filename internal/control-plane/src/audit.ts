@@ -80,7 +80,7 @@ export class AuditLog {
   }
 
   /** Returns a page of the log, newest entries first. @param page from 1 */
-  page(organization: string, page: number, pageSize: number): readonly StoredAuditEntry[] {
+  getPage(organization: string, page: number, pageSize: number): readonly StoredAuditEntry[] {
     const rows = this.#registry.file.all<Omit<StoredAuditEntry, 'data'> & { readonly data: string }>(
       `SELECT code, message, origin, author, data, created_at AS createdAt FROM audit_log
        WHERE organization = ? ORDER BY id DESC LIMIT ? OFFSET ?`,

@@ -17,10 +17,10 @@ export interface OperatorAccount {
 
 /** Returns the operator's organization, which is created with its group `default` on the first start. */
 export function openOperatorAccount(registry: Registry, slug: string): OperatorAccount {
-  const storedId = registry.setting('home')
+  const storedId = registry.getSetting('home')
   if (storedId === undefined) registry.transaction(() => createOperatorAccount(registry, slug))
-  const organization = registry.organizations.get(registry.setting('home') ?? '')
-  const owner = registry.users.get(registry.setting('owner') ?? '')
+  const organization = registry.organizations.get(registry.getSetting('home') ?? '')
+  const owner = registry.users.get(registry.getSetting('owner') ?? '')
   if (organization === undefined || owner === undefined)
     throw new Error('the organization of the server is missing from the registry')
   if (storedId !== undefined && organization.slug !== slug)
@@ -33,7 +33,7 @@ export function openOperatorAccount(registry: Registry, slug: string): OperatorA
  * never finish interrupted creations and removals. @throws Error if another kind is recorded
  */
 export function claimBackend(registry: Registry, kind: string): void {
-  const storedKind = registry.setting('backend')
+  const storedKind = registry.getSetting('backend')
   if (storedKind === kind) return
   if (storedKind !== undefined && registry.databases.rows.length > 0)
     throw new Error(
@@ -44,7 +44,7 @@ export function claimBackend(registry: Registry, kind: string): void {
 
 /** Returns the key pair stored under a name, creating it if necessary. */
 export function getOrCreateKey(registry: Registry, name: string): KeyPair {
-  const stored = registry.setting(name)
+  const stored = registry.getSetting(name)
   if (stored !== undefined) return JSON.parse(stored) as KeyPair
   const key = newKeyPair()
   registry.putSetting(name, JSON.stringify(key))

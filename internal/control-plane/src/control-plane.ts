@@ -103,7 +103,7 @@ export class ControlPlane {
   }
 
   /** Returns the secret of the owner's API token, which is created if necessary. */
-  ownerToken(): string {
+  getOwnerToken(): string {
     const { owner } = this.operator
     const existing = this.registry.findToken(owner.id, OWNER_TOKEN)
     return this.apiTokens.getSecret(existing ?? this.#createOwnerToken())
@@ -140,7 +140,7 @@ export class ControlPlane {
 
   #createOwnerToken(): ApiTokenRow {
     const options = { name: OWNER_TOKEN, organization: null, group: null, scopes: null }
-    const row = this.apiTokens.make(this.operator.owner, options)
+    const row = this.apiTokens.createRow(this.operator.owner, options)
     this.registry.transaction(() => this.registry.apiTokens.put(row))
     return row
   }

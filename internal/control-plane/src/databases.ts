@@ -8,7 +8,7 @@ import {
   newDatabaseId,
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
-import { type PendingChange, PendingChanges, widestAccess } from './pending-changes.ts'
+import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 import { Rejection } from './rejection.ts'
@@ -100,7 +100,7 @@ export class Databases {
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Rejection(409, `group ${group.name} was removed`)
     const from = this.#checkReadable(source)
-    const configuration = { ...options.configuration, ...(from !== undefined && inheritedAddresses(from)) }
+    const configuration = { ...options.configuration, ...(from !== undefined && getInheritedAddresses(from)) }
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -317,7 +317,7 @@ export class Databases {
     work: (revoked: RevokedAccess | null) => Promise<void>,
   ): Promise<void> {
     // an earlier change that failed may have revoked more
-    const access = widestAccess(revoked, this.#pending.revokedAccess(id))
+    const access = getWidestAccess(revoked, this.#pending.getRevokedAccess(id))
     try {
       await work(access)
     } catch (error) {
@@ -362,7 +362,7 @@ export class Databases {
 }
 
 /** Returns the allowed addresses that a copy inherits from its source. */
-function inheritedAddresses({
+function getInheritedAddresses({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
   return { allowedIps, allowedAwsVpcIds }

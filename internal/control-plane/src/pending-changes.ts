@@ -26,14 +26,14 @@ export type ApplyChange = (id: DatabaseId, revoked: RevokedAccess | null) => Pro
  * failure of a change and its success.
  */
 export class PendingChanges {
-  readonly #work: ApplyChange
+  readonly #applyChange: ApplyChange
   readonly #log: (line: string) => void
   readonly #pending = new Map<DatabaseId, TrackedChange>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
   #isStopped = false
 
-  constructor(work: ApplyChange, log: (line: string) => void = console.error) {
-    this.#work = work
+  constructor(applyChange: ApplyChange, log: (line: string) => void = console.error) {
+    this.#applyChange = applyChange
     this.#log = log
   }
 
@@ -47,7 +47,7 @@ export class PendingChanges {
     const previous = this.#pending.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (previous?.failures ?? 0) + 1
-    const access = widestAccess(revoked, previous?.revoked ?? null)
+    const access = getWidestAccess(revoked, previous?.revoked ?? null)
     this.#pending.set(id, { database: id, failures, error: text, revoked: access })
     // the next start applies the change
     if (this.#isStopped) return
@@ -59,7 +59,7 @@ export class PendingChanges {
   }
 
   /** Returns the access that a pending change of a database revokes. */
-  revokedAccess(id: DatabaseId): RevokedAccess | null {
+  getRevokedAccess(id: DatabaseId): RevokedAccess | null {
     return this.#pending.get(id)?.revoked ?? null
   }
 
@@ -81,11 +81,11 @@ export class PendingChanges {
   async #retry(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
     // a new failure is reported through `onFailure`
-    await this.#work(id, this.revokedAccess(id)).catch(() => {})
+    await this.#applyChange(id, this.getRevokedAccess(id)).catch(() => {})
   }
 }
 
 /** Returns the revoked access that includes both. */
-export function widestAccess(a: RevokedAccess | null, b: RevokedAccess | null): RevokedAccess | null {
+export function getWidestAccess(a: RevokedAccess | null, b: RevokedAccess | null): RevokedAccess | null {
   return a === 'all' || b === 'all' ? 'all' : (a ?? b)
 }

@@ -2,7 +2,7 @@ import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
 /** Returns the locations of a database's replicas: those of its group, and its own. */
-export function replicaLocations(
+export function getReplicaLocations(
   { groups }: Registry,
   { group: id, replicas = [] }: Pick<DatabaseRow, 'group' | 'replicas'>,
 ): readonly string[] {
@@ -12,8 +12,8 @@ export function replicaLocations(
 }
 
 /** Returns the locations of all replicas of a group's databases. */
-export function replicaLocationsOfGroup(registry: Registry, group: string): readonly string[] {
+export function getGroupReplicaLocations(registry: Registry, group: string): readonly string[] {
   const rows = registry.databases.rows.filter((row) => row.group === group)
   const replicas = rows.flatMap((row) => row.replicas ?? [])
-  return replicaLocations(registry, { group, replicas })
+  return getReplicaLocations(registry, { group, replicas })
 }

@@ -86,7 +86,7 @@ export class Usage {
   /** Returns the usage of a database. */
   getDatabaseUsage(id: DatabaseId, { from, to }: Period): UsageTotal {
     const totals = this.#total('database', id, { from, to })
-    return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
+    return { ...totals, storageBytes: this.#getLastSample(id)?.storageBytes ?? 0 }
   }
 
   /** Returns the usage of an organization, including removed databases, or of the existing databases of a group. */
@@ -104,7 +104,7 @@ export class Usage {
 
   #write(row: DatabaseRow, sample: UsageSample): void {
     const { file } = this.#registry
-    const previous = this.#lastSample(row.id)
+    const previous = this.#getLastSample(row.id)
     const isSame = previous?.epoch === sample.epoch
     const { epoch, rowsRead, rowsWritten, storageBytes } = sample
     file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
@@ -123,7 +123,7 @@ export class Usage {
     )
   }
 
-  #lastSample(id: DatabaseId): UsageSample | undefined {
+  #getLastSample(id: DatabaseId): UsageSample | undefined {
     const sql = `SELECT epoch, rows_read AS rowsRead, rows_written AS rowsWritten, storage_bytes AS storageBytes
       FROM usage_sample WHERE database = ?`
     return this.#registry.file.all<UsageSample>(sql, [id])[0]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { skippedText, userStatements } from './page/client-guards.ts'
+import { explainSkipped, getUserStatements } from './page/client-guards.ts'
 import type { Outcome, WireRequest } from './page/wire-model.ts'
 
 const request = (statements: readonly (readonly [sql: string, outcome: Outcome])[]): WireRequest =>
@@ -8,7 +8,7 @@ const request = (statements: readonly (readonly [sql: string, outcome: Outcome])
     outcomes: statements.map(([, outcome]) => outcome),
   }) as unknown as WireRequest
 const shownSql = (statements: readonly (readonly [string, Outcome])[]): string[] =>
-  userStatements(request(statements)).map(({ sql }) => sql)
+  getUserStatements(request(statements)).map(({ sql }) => sql)
 
 test('a batch is shown without the statements that the client added', () => {
   const batch = [
@@ -20,7 +20,7 @@ test('a batch is shown without the statements that the client added', () => {
     ['ROLLBACK', 'skipped'],
   ] as const
   expect(shownSql(batch)).toEqual(['insert into t values (1)', 'select 1', 'select 2'])
-  expect(skippedText({ sql: 'ROLLBACK', effects: [] }, request(batch))).toBe(
+  expect(explainSkipped({ sql: 'ROLLBACK', effects: [] }, request(batch))).toBe(
     'not needed: the COMMIT succeeded',
   )
 })
@@ -31,7 +31,7 @@ test('the end of a transaction is shown as a single COMMIT', () => {
     ['SELECT 1', 'skipped'],
   ] as const
   expect(shownSql(end)).toEqual(['COMMIT'])
-  expect(skippedText({ sql: 'SELECT 1', effects: [] }, request(end))).toContain(
+  expect(explainSkipped({ sql: 'SELECT 1', effects: [] }, request(end))).toContain(
     'only if the transaction was lost',
   )
 })
@@ -57,5 +57,5 @@ test('statements skipped after a failure are marked as skipped', () => {
     ['insert into t values (1)', { code: 'SQLITE_CONSTRAINT', message: 'UNIQUE' }],
     ['COMMIT', 'skipped'],
   ])
-  expect(skippedText({ sql: 'COMMIT', effects: [] }, failed)).toContain('an earlier statement failed')
+  expect(explainSkipped({ sql: 'COMMIT', effects: [] }, failed)).toContain('an earlier statement failed')
 })

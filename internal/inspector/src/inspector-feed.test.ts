@@ -149,7 +149,7 @@ test('keeps the latest events, up to its limits', () => {
 
 test('sends notices about a server, even to pages that are opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
-  feed.notice('app', 'it is started again')
+  feed.sendNotice('app', 'it is started again')
   expect(await readEvents(feed)).toEqual([
     { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
   ])

@@ -7,8 +7,8 @@ import {
 } from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
-import { type ParsedRequest, readBody, readRequest } from './wire-request.ts'
-import { findBaton, readErrorText, readResponse } from './wire-response.ts'
+import { extractStatements, type ParsedRequest, parseBody } from './wire-request.ts'
+import { findBaton, readResponse, truncateMessage } from './wire-response.ts'
 import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
@@ -27,7 +27,7 @@ const MAX_EVENT_CHARACTERS = 2 * 1_024 ** 2
 /** Maximum number of open pages. */
 const MAX_VIEWERS = 8
 /** Maximum number of bytes queued for a slow page. The page misses later events. */
-const MAX_WAITING_BYTES = 4 * 1_024 ** 2
+const MAX_QUEUED_BYTES = 4 * 1_024 ** 2
 const FLUSH_MS = 50
 /** Interval of heartbeats, which keep idle connections open. */
 const HEARTBEAT_MS = 15_000
@@ -86,7 +86,7 @@ export class InspectorFeed {
   }
 
   /** Sends a notice about a database's server to all pages, including pages that are opened later. */
-  notice(database: string, text: string): void {
+  sendNotice(database: string, text: string): void {
     this.#emit({ type: 'notice', at: now(), database, text })
   }
 
@@ -125,7 +125,7 @@ class Viewer {
 
   send(events: readonly string[]): void {
     if (this.body.destroyed) return
-    if (this.body.readableLength > MAX_WAITING_BYTES) {
+    if (this.body.readableLength > MAX_QUEUED_BYTES) {
       this.#missed += events.length
       return
     }
@@ -184,15 +184,15 @@ class WatchedCall {
   onFailure(error: unknown): void {
     if (!this.#isReported) this.#onRequestBody(EMPTY_COPY)
     const message = error instanceof Error ? error.message : String(error)
-    this.#emit({ ...this.#withoutResults(null, 0), error: readErrorText(message) })
+    this.#emit({ ...this.#withoutResults(null, 0), error: truncateMessage(message) })
   }
 
   #onRequestBody({ bytes, text, isComplete }: BodyCopy): void {
     this.#isReported = true
-    const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
+    const body = this.#request.method === 'POST' && isComplete ? parseBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
-      this.#parsed = readRequest(body, this.#stream.stored)
+      this.#parsed = extractStatements(body, this.#stream.stored)
     }
     const { method, path } = this.#request
     const { statements = [], more = 0 } = this.#parsed ?? {}
@@ -214,7 +214,7 @@ class WatchedCall {
 
   #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
-    if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
+    if (status !== 200) return this.#emit({ ...event, error: truncateMessage(text) })
     const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: findBaton(text) }
     if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)

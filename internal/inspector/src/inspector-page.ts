@@ -37,7 +37,7 @@ export class InspectorPage {
   }
 
   /** Whether a path belongs to the request inspector. */
-  static owns(path: string): boolean {
+  static handlesPath(path: string): boolean {
     return path === INSPECTOR_PATH || path.startsWith(`${INSPECTOR_PATH}/`)
   }
 

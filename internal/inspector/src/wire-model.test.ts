@@ -54,8 +54,8 @@ test('requests that need the write lock of another stream wait for it, oldest fi
   model.begin(request(3, 3, statement('read'), statement('write')))
   model.begin(request(4, 4, statement('read')))
   model.begin(request(5, 1, statement('write')))
-  expect(model.waiters('app').map(({ n }) => n)).toEqual([2, 3])
-  expect(model.waiters('other')).toEqual([])
+  expect(model.findWaiters('app').map(({ n }) => n)).toEqual([2, 3])
+  expect(model.findWaiters('other')).toEqual([])
 })
 
 test.each([

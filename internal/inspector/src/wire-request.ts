@@ -40,7 +40,7 @@ const MAX_STORED_TEXTS = 64
 export type StoredTexts = Map<number | null, string>
 
 /** Parses a body. Returns null if the server rejects it. */
-export function readBody(text: string): PipelineBody | CursorBody | null {
+export function parseBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {
       return decode(text)
@@ -52,7 +52,7 @@ export function readBody(text: string): PipelineBody | CursorBody | null {
 }
 
 /** Extracts the statements of a body. */
-export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): ParsedRequest {
+export function extractStatements(body: PipelineBody | CursorBody, stored: StoredTexts): ParsedRequest {
   const list: ParsedStatement[] = []
   let count = 0
   const add = (references: readonly SqlReference[], isRun = true): number => {

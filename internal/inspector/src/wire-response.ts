@@ -146,7 +146,7 @@ function toOutcome({ code, message }: WireError): Outcome {
 }
 
 /** Returns the text to show for a response with another status. */
-export function readErrorText(text: string): string {
+export function truncateMessage(text: string): string {
   return text.slice(0, MAX_MESSAGE_LENGTH)
 }
 

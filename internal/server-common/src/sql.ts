@@ -9,7 +9,7 @@ export {
 } from './sql/scanner.ts'
 export {
   formatPosition,
-  lineAndColumn,
+  getLineAndColumn,
   parseError,
   parseFirstStatement,
   parseStatements,

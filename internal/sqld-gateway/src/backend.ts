@@ -176,7 +176,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     this.#baseCounts.set(id, ZERO_COUNTS)
-    const config = this.#config(settings)
+    const config = this.#buildConfig(settings)
     let isRetry = false
     await retryTransient(async () => {
       // the server has already created the rejected database, possibly without the pending migration
@@ -246,7 +246,7 @@ export class SqldBackend implements DatabaseBackend {
     const wasBlocked = this.#settings.get(id)?.blockReads === true
     this.#storeSettings(id, settings)
     if (wasBlocked && !settings.blockReads)
-      for (const replica of await this.#startedReplicas()) replica.onUnblock(id)
+      for (const replica of await this.#getStartedReplicas()) replica.onUnblock(id)
     const exists = await this.#applyToServer(id, settings)
     if (!this.#attachable.has(id)) await this.#running.abortAttaching(id)
     return exists
@@ -259,7 +259,7 @@ export class SqldBackend implements DatabaseBackend {
       const { admin } = await this.#upstream.ensureRunning()
       try {
         // newer settings may have been applied meanwhile
-        return await admin.configureIfExists(id, this.#config(this.#settings.get(id) ?? settings))
+        return await admin.configureIfExists(id, this.#buildConfig(this.#settings.get(id) ?? settings))
       } catch (error) {
         // the server was stopped during the request
         const canRetry = isConnectionError(error) || isStopping(error)
@@ -274,7 +274,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#running.abort(id)
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
-    const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
+    const streams = [this.#streams, ...(await this.#getStartedReplicas()).map((replica) => replica.streams)]
     await Promise.all(streams.map((requests) => requests.closeStreams(id, 'all')))
     this.#settings.delete(id)
     this.#attachable.delete(id)
@@ -284,11 +284,11 @@ export class SqldBackend implements DatabaseBackend {
     // the server leaves a directory in which a file was created during the removal
     if (this.#options.remote === undefined)
       await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
-    for (const replica of await this.#startedReplicas()) await replica.remove(id)
+    for (const replica of await this.#getStartedReplicas()) await replica.remove(id)
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
+    const streams = [this.#streams, ...(await this.#getStartedReplicas()).map((replica) => replica.streams)]
     const closed = Promise.all(streams.map((requests) => requests.closeStreams(id, access)))
     const remaining = await this.#running.revoke(id, access)
     for (const request of remaining) request.onForcedAbort()
@@ -315,12 +315,12 @@ export class SqldBackend implements DatabaseBackend {
 
   async #restartAll(): Promise<void> {
     // a replica would forward unfinished requests to the primary again
-    const replicas = await this.#startedReplicas()
+    const replicas = await this.#getStartedReplicas()
     await Promise.all([this.#upstream, ...replicas].map((server) => server.restart()))
   }
 
   /** Returns the replicas that have started successfully. */
-  async #startedReplicas(): Promise<readonly Replica[]> {
+  async #getStartedReplicas(): Promise<readonly Replica[]> {
     const started = await Promise.all(
       [...this.#replicas.values()].map((replica) => replica.catch(() => null)),
     )
@@ -328,7 +328,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Returns the replica in a location, starting it if necessary. */
-  #replicaIn(location: string): Promise<Replica> {
+  #getReplica(location: string): Promise<Replica> {
     const existing = this.#replicas.get(location)
     if (existing !== undefined) return existing
     const { remote: _, ...options } = this.#options
@@ -354,7 +354,7 @@ export class SqldBackend implements DatabaseBackend {
       await replica?.[Symbol.asyncDispose]()
       await rm(replicaFolder(location, this.#options.directory), { recursive: true, force: true })
     }
-    await Promise.all(locations.map((location) => this.#replicaIn(location)))
+    await Promise.all(locations.map((location) => this.#getReplica(location)))
   }
 
   /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
@@ -365,10 +365,10 @@ export class SqldBackend implements DatabaseBackend {
     await this.#upstream.restart()
   }
 
-  async healthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    if (location === null) return await this.#writes.healthProblem(id)
-    if (this.#options.conditions.isDown(location)) return downText(location)
-    const problem = await (await this.#replicaIn(location)).healthProblem()
+  async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
+    if (location === null) return await this.#writes.findHealthProblem(id)
+    if (this.#options.conditions.isDown(location)) return describeOutage(location)
+    const problem = await (await this.#getReplica(location)).findHealthProblem()
     return problem === null ? null : `the replica in ${location} ${problem}`
   }
 
@@ -452,8 +452,8 @@ export class SqldBackend implements DatabaseBackend {
     const getRules = () => this.#getRules(id, request)
     // only the primary serves migration jobs, dumps and change streams; replicas apply blocks late
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
-      if (this.#options.conditions.isDown(location)) return errorResponse(503, downText(location))
-      const replica = await this.#replicaIn(location)
+      if (this.#options.conditions.isDown(location)) return errorResponse(503, describeOutage(location))
+      const replica = await this.#getReplica(location)
       if (replica.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
@@ -471,7 +471,7 @@ export class SqldBackend implements DatabaseBackend {
     // the server itself does not block these
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
     if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
-      return errorResponse(403, blockedText(settings))
+      return errorResponse(403, describeBlock(settings))
     if (isExportRoute(request.path))
       return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST')
@@ -486,7 +486,7 @@ export class SqldBackend implements DatabaseBackend {
     return {
       permissions,
       blockReads,
-      migrationRejection: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
+      migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(settings) : null,
       // does not reveal the ids of other databases
       resolveName: (name) => {
         const target = this.#options.resolveName?.(id, name)
@@ -499,11 +499,11 @@ export class SqldBackend implements DatabaseBackend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
-    for (const replica of await this.#startedReplicas()) await replica[Symbol.asyncDispose]()
+    for (const replica of await this.#getStartedReplicas()) await replica[Symbol.asyncDispose]()
     await this.#upstream.close()
   }
 
-  #config(settings: DatabaseSettings): SqldNamespaceConfig {
+  #buildConfig(settings: DatabaseSettings): SqldNamespaceConfig {
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
     return {
       jwt_key: this.#getKeys(settings),
@@ -565,11 +565,11 @@ export class SqldBackend implements DatabaseBackend {
   }
 }
 
-function downText(location: string): string {
+function describeOutage(location: string): string {
   return `the replica in ${location} is down`
 }
 
-function blockedText({ blockReason }: DatabaseSettings): string {
+function describeBlock({ blockReason }: DatabaseSettings): string {
   return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
 }
 

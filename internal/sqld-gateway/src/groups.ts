@@ -183,8 +183,8 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Reports no problem for a stopped server, which is started when needed. */
-  async healthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    return (await (await this.#getRunningServer(id))?.healthProblem(id, location)) ?? null
+  async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
+    return (await (await this.#getRunningServer(id))?.findHealthProblem(id, location)) ?? null
   }
 
   /** If the group's server is not running, its replicas start when they are needed. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { oldNodeProblem } from './supported-node.ts'
+import { findNodeProblem } from './supported-node.ts'
 
-const problem = oldNodeProblem(process.versions.node)
+const problem = findNodeProblem(process.versions.node)
 if (problem === null) {
   // imported after the check, because an old version may not be able to parse the module
   const { main } = await import('./main.ts')

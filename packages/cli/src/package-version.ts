@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 
 /** Version of this package. */
-export const PACKAGE_VERSION: string = versionIn(require.resolve('@batonsql/cli/package.json'))
+export const PACKAGE_VERSION: string = readVersion(require.resolve('@batonsql/cli/package.json'))
 
-function versionIn(manifest: string): string {
+function readVersion(manifest: string): string {
   return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 }

@@ -15,7 +15,7 @@ export class RegistryFile {
   /** Opens the file, or creates it readable only by its owner, because it contains private keys. */
   constructor(path: string) {
     closeSync(openSync(path, 'a', 0o600))
-    unmark(path)
+    restoreFile(path)
     this.#database = new (loadSqliteModule().DatabaseSync)(path)
     try {
       // acknowledged changes survive a power failure
@@ -63,7 +63,7 @@ export class RegistryFile {
  * Repairs the file of an earlier version, which marked an open file and renamed its WAL, and left both so if the process was killed.
  * Renames the WAL first, because an unmarked file is expected to have its WAL next to it.
  */
-function unmark(path: string): void {
+function restoreFile(path: string): void {
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)
   const head = Buffer.alloc(16)
   const file = openSync(path, 'r+')

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hostLabel } from '../rules/names.ts'
+import { buildHostLabel } from '../rules/names.ts'
 import { RegistryFile } from './registry-file.ts'
 import type {
   ApiTokenRow,
@@ -59,7 +59,7 @@ export class Registry {
     )
     this.findByLabel = this.databases.index(({ organization, name, state }) => {
       const slug = this.organizations.get(organization)?.slug
-      return state === 'deleting' || slug === undefined ? null : hostLabel(name, slug)
+      return state === 'deleting' || slug === undefined ? null : buildHostLabel(name, slug)
     })
     this.#findToken = this.apiTokens.index(({ user, name }) => compositeKey(user, name))
     this.#tables = [
@@ -103,7 +103,7 @@ export class Registry {
     return this.#findToken(compositeKey(user, name))
   }
 
-  membership(organization: string, user: string): MemberRow | undefined {
+  findMembership(organization: string, user: string): MemberRow | undefined {
     return this.members.get(compositeKey(organization, user))
   }
 
@@ -118,7 +118,7 @@ export class Registry {
   }
 
   /** Returns the text stored under a name. */
-  setting(name: string): string | undefined {
+  getSetting(name: string): string | undefined {
     return this.file.all<{ value: string }>('SELECT value FROM setting WHERE name = ?', [name])[0]?.value
   }
 

@@ -87,7 +87,7 @@ function listOwnTokens(call: Call) {
 function mint(call: Call): { row: ApiTokenRow; secret: string } {
   const name = call.param('tokenName')
   checkTokenName(name)
-  const row = call.plane.apiTokens.make(call.caller.user, { name, ...readTokenScope(call) })
+  const row = call.plane.apiTokens.createRow(call.caller.user, { name, ...readTokenScope(call) })
   const audit = {
     code: 'user-token-create',
     message: `created API token ${name}`,

@@ -53,7 +53,7 @@ async function respond(
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
-    return rejectionResponse(error)
+    return toRejectionResponse(error)
   }
 }
 
@@ -65,7 +65,7 @@ function authorizeRequest(
   params: Readonly<Record<string, string>>,
 ): Grant | null {
   if (access.level === 'none') return null
-  const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
+  const caller = plane.apiTokens.authenticate(raw.headers.get('authorization') ?? undefined)
   return authorize(plane.registry, {
     access,
     pathOrganization: resolveOrganization(plane.registry, params),
@@ -83,7 +83,7 @@ function resolveOrganization(
 }
 
 /** Converts an error to a response in the service's format. */
-function rejectionResponse(error: unknown): Response {
+function toRejectionResponse(error: unknown): Response {
   if (error instanceof Rejection) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
     return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))

@@ -46,7 +46,7 @@ function listAuditLogs(call: Call) {
   const page = readCount(call, 'page', 1)
   const pageSize = Math.min(readCount(call, 'page_size', 100), MAX_PAGE_SIZE)
   const totalRows = plane.audit.count(organization.id)
-  const entries = plane.audit.page(organization.id, page, pageSize)
+  const entries = plane.audit.getPage(organization.id, page, pageSize)
   return {
     audit_logs: entries.map(({ createdAt, ...entry }) => ({ ...entry, created_at: formatTime(createdAt) })),
     pagination: {

@@ -51,7 +51,7 @@ export function findRole(
 ): Role | undefined {
   if (organization === undefined) return undefined
   if (token.organization !== null && token.organization !== organization.id) return undefined
-  return registry.membership(organization.id, user.id)?.role
+  return registry.findMembership(organization.id, user.id)?.role
 }
 
 function checkScope({ token }: Caller, scope: Scope): void {

@@ -10,7 +10,7 @@ export class ByteBudget {
   }
 
   /** Returns the share of one caller, initially empty. */
-  share(): ByteShare {
+  createShare(): ByteShare {
     let heldBytes = 0
     return {
       take: (bytes) => {

@@ -42,7 +42,7 @@ export function mintForDatabase(call: Call) {
   const row = call.database()
   const request = readTokenRequest(call, row.group)
   const jwt = mintDatabaseToken(row, request)
-  auditToken(call, 'db-token-create', { database: row.name })
+  auditTokenCreation(call, 'db-token-create', { database: row.name })
   return { jwt }
 }
 
@@ -50,11 +50,11 @@ export function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
   const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
-  auditToken(call, 'group-token-create', { group: group.name })
+  auditTokenCreation(call, 'group-token-create', { group: group.name })
   return { jwt }
 }
 
-function auditToken(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+function auditTokenCreation(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
   const [[kind, name] = []] = Object.entries(data)
   call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
 }

@@ -151,7 +151,7 @@ function readCursor(text: string): Position {
 export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const body = call.body(NewDatabaseBody)
   const { databases } = call.plane
-  const group = groupForNewDatabase(call, body)
+  const group = chooseGroup(call, body)
   checkNameAvailable(call, body.name)
   if (group.isArchived)
     throw new Rejection(400, `cannot create database on group ${group.name} because it is archived`)
@@ -181,7 +181,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
 }
 
 /** Returns the requested group of a new database, or the group of the database that it copies. @throws Rejection */
-function groupForNewDatabase(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
+function chooseGroup(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
   const hasGroup = name != null || id != null
   if (!hasGroup && seed?.type !== 'database') throw new Rejection(400, 'group is missing')
   const groupId = hasGroup ? id : findCopySource(call, seed as Seed).group
@@ -279,7 +279,7 @@ async function readForm({ body, headers }: Request, share: ByteShare): Promise<F
 
 async function uploadDump(call: Call) {
   const { dumps, url } = call.platform
-  const share = dumps.share()
+  const share = dumps.createShare()
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
     if (file === null || typeof file === 'string') throw new Rejection(400, FORM_REQUIRED)

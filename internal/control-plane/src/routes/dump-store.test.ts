@@ -50,7 +50,7 @@ test('if an organization has more than 16 dumps, its oldest are removed; other o
 
 test('the shared budget is enforced, and released bytes can be taken again', () => {
   const budget = new ByteBudget(10)
-  const [first, second] = [budget.share(), budget.share()]
+  const [first, second] = [budget.createShare(), budget.createShare()]
   first.take(6)
   expect(() => second.take(5)).toThrow('too many dumps')
   second.take(4)
@@ -62,7 +62,7 @@ test('the shared budget is enforced, and released bytes can be taken again', () 
 
 test('stored dumps and dumps being received share a budget of 1 GiB', async () => {
   const { dumps } = await open()
-  const receiving = dumps.share()
+  const receiving = dumps.createShare()
   receiving.take(1_024 ** 3 - DUMP.length)
   const url = BASE_URL + (await dumps.store('a', DUMP))
   await expect(dumps.store('b', DUMP)).rejects.toMatchObject({ status: 413 })

@@ -45,15 +45,15 @@ export class DumpStore {
    * Returns a share of the budget for a dump that is being received; its bytes count until it is released.
    * @throws Rejection 413 from `take`, if the total limit is exceeded
    */
-  share(): ByteShare {
-    return this.#budget.share()
+  createShare(): ByteShare {
+    return this.#budget.createShare()
   }
 
   /** Stores a dump of an organization for an hour. @returns the path of its URL @throws Rejection 413 */
   async store(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
-    const share = this.share()
+    const share = this.createShare()
     share.take(size)
     const file = await this.#write(content).catch((error: unknown) => {
       share.release()
@@ -101,7 +101,7 @@ export class DumpStore {
   }
 
   async #fetch(url: string): Promise<string> {
-    const share = this.share()
+    const share = this.createShare()
     try {
       return await this.#write(await download(url, share))
     } finally {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
-import { replicaLocations } from '../replica-locations.ts'
+import { getReplicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
@@ -60,7 +60,7 @@ async function addInstance(call: Call) {
   checkSupportsReplicas(call)
   const { registry, backend } = call.plane
   const isPrimary = location === registry.groups.get(row.group)?.primary
-  if (isPrimary || replicaLocations(registry, row).includes(location))
+  if (isPrimary || getReplicaLocations(registry, row).includes(location))
     throw new Rejection(409, `database ${row.name} already has an instance in ${location}`)
   const updatedRow = { ...row, replicas: [...(row.replicas ?? []), location] }
   call.commit(null, () => registry.databases.put(updatedRow))
@@ -90,13 +90,13 @@ function primaryView(call: Call, row: DatabaseRow) {
 
 function listInstances(call: Call, row: DatabaseRow) {
   const supportsReplicas = call.plane.backend.setReplicas !== undefined
-  const locations = supportsReplicas ? replicaLocations(call.plane.registry, row) : []
+  const locations = supportsReplicas ? getReplicaLocations(call.plane.registry, row) : []
   return [primaryView(call, row), ...locations.map((location) => replicaView(call, row, location))]
 }
 
 function replicaView(call: Call, row: DatabaseRow, location: string) {
   return {
-    uuid: instanceId(row, location),
+    uuid: buildInstanceId(row, location),
     name: location,
     type: 'replica',
     region: location,
@@ -105,7 +105,7 @@ function replicaView(call: Call, row: DatabaseRow, location: string) {
 }
 
 /** Returns an id that is stable for a database and a location. */
-function instanceId({ id }: DatabaseRow, location: string): string {
+function buildInstanceId({ id }: DatabaseRow, location: string): string {
   const hex = createHash('sha256').update(`${id}/${location}`).digest('hex')
   // version 8 (custom) and the variant of RFC 9562
   const text = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}`

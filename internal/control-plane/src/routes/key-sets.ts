@@ -69,7 +69,7 @@ async function saveKeySet(call: Call): Promise<void> {
   if (existing === undefined && getKeySets(call).length >= MAX_KEY_SETS)
     throw new Rejection(400, `an organization can have at most ${MAX_KEY_SETS} key sets`)
   call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
-  if (existing !== undefined && existing.url !== url) await endStreams(call, existing)
+  if (existing !== undefined && existing.url !== url) await closeStreams(call, existing)
 }
 
 async function removeKeySet(call: Call): Promise<void> {
@@ -77,11 +77,11 @@ async function removeKeySet(call: Call): Promise<void> {
   const row = getKeySets(call).find((set) => set.name === name)
   if (row === undefined) throw new Rejection(404, `could not find key set ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
-  await endStreams(call, row)
+  await closeStreams(call, row)
 }
 
 /** Closes all streams of the organization's databases, because it is unknown which were opened with tokens of the removed key set. */
-async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
+async function closeStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may still trust the set
   if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)

@@ -27,7 +27,7 @@ export const locationRoutes: readonly Route[] = [
     { response: v.object({ location: Location }) },
     describeLocation,
   ),
-  undocumented('GET', `${ORGANIZATION_V2}/locations`, scoped('read'), BY_PROVIDER, locationsByProvider),
+  undocumented('GET', `${ORGANIZATION_V2}/locations`, scoped('read'), BY_PROVIDER, listLocationsByProvider),
 ]
 
 function describeLocation(call: Call) {
@@ -36,7 +36,7 @@ function describeLocation(call: Call) {
   return { location: { code, description: LOCATIONS[code], closest: [] } }
 }
 
-function locationsByProvider() {
+function listLocationsByProvider() {
   const locations: Record<string, Record<string, string>> = {}
   for (const [code, description] of Object.entries(LOCATIONS)) {
     const provider = getProvider(code)

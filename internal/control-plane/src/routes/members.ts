@@ -72,7 +72,7 @@ function addMember(call: Call) {
   const role = readRole(body.role)
   const user = registry.findUser(body.username)
   if (user === undefined) throw new Rejection(404, `could not find user ${body.username.slice(0, 80)}`)
-  if (registry.membership(organization.id, user.id) !== undefined)
+  if (registry.findMembership(organization.id, user.id) !== undefined)
     throw new Rejection(409, `user ${user.username} is already a member of organization ${organization.slug}`)
   const data = { username: user.username, role }
   call.commit({ code: 'org-member-add', message: `added ${user.username} as ${role}`, data }, () =>
@@ -117,7 +117,7 @@ function findMember(call: Call, notFound: string): Membership {
   const { organization, plane } = call
   const { registry } = plane
   const user = registry.findUser(call.param('username'))
-  const member = user === undefined ? undefined : registry.membership(organization.id, user.id)
+  const member = user === undefined ? undefined : registry.findMembership(organization.id, user.id)
   if (user === undefined || member === undefined) throw new Rejection(404, notFound)
   return { user, member }
 }

@@ -55,7 +55,7 @@ function getAccessibleOrganizations({
 }: Call): readonly OrganizationRow[] {
   return registry.organizations.rows.filter(
     ({ id }) =>
-      registry.membership(id, user.id) !== undefined &&
+      registry.findMembership(id, user.id) !== undefined &&
       (token.organization === null || token.organization === id),
   )
 }

@@ -21,7 +21,7 @@ export async function readBody(request: Request): Promise<Readonly<Record<string
   if (value === null) return {}
   if (typeof value !== 'object' || Array.isArray(value))
     throw new Rejection(400, 'invalid request body: not an object')
-  return lowerKeys(value, 0) as Readonly<Record<string, unknown>>
+  return lowerCaseKeys(value, 0) as Readonly<Record<string, unknown>>
 }
 
 /** Returns the text of a body. @throws Rejection 413 */
@@ -48,11 +48,11 @@ export function limitBytes(
 }
 
 /** Converts keys to lower case: the service ignores their case, and its CLI relies on that. */
-function lowerKeys(value: unknown, depth: number): unknown {
+function lowerCaseKeys(value: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) throw new Rejection(400, 'invalid request body: nested too deeply')
-  if (Array.isArray(value)) return value.map((item) => lowerKeys(item, depth + 1))
+  if (Array.isArray(value)) return value.map((item) => lowerCaseKeys(item, depth + 1))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [name.toLowerCase(), lowerKeys(item, depth + 1)]),
+    Object.entries(value).map(([name, item]) => [name.toLowerCase(), lowerCaseKeys(item, depth + 1)]),
   )
 }

@@ -101,7 +101,7 @@ function findReceiver(call: Call, slug: string): OrganizationRow {
   const { registry } = call.plane
   const { token, user } = call.caller
   const receiver = registry.findOrganization(slug)
-  const role = receiver && registry.membership(receiver.id, user.id)?.role
+  const role = receiver && registry.findMembership(receiver.id, user.id)?.role
   if (receiver === undefined || role === undefined) throw new Rejection(404, 'organization not found')
   if (token.organization !== null && token.organization !== receiver.id)
     throw new Rejection(403, `the token is scoped to an organization, and cannot transfer to ${slug}`)

@@ -30,10 +30,10 @@ export const version3Routes: readonly Route[] = [
     `${ORGANIZATION_V3}/databases`,
     scoped('db:create'),
     { ...DATABASE_RESPONSE, body: NewDatabaseBody },
-    async (call) => ({ database: viewById(call, await createDatabase(call)) }),
+    async (call) => ({ database: viewWithSettings(call, await createDatabase(call)) }),
   ),
   undocumented('GET', DATABASE_V3, scoped('read'), DATABASE_RESPONSE, (call) => ({
-    database: viewById(call, call.database()),
+    database: viewWithSettings(call, call.database()),
   })),
   undocumented('DELETE', DATABASE_V3, scoped('db:delete'), { response: null }, async (call) => {
     await deleteDatabase(call)
@@ -59,11 +59,11 @@ function listDatabases(call: Call) {
     (row) =>
       (group === undefined || row.group === group) && (parent === undefined || row.parent?.id === parent),
   )
-  return { databases: rows.map((row) => viewById(call, row)), ...pagination }
+  return { databases: rows.map((row) => viewWithSettings(call, row)), ...pagination }
 }
 
 /** Describes a database, including the settings that have no separate route in this version. */
-function viewById(call: Call, row: DatabaseRow) {
+function viewWithSettings(call: Call, row: DatabaseRow) {
   const { Name: name, DbId: dbId, Hostname: hostname, ...others } = databaseView(call, row)
   const { allowedIps, allowedAwsVpcIds } = row.configuration
   const rules = { allowed_ips: allowedIps, allowed_aws_vpc_ids: allowedAwsVpcIds }

@@ -7,13 +7,13 @@ const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 
 /** Returns the first label of a database's host name. */
-export function hostLabel(database: string, slug: string): string {
+export function buildHostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
 /** Checks the name of a database, which shares the first label of a host name with the organization's slug. @throws Rejection */
 export function checkDatabaseName(name: string, slug: string): void {
-  const maxLength = MAX_LABEL_LENGTH - hostLabel('', slug).length
+  const maxLength = MAX_LABEL_LENGTH - buildHostLabel('', slug).length
   if (name.length < 1 || name.length > maxLength)
     throw new Rejection(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {

@@ -24,7 +24,7 @@ export class ApiTokens {
   }
 
   /** Returns the row of a new token, which the caller stores. @throws Rejection if the user already has one with that name */
-  make(user: UserRow, options: NewApiToken): ApiTokenRow {
+  createRow(user: UserRow, options: NewApiToken): ApiTokenRow {
     if (this.#registry.findToken(user.id, options.name) !== undefined)
       throw new Rejection(409, `an API token with name ${options.name} already exists`)
     return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...options }
@@ -37,7 +37,7 @@ export class ApiTokens {
   }
 
   /** Authenticates a request. @throws Rejection 401 unless the token is valid */
-  check(authorization: string | undefined): Caller {
+  authenticate(authorization: string | undefined): Caller {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw new Rejection(401, 'missing or invalid authorization header')
     const id = this.#readId(token)

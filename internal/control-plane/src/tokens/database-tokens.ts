@@ -22,8 +22,9 @@ export interface TokenRequest {
 
 /** Creates a token for one database, signed with the key of the database. */
 export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest): string {
-  const claims = request.attach.length === 0 ? { a: accessLevel(request) } : attachClaims([database], request)
-  return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(request) })
+  const claims =
+    request.attach.length === 0 ? { a: getAccessLevel(request) } : buildAttachClaims([database], request)
+  return mintToken(database.key, { ...claims, id: database.id, ...buildCommonClaims(request) })
 }
 
 /**
@@ -36,21 +37,21 @@ export function mintGroupToken(
   request: TokenRequest,
 ): string {
   const plain = request.access === 'read-only' ? { a: 'ro' } : {}
-  const claims = request.attach.length === 0 ? plain : attachClaims(databases, request)
-  return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(request) })
+  const claims = request.attach.length === 0 ? plain : buildAttachClaims(databases, request)
+  return mintToken(group.key, { ...claims, gid: group.id, ...buildCommonClaims(request) })
 }
 
-function accessLevel({ access }: TokenRequest): 'ro' | 'rw' {
+function getAccessLevel({ access }: TokenRequest): 'ro' | 'rw' {
   return access === 'read-only' ? 'ro' : 'rw'
 }
 
 /** Returns claims that list databases, in place of the claim for the access level. */
-function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
+function buildAttachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
   const namespaces = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
-  return { p: { [accessLevel(request)]: namespaces(databases), roa: namespaces(request.attach) } }
+  return { p: { [getAccessLevel(request)]: namespaces(databases), roa: namespaces(request.attach) } }
 }
 
-function commonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {
+function buildCommonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {
   return {
     ...(expiresInSeconds !== null && { exp: Math.floor(Date.now() / 1_000) + expiresInSeconds }),
     ...(tables.length > 0 && { perm: tables }),

@@ -58,7 +58,7 @@ export class ExternalTokens {
     // a set may have been removed while keys were fetched or the signature was verified
     const areUnchanged = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
     if (claims === null || !areUnchanged) throw unauthorized('The JWT is invalid')
-    const newClaims = permittedClaims(claims, row)
+    const newClaims = pickPermittedClaims(claims, row)
     const isPlain = Array.isArray(newClaims['perm'])
       ? newClaims['perm'].length === 0
       : newClaims['perm'] == null
@@ -84,7 +84,7 @@ function describeInvalid(error: unknown): string {
 }
 
 /** Returns the claims for the database. Permissions must be explicit: an issuer also signs tokens for other purposes. */
-function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: DatabaseRow): Claims {
+function pickPermittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: DatabaseRow): Claims {
   // `1e999` is valid JSON, and parsed as Infinity
   if (!Number.isFinite(exp)) throw unauthorized('The JWT is invalid')
   // meant for another service

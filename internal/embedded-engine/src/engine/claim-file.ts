@@ -30,8 +30,8 @@ export function claimFile(path: string): boolean {
   if (head?.equals(IN_USE_MARK)) return false
   if (!head?.equals(MAGIC)) return true // missing, or not a database
   // unlocking checkpoints the WAL, which may write the beginning of the file
-  if (existsSync(`${path}-wal`)) whileLocked(path, () => {})
-  whileLocked(path, () => mark(path))
+  if (existsSync(`${path}-wal`)) runWhileLocked(path, () => {})
+  runWhileLocked(path, () => mark(path))
   return true
 }
 
@@ -58,7 +58,7 @@ function mark(path: string): void {
 }
 
 /** Runs `work` while no other program can have the file open. */
-function whileLocked(path: string, work: () => void): void {
+function runWhileLocked(path: string, work: () => void): void {
   const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
   const database = new (loadSqliteModule().DatabaseSync)(path, options)
   try {

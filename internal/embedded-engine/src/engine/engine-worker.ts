@@ -27,11 +27,11 @@ let openDatabase: OpenDatabase | null = null
 let isWatched = false
 
 function send(message: FromWorker): void {
-  parentPort?.postMessage(message, buffersIn(message))
+  parentPort?.postMessage(message, getTransferredBuffers(message))
 }
 
 /** Returns the buffers of a message that are transferred instead of copied. */
-function buffersIn(message: FromWorker): ArrayBuffer[] {
+function getTransferredBuffers(message: FromWorker): ArrayBuffer[] {
   if (message.type === 'cursor-lines') return getBuffers(message.text)
   return message.type === 'outcome' && message.outcome.type === 'results'
     ? getBuffers(message.outcome.text)

@@ -1,7 +1,7 @@
 import { ResultError } from '@batonsql/server-common/hrana'
 import {
   formatPosition,
-  lineAndColumn,
+  getLineAndColumn,
   parseError,
   type Statement,
   type Token,
@@ -117,7 +117,7 @@ export function findSyntaxProblem(
   // after another statement the service accepts the first word and reports the second
   if (!isFirst && at === 0 && tokens.length > 1) at = 1
   const token = tokens[Math.max(0, at)] as Token
-  const { line, column } = lineAndColumn(text, offset + token.end)
+  const { line, column } = getLineAndColumn(text, offset + token.end)
   const piece = sql.slice(token.start, token.end)
   return { error: parseError(`syntax error around L${line}:${column + 1}: \`${piece}\``), isIncomplete }
 }

@@ -64,16 +64,16 @@ export function toClientError(error: unknown, permissions: Permissions, database
 
 /** Returns the name of the database that a statement attaches. */
 export function attachTarget(statement: Statement): string {
-  return unquoteIdentifier(statement.sql, targetToken(statement)) ?? ''
+  return unquoteIdentifier(statement.sql, getTargetToken(statement)) ?? ''
 }
 
 /** Returns the statement with the name by which the engine opens the database. */
 export function withAttachTarget(statement: Statement, file: string): Statement {
-  const { start, end } = targetToken(statement) as Token
+  const { start, end } = getTargetToken(statement) as Token
   const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`
   return { ...statement, source }
 }
 
-function targetToken({ sql, tokens }: Statement): Token | undefined {
+function getTargetToken({ sql, tokens }: Statement): Token | undefined {
   return tokens[getKeyword(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
 }

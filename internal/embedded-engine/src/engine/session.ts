@@ -252,13 +252,16 @@ export class Session {
     const { settings } = this.#database
     if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
-      return await this.#connection.examine(statement, permissionsFor(statement, permissions), (prepared) =>
-        JSON.stringify({
-          params: prepared.parameters.map((name) => ({ name: this.#isCloud ? bareName(name) : name })),
-          cols: prepared.columns,
-          is_explain: prepared.isExplain,
-          is_readonly: prepared.isReadonly,
-        }),
+      return await this.#connection.examine(
+        statement,
+        toStatementPermissions(statement, permissions),
+        (prepared) =>
+          JSON.stringify({
+            params: prepared.parameters.map((name) => ({ name: this.#isCloud ? removePrefix(name) : name })),
+            cols: prepared.columns,
+            is_explain: prepared.isExplain,
+            is_readonly: prepared.isReadonly,
+          }),
       )
     } catch (error) {
       throw toClientError(error, permissions, this.#database.id)
@@ -445,7 +448,7 @@ export class Session {
     const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
     if (isBlocked) checkBlocked(step.statement, settings)
     try {
-      const { write, tables } = permissionsFor(step.statement, permissions)
+      const { write, tables } = toStatementPermissions(step.statement, permissions)
       return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
     } catch (error) {
       throw toClientError(error, permissions, this.#database.id)
@@ -485,11 +488,11 @@ export class Session {
 
 /** In the cloud, the prefix is not part of a parameter's name. */
 function withBareNames(request: StatementRequest): StatementRequest {
-  const namedArgs = request.namedArgs.map(([name, value]) => [bareName(name), value] as const)
+  const namedArgs = request.namedArgs.map(([name, value]) => [removePrefix(name), value] as const)
   return { ...request, namedArgs }
 }
 
-function bareName<T extends string | null>(name: T): T | string {
+function removePrefix<T extends string | null>(name: T): T | string {
   return name === null ? name : name.replace(/^[:@$]/, '')
 }
 
@@ -497,7 +500,10 @@ function responseTooLarge(): ResultError {
   return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
 }
 
-function permissionsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementPermissions {
+function toStatementPermissions(
+  { sql, tokens }: Statement,
+  { write, tables }: Permissions,
+): StatementPermissions {
   const replaces = tables !== null && tokens.some((token) => getKeyword(sql, token) === 'REPLACE')
   return { write, tables: tables && new TableAuthorizer(tables, replaces) }
 }

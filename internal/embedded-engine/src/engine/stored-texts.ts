@@ -26,7 +26,7 @@ export class StoredTexts {
     }
     const bytes = Buffer.byteLength(sql)
     if (bytes > MAX_TEXT_BYTES) {
-      const size = `${kilobytes(bytes)}/${kilobytes(MAX_TEXT_BYTES)}`
+      const size = `${formatKilobytes(bytes)}/${formatKilobytes(MAX_TEXT_BYTES)}`
       throw new ResultError('SQL_STORE_TOO_LARGE', `The statement is too large to be stored: ${size}`)
     }
     this.#texts.set(id, sql)
@@ -49,6 +49,6 @@ export class StoredTexts {
   }
 }
 
-function kilobytes(bytes: number): string {
+function formatKilobytes(bytes: number): string {
   return `${(bytes / 1_000).toFixed(1)} KB`
 }

@@ -5,7 +5,6 @@ import { DataTab } from './data-tab.tsx'
 import { copySelected } from './request-details.tsx'
 import { moveSelection, RequestsTab } from './requests-tab.tsx'
 import {
-  backToLive,
   connection,
   errorsOnly,
   fileName,
@@ -13,6 +12,7 @@ import {
   openFile,
   pausedAt,
   requestsWhilePaused,
+  returnToLive,
   selectedNumber,
   serverVersion,
   status,
@@ -112,7 +112,7 @@ function RequestTools(): JSX.Element {
           {isPaused ? `Resume${missedText}` : 'Pause'}
         </button>
       ) : (
-        <button id="back" type="button" onClick={backToLive}>
+        <button id="back" type="button" onClick={returnToLive}>
           Back to live
         </button>
       )}

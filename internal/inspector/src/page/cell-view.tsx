@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import type { Cell } from './database-client.ts'
-import { bytesText } from './format.ts'
+import { formatBytes } from './format.ts'
 import { copy } from './request-details.tsx'
 
 const MAX_LIST_CHARACTERS = 200
@@ -10,7 +10,7 @@ const MAX_HEX_BYTES = 64 * 1_024
 /** Formats a value as one line of a list. @param length its full length if it is truncated */
 export function cellText(cell: Cell, length: number | null = null): string {
   if (cell.type === 'null') return 'NULL'
-  if (cell.type === 'blob') return `blob, ${bytesText(length ?? byteLength(cell.base64))}`
+  if (cell.type === 'blob') return `blob, ${formatBytes(length ?? byteLength(cell.base64))}`
   if (cell.type === 'float') return realText(cell.value)
   if (cell.type === 'integer') return cell.value
   const isTruncated = length !== null || cell.value.length > MAX_LIST_CHARACTERS
@@ -55,7 +55,7 @@ function kindText(cell: Cell): string {
   if (cell.type === 'text') return `text, ${cell.value.length.toLocaleString('en')} characters`
   if (cell.type !== 'blob') return cell.type
   const bytes = byteLength(cell.base64)
-  return `blob, ${bytesText(bytes)}${bytes > MAX_HEX_BYTES ? `, the first ${bytesText(MAX_HEX_BYTES)}` : ''}`
+  return `blob, ${formatBytes(bytes)}${bytes > MAX_HEX_BYTES ? `, the first ${formatBytes(MAX_HEX_BYTES)}` : ''}`
 }
 
 function fullText(cell: Cell): string {

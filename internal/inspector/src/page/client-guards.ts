@@ -9,7 +9,7 @@ const PROBE_SQL = /^\s*select 1\s*$/i
 export const isControl = ({ sql }: Statement): boolean => CONTROL_SQL.test(sql)
 
 /** Returns the statements of a request, without those that only guard its transaction. */
-export function userStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
+export function getUserStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
   const isGuard = ({ sql }: Statement, index: number): boolean =>
     outcomes[index] === 'skipped' && (PROBE_SQL.test(sql) || /^\s*rollback\b/i.test(sql))
@@ -19,7 +19,7 @@ export function userStatements({ statements, outcomes }: WireRequest): readonly 
 }
 
 /** Explains why a statement was skipped. */
-export function skippedText({ sql }: Statement, request: WireRequest): string {
+export function explainSkipped({ sql }: Statement, request: WireRequest): string {
   const hasFailed = request.outcomes.some((outcome) => typeof outcome === 'object')
   if (hasFailed) return 'skipped, because an earlier statement failed'
   if (/^\s*rollback\b/i.test(sql)) return 'not needed: the COMMIT succeeded'

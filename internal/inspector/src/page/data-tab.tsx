@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { CellView, cellText } from './cell-view.tsx'
 import { Checkbox } from './checkbox.tsx'
 import { type Cell, fetchDatabaseNames, type Result, runStatement } from './database-client.ts'
-import { countText, durationText } from './format.ts'
+import { formatCount, formatDuration } from './format.ts'
 import {
   listTables,
   PAGE_ROWS,
@@ -250,16 +250,16 @@ function QueryResult(): JSX.Element | null {
   if (result.value === null) return null
   const { columns, rows: resultRows, rowsAffected, isTruncated } = result.value.result
   const count = isTruncated
-    ? `the first ${countText(resultRows.length, 'row')}`
-    : countText(resultRows.length, 'row')
-  const changed = rowsAffected > 0 ? `, ${countText(rowsAffected, 'row')} changed` : ''
+    ? `the first ${formatCount(resultRows.length, 'row')}`
+    : formatCount(resultRows.length, 'row')
+  const changed = rowsAffected > 0 ? `, ${formatCount(rowsAffected, 'row')} changed` : ''
   return (
     <section class="panel" aria-labelledby="result-title">
       <div class="panel-head">
         <h2 id="result-title">Result</h2>
         <p id="result-count" class="quiet">
           {count}
-          {changed}, {durationText(result.value.tookMs)}
+          {changed}, {formatDuration(result.value.tookMs)}
         </p>
       </div>
       <Grid

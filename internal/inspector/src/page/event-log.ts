@@ -97,7 +97,7 @@ class EventLog {
 
   #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
-    const request = newRequest(Number(event.id), at, database, sql)
+    const request = createRequest(Number(event.id), at, database, sql)
     // an event does not identify its transaction
     const openSpans = [...this.#transactions.values()].filter((span) => span.database === database)
     if (event.inTransaction === true && openSpans.length === 1) request.span = openSpans[0] ?? null
@@ -141,12 +141,12 @@ class EventLog {
 
   #addNote(text: string, event: ClientEvent, at: number, database: string): void {
     this.#lastNoteNumber -= 1
-    const request = newRequest(this.#lastNoteNumber, at, database, [])
+    const request = createRequest(this.#lastNoteNumber, at, database, [])
     this.model.add({ ...request, path: text, end: at, error: errorText(event.error) })
   }
 }
 
-function newRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
+function createRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
   const statements = sql.slice(0, 50).map((text) => ({ sql: text.slice(0, 2_000), effects: [] }))
   return {
     n,

@@ -1,21 +1,21 @@
 /** Formats a time of day with milliseconds. @param at milliseconds since the Unix epoch */
-export function clockText(at: number): string {
+export function formatClock(at: number): string {
   const date = new Date(at)
   const part = (value: number, digits = 2): string => String(value).padStart(digits, '0')
   return `${part(date.getHours())}:${part(date.getMinutes())}:${part(date.getSeconds())}.${part(date.getMilliseconds(), 3)}`
 }
 
-export function durationText(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms >= 1_000) return `${(ms / 1_000).toFixed(2)} s`
   return ms >= 100 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`
 }
 
-export function bytesText(bytes: number): string {
+export function formatBytes(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`
   return bytes < 1_024 ** 2 ? `${(bytes / 1_024).toFixed(1)} KiB` : `${(bytes / 1_024 ** 2).toFixed(1)} MiB`
 }
 
-export const countText = (count: number, singular: string): string =>
+export const formatCount = (count: number, singular: string): string =>
   `${count} ${singular}${count === 1 ? '' : 's'}`
 
 export const shorten = (text: string, length: number): string =>

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { isControl, skippedText } from './client-guards.ts'
-import { bytesText, clockText, countText, durationText } from './format.ts'
+import { formatBytes, formatClock, formatCount, formatDuration } from './format.ts'
 import { changes, currentModel, selectedNumber, status } from './state.ts'
 import { findProblem, type WireRequest } from './wire-model.ts'
 
@@ -35,7 +35,7 @@ export function RequestDetails(): JSX.Element | null {
           {request.outcomes[at] === 'skipped' && <span class="quiet">{skippedText(statement, request)}</span>}
         </div>
       ))}
-      {request.more > 0 && <p class="quiet">and {countText(request.more, 'statement')} more</p>}
+      {request.more > 0 && <p class="quiet">and {formatCount(request.more, 'statement')} more</p>}
       <dl>
         {describeRequest(request).map(([name, value]) => (
           <div key={name}>
@@ -61,15 +61,15 @@ function describeRequest(request: WireRequest): readonly (readonly [string, stri
     ['Database', database],
     ['Request', `${method} ${path}`.trim()],
     ['Stream', stream === null ? 'none' : `#${stream}`],
-    ['Transaction', span === null ? 'none' : `${span.state}, ${countText(span.roundTrips, 'round trip')}`],
-    ['Started', clockText(at)],
-    ['Duration', end === null ? 'running' : durationText(end - at)],
+    ['Transaction', span === null ? 'none' : `${span.state}, ${formatCount(span.roundTrips, 'round trip')}`],
+    ['Started', formatClock(at)],
+    ['Duration', end === null ? 'running' : formatDuration(end - at)],
     ...(waitedUntil === null
       ? []
-      : [['Write lock', `waited ${durationText(waitedUntil - at)} for it`] as const]),
+      : [['Write lock', `waited ${formatDuration(waitedUntil - at)} for it`] as const]),
     ['Status', String(code ?? (end === null ? '' : 'no response'))],
     ['Rows', `${rows} returned, ${rowsRead} read, ${rowsWritten} written`],
-    ['Bytes', `${bytesText(bytes)} sent, ${bytesText(responseBytes)} received`],
+    ['Bytes', `${formatBytes(bytes)} sent, ${formatBytes(responseBytes)} received`],
   ]
 }
 

@@ -1,6 +1,6 @@
 import { Component, type JSX } from 'preact'
-import { userStatements } from './client-guards.ts'
-import { bytesText, clockText, countText, durationText } from './format.ts'
+import { getUserStatements } from './client-guards.ts'
+import { formatBytes, formatClock, formatCount, formatDuration } from './format.ts'
 import { RequestDetails } from './request-details.tsx'
 import {
   canMove,
@@ -48,7 +48,7 @@ export function RequestsTab(): JSX.Element {
           <ul class="content" role="log">
             {notices.value.map(({ at, database, text }) => (
               <li key={`${at}${text}`}>
-                {clockText(at)} {database}: {text}
+                {formatClock(at)} {database}: {text}
               </li>
             ))}
           </ul>
@@ -140,14 +140,14 @@ function WriteLocks(): JSX.Element {
 function LockCard({ span }: { span: Span }): JSX.Element {
   const at = pausedAt.value ?? now.value
   const heldMs = at - (span.lockSince ?? span.begin)
-  const waiters = currentModel().waiters(span.database)
+  const waiters = currentModel().findWaiters(span.database)
   return (
     <div class={heldMs > LOCK_WINDOW_MS ? 'lock overdue' : 'lock'}>
       <p>
         <b>
           {span.database} #{span.stream}
         </b>{' '}
-        has held the write lock for {durationText(Math.max(heldMs, 0))}
+        has held the write lock for {formatDuration(Math.max(heldMs, 0))}
       </p>
       <progress
         max={LOCK_WINDOW_MS}
@@ -160,8 +160,8 @@ function LockCard({ span }: { span: Span }): JSX.Element {
         <ul class="waiters">
           {waiters.map((request) => (
             <li key={request.n}>
-              <b>#{request.stream}</b> waiting for {durationText(Math.max(at - request.at, 0))}{' '}
-              <code>{userStatements(request)[0]?.sql.slice(0, 80)}</code>
+              <b>#{request.stream}</b> waiting for {formatDuration(Math.max(at - request.at, 0))}{' '}
+              <code>{getUserStatements(request)[0]?.sql.slice(0, 80)}</code>
             </li>
           ))}
         </ul>
@@ -189,7 +189,7 @@ function OpenStreams(): JSX.Element {
               {database} #{number}
             </b>{' '}
             {span !== null && 'in a transaction, '}
-            {inFlight > 0 ? 'busy' : `idle ${durationText(Math.max(at - lastActiveAt, 0))}`}
+            {inFlight > 0 ? 'busy' : `idle ${formatDuration(Math.max(at - lastActiveAt, 0))}`}
           </li>
         ))}
       </ul>
@@ -207,7 +207,7 @@ function RequestList(): JSX.Element {
       <div class="panel-head">
         <h2 id="requests-title">Requests</h2>
         <p class="quiet">
-          {countText(requests.length, 'request')}
+          {formatCount(requests.length, 'request')}
           {missedEvents.value > 0 && `, ${missedEvents.value} events missed`}
         </p>
         <p class="keys quiet">
@@ -277,7 +277,7 @@ class RequestRow extends Component<RowProps> {
   override render({ request, isSelected, isTabStop }: RowProps): JSX.Element {
     const { n, at, end, database, stream, bytes, responseBytes, rows, more } = request
     const problem = findProblem(request)
-    const shownStatements = userStatements(request)
+    const shownStatements = getUserStatements(request)
     const count = shownStatements.length + more
     return (
       <tr
@@ -289,21 +289,21 @@ class RequestRow extends Component<RowProps> {
           selectedNumber.value = n
         }}
       >
-        <td class="time">{clockText(at)}</td>
+        <td class="time">{formatClock(at)}</td>
         <td>{database}</td>
         <td class="number">{stream === null ? '' : `#${stream}`}</td>
         <td class="sql">
           {problem !== null && <span class="problem">{problem}</span>}
           {count > 1 && (
-            <span class="more" title={countText(count, 'statement')}>
+            <span class="more" title={formatCount(count, 'statement')}>
               {count}
             </span>
           )}
           <code>{summaryText(request)}</code>
         </td>
-        <td class="number">{end === null ? 'running' : durationText(end - at)}</td>
+        <td class="number">{end === null ? 'running' : formatDuration(end - at)}</td>
         <td class="number">{end === null ? '' : rows}</td>
-        <td class="number">{end === null ? '' : bytesText(bytes + responseBytes)}</td>
+        <td class="number">{end === null ? '' : formatBytes(bytes + responseBytes)}</td>
       </tr>
     )
   }
@@ -313,7 +313,7 @@ class RequestRow extends Component<RowProps> {
 function summaryText(request: WireRequest): string {
   const { statements, path } = request
   if (statements.length === 0) return path.endsWith('/pipeline') ? 'end of the stream' : path
-  const texts = userStatements(request).map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
+  const texts = getUserStatements(request).map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
   return texts.join('; ').slice(0, 400)
 }
 

@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals'
 import { readEventLog } from './event-log.ts'
-import { countText } from './format.ts'
+import { formatCount } from './format.ts'
 import {
   findProblem,
   type RequestEvent,
@@ -124,12 +124,12 @@ export async function openFile(file: File | undefined): Promise<void> {
     range.value = 'all'
     selectedNumber.value = null
     changes.value += 1
-    const skippedText = skipped > 0 ? `, ${countText(skipped, 'line')} skipped` : ''
-    status.value = `${countText(events, 'event')} from ${file.name}${skippedText}`
+    const skippedText = skipped > 0 ? `, ${formatCount(skipped, 'line')} skipped` : ''
+    status.value = `${formatCount(events, 'event')} from ${file.name}${skippedText}`
   })
 }
 
-export function backToLive(): void {
+export function returnToLive(): void {
   batch(() => {
     shownModel = liveModel
     fileName.value = null

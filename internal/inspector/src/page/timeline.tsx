@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { userStatements } from './client-guards.ts'
-import { clockText, countText, durationText, shorten } from './format.ts'
+import { getUserStatements } from './client-guards.ts'
+import { formatClock, formatCount, formatDuration, shorten } from './format.ts'
 import { changes, currentModel, isShown, selectedNumber, visiblePeriod } from './state.ts'
 import { findProblem, LOCK_WINDOW_MS, type Span, type WireModel, type WireRequest } from './wire-model.ts'
 
@@ -56,7 +56,7 @@ export function Timeline(): JSX.Element {
   const view: View = { ...visiblePeriod(), width: width.value }
   const lanes = createLanes(createBars(model, view), view)
   const height = TOP_MARGIN + Math.max(lanes.length, 1) * LANE_HEIGHT + 8
-  const waiting = new Set([...model.holders.keys()].flatMap((database) => model.waiters(database)))
+  const waiting = new Set([...model.holders.keys()].flatMap((database) => model.findWaiters(database)))
   const count = lanes.flatMap(({ bars }) => bars).filter(({ span }) => span !== null).length
   return (
     <svg
@@ -67,7 +67,7 @@ export function Timeline(): JSX.Element {
       width="100%"
       height={height}
     >
-      <title>{`${countText(count, 'transaction')} on the timeline`}</title>
+      <title>{`${formatCount(count, 'transaction')} on the timeline`}</title>
       <Axis view={view} height={height} />
       {lanes.map(({ database, bars }, at) => (
         <g key={at}>
@@ -151,7 +151,7 @@ function Axis({ view, height }: { view: View; height: number }): JSX.Element {
     <g>
       {ticks.map((at) => {
         const x = toX(at, view)
-        const text = step < 1_000 ? clockText(at) : clockText(at).slice(0, 8)
+        const text = step < 1_000 ? formatClock(at) : formatClock(at).slice(0, 8)
         return (
           <g key={at}>
             <line x1={x} x2={x} y1={TOP_MARGIN - 6} y2={height} class="tick" />
@@ -193,7 +193,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
       ))}
       {span !== null && isWide && requests.length < 40 && (
         <text x={clip(to, view) - 6} y={y + 15} class="span-text">
-          {`${span.state} · ${durationText(to - from)}`}
+          {`${span.state} · ${formatDuration(to - from)}`}
         </text>
       )}
     </g>
@@ -244,7 +244,7 @@ function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
   const isOverdue = deadline !== null && to > deadline
   const showsLimit =
     deadline !== null && deadline > view.from && deadline < view.to && (span.end === null || isOverdue)
-  const title = `transaction of stream ${span.stream}: ${span.state}, ${durationText(to - from)}, ${countText(span.roundTrips, 'round trip')}`
+  const title = `transaction of stream ${span.stream}: ${span.state}, ${formatDuration(to - from)}, ${formatCount(span.roundTrips, 'round trip')}`
   return (
     <>
       <title>{title}</title>
@@ -285,7 +285,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
   const { at, waitedUntil } = request
   const end = request.end ?? view.now
   const since = waitedUntil ?? at
-  const text = userStatements(request)[0]?.sql ?? request.path
+  const text = getUserStatements(request)[0]?.sql ?? request.path
   return (
     <>
       {since > at && (
@@ -299,7 +299,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
         view={view}
         top={7}
         bottom={bottom}
-        title={`${shorten(text, 200)}\n${durationText(end - at)}`}
+        title={`${shorten(text, 200)}\n${formatDuration(end - at)}`}
         onClick={() => {
           selectedNumber.value = request.n
         }}

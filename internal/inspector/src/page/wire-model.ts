@@ -180,7 +180,7 @@ export class WireModel {
   }
 
   /** Returns the requests that wait for the write lock of a database, oldest first. */
-  waiters(database: string): WireRequest[] {
+  findWaiters(database: string): WireRequest[] {
     const holder = this.holders.get(database)
     if (holder === undefined) return []
     return [...this.requests.values()].filter(

@@ -107,7 +107,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
-  healthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
+  findHealthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
   /** Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas. */
   setReplicas?(group: string): Promise<void>
   /** Returns the statements that have read and written the most rows since counting began. */

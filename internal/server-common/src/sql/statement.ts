@@ -116,7 +116,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
     access: getAccess(kind, sql, tokens),
     needsWriteLock: needsWriteLock(kind, sql, tokens),
     verb: getKeyword(sql, tokens[0]),
-    explains: kind === 'explain' ? classify(sql, explainedTokens(sql, tokens)) : null,
+    explains: kind === 'explain' ? classify(sql, getExplainedTokens(sql, tokens)) : null,
     tokens,
     offset,
   }
@@ -125,7 +125,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
 function classify(sql: string, tokens: readonly Token[]): StatementKind {
   const verb = getKeyword(sql, tokens[0])
   if (SCHEMA_VERBS.has(verb)) return 'schema'
-  switch (verb === 'WITH' ? mainVerb(sql, tokens) : verb) {
+  switch (verb === 'WITH' ? findMainVerb(sql, tokens) : verb) {
     case 'SELECT':
     case 'VALUES':
       return 'query'
@@ -157,22 +157,22 @@ function classify(sql: string, tokens: readonly Token[]): StatementKind {
 }
 
 /** Returns the verb after common table expressions: the first one outside of parentheses. */
-function mainVerb(sql: string, tokens: readonly Token[]): string {
+function findMainVerb(sql: string, tokens: readonly Token[]): string {
   let depth = 0
   for (const token of tokens) {
-    if (token.kind === 'symbol') depth += depthChange(sql, token)
+    if (token.kind === 'symbol') depth += getDepthChange(sql, token)
     else if (depth === 0 && MAIN_VERBS.has(getKeyword(sql, token))) return getKeyword(sql, token)
   }
   return ''
 }
 
-function depthChange(sql: string, token: Token): number {
+function getDepthChange(sql: string, token: Token): number {
   const character = sql[token.start]
   return character === '(' ? 1 : character === ')' ? -1 : 0
 }
 
 /** Returns the tokens after EXPLAIN or EXPLAIN QUERY PLAN. */
-function explainedTokens(sql: string, tokens: readonly Token[]): readonly Token[] {
+function getExplainedTokens(sql: string, tokens: readonly Token[]): readonly Token[] {
   return tokens.slice(getKeyword(sql, tokens[1]) === 'QUERY' ? 3 : 1)
 }
 
@@ -261,12 +261,12 @@ export function parseError(detail: string): ResultError {
 
 /** Formats an offset as `(line, column)`, as the service does. @param shift added to the column */
 export function formatPosition(text: string, offset: number, shift = 0): string {
-  const { line, column } = lineAndColumn(text, offset)
+  const { line, column } = getLineAndColumn(text, offset)
   return `(${line}, ${column + shift})`
 }
 
 /** Returns the line, counted from 1, and the column, counted in bytes from 0. */
-export function lineAndColumn(text: string, offset: number): { line: number; column: number } {
+export function getLineAndColumn(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1
   return { line: before.split('\n').length, column: Buffer.byteLength(before.slice(lineStart)) }

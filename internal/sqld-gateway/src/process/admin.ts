@@ -214,7 +214,7 @@ export class SqldAdmin {
   /** Removes a namespace, if it exists. */
   async remove(namespace: string): Promise<void> {
     await retryTransient(async () => {
-      const { status, body } = await this.#change('DELETE', `/v1/namespaces/${namespace}`, {})
+      const { status, body } = await this.#sendInOrder('DELETE', `/v1/namespaces/${namespace}`, {})
       if (status !== 200 && status !== 404)
         throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
     })
@@ -231,11 +231,16 @@ export class SqldAdmin {
   }
 
   async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
-    checkAccepted(method, path, await this.#change(method, path, body, timeoutMs))
+    checkAccepted(method, path, await this.#sendInOrder(method, path, body, timeoutMs))
   }
 
   /** Sends one change at a time: concurrent changes while a shared schema migrates can block the server forever. */
-  async #change(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<AdminResponse> {
+  async #sendInOrder(
+    method: string,
+    path: string,
+    body: object,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<AdminResponse> {
     const change = this.#lastChange.then(() => this.#send(method, path, body, timeoutMs))
     this.#lastChange = change.catch(() => {})
     return await change

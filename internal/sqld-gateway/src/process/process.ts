@@ -210,7 +210,7 @@ export class SqldProcess implements AsyncDisposable {
     const { child, stopWatchdog, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
     stopWatchdog()
-    await rm(pidFile(plan.directory), { force: true })
+    await rm(getPidFile(plan.directory), { force: true })
     await lock.release()
     forgetChild(child)
     await temporary?.remove()
@@ -245,7 +245,7 @@ async function startWithFreePorts(
 const STACK_BYTES = 1024 ** 3
 
 async function startOnce(plan: StartPlan): Promise<StartedServer> {
-  const args = await commandLine(plan)
+  const args = await buildArguments(plan)
   const child = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'baton-sqld', plan.binary, ...args], {
     // with backups to a bucket, the server creates files in the working directory
     cwd: plan.directory,
@@ -294,7 +294,7 @@ ${log}`.trimEnd(),
   return { plan, child, stopWatchdog, admin, log: () => log }
 }
 
-async function commandLine(plan: StartPlan): Promise<string[]> {
+async function buildArguments(plan: StartPlan): Promise<string[]> {
   const { options } = plan
   const directory = resolve(plan.directory)
   const args = ['--db-path', join(directory, 'sqld')]
@@ -325,16 +325,16 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
 const WATCHDOG_SCRIPT =
   '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
-const pidFile = (directory: string): string => join(directory, 'sqld.pid')
+const getPidFile = (directory: string): string => join(directory, 'sqld.pid')
 
 async function writePidFile(directory: string, pid: number): Promise<void> {
-  await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await getProcessIdentity(pid) }))
+  await writeFile(getPidFile(directory), JSON.stringify({ pid, identity: await getProcessIdentity(pid) }))
 }
 
 /** Kills a server left running by a previous owner of the directory that was itself killed. */
 async function killOrphan(directory: string): Promise<void> {
   try {
-    const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
+    const { pid, identity } = JSON.parse(await readFile(getPidFile(directory), 'utf8')) as Record<
       string,
       unknown
     >

@@ -35,8 +35,8 @@ export class UpstreamTokens {
   }
 
   /** Returns a token for a database with these permissions. */
-  tokenFor(id: DatabaseId, permissions: UpstreamPermissions): string {
-    const claims = claimsFor(id, permissions)
+  getToken(id: DatabaseId, permissions: UpstreamPermissions): string {
+    const claims = buildClaims(id, permissions)
     const cacheKey = JSON.stringify(claims)
     const now = Date.now()
     const cached = this.#cache.get(cacheKey)
@@ -51,7 +51,7 @@ export class UpstreamTokens {
   }
 }
 
-function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {
+function buildClaims(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {
   const level = write ? 'rw' : 'ro'
   // changing a shared schema requires write permission
   const changesSchema = write && changeSharedSchema

@@ -127,7 +127,7 @@ export class Upstream {
     if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
     const serverArguments =
       primary === undefined
-        ? [...NO_CHECKPOINTS, ...(await this.#grpcArguments())]
+        ? [...NO_CHECKPOINTS, ...(await this.#buildGrpcArguments())]
         : ['--primary-grpc-url', primary.grpcUrl, ...keyArguments('--primary-grpc', primary.keys.folder)]
     this.#localProcess = await restartSqld(this.#localProcess, {
       dataDirectory: directory,
@@ -139,7 +139,7 @@ export class Upstream {
     return this.#localProcess
   }
 
-  async #grpcArguments(): Promise<readonly string[]> {
+  async #buildGrpcArguments(): Promise<readonly string[]> {
     if (!this.#servesReplicas) return []
     this.#grpcPort = await findFreePort('127.0.0.1')
     const { folder } = await this.replicationKeys()
@@ -294,18 +294,18 @@ export class Upstream {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...this.#authorization(id, permissions),
+      ...this.#getAuthorization(id, permissions),
     }
     const target = { method, path: path + query, headers, body }
     return await exchange(this.#pool, target, signal, hasEnough)
   }
 
   /** Returns no header for a remote server without tokens. */
-  #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
+  #getAuthorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
     const attach = this.#callbacks.filterAttachable(id, permissions.attach)
-    const token = this.#tokens.tokenFor(id, { ...permissions, attach })
+    const token = this.#tokens.getToken(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
 }

@@ -75,7 +75,7 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Describes what is wrong with the server; null if it is healthy. */
-  async healthProblem(): Promise<string | null> {
+  async findHealthProblem(): Promise<string | null> {
     if (!this.isRunning) return 'is not running'
     return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'does not respond'
   }

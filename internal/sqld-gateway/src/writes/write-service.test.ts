@@ -61,39 +61,39 @@ async function startBackend(remote: SqldProcess | null = null) {
   const readPid = async (): Promise<number> =>
     (JSON.parse(await readFile(join(directory, 'sqld.pid'), 'utf8')) as { pid: number }).pid
   await run('CREATE TABLE t(a)')
-  return { run, notices, readPid, healthProblem: () => backend.healthProblem(id) }
+  return { run, notices, readPid, findHealthProblem: () => backend.findHealthProblem(id) }
 }
 
 test.skipIf(isMissing)(
   'restarts a server that no longer responds to writes, and keeps acknowledged writes',
   async () => {
-    const { run, notices, readPid, healthProblem } = await startBackend()
+    const { run, notices, readPid, findHealthProblem } = await startBackend()
     expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
     const pid = await readPid()
-    expect(await healthProblem()).toBe(null)
+    expect(await findHealthProblem()).toBe(null)
     await freezeProcess(pid)
     const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
-    await expect.poll(healthProblem, { timeout: 60_000 }).toMatch('libsql-server')
+    await expect.poll(findHealthProblem, { timeout: 60_000 }).toMatch('libsql-server')
     for (const { status, body } of await Promise.all(writes))
       expect([status, body]).toEqual([502, expect.stringContaining('it is unknown whether')])
     await expect
       .poll(() => notices)
       .toEqual([expect.stringContaining('restarting it'), expect.stringContaining('was restarted')])
     expect(await readPid()).not.toBe(pid)
-    expect(await healthProblem()).toBe(null)
+    expect(await findHealthProblem()).toBe(null)
     expect((await run('INSERT INTO t VALUES (3)')).status).toBe(200)
     expect((await run('SELECT group_concat(a) FROM t WHERE a <> 2')).body).toContain('"1,3"')
   },
 )
 
 test.skipIf(isMissing)('does not restart a server with a long-running statement', async () => {
-  const { run, notices, readPid, healthProblem } = await startBackend()
+  const { run, notices, readPid, findHealthProblem } = await startBackend()
   const pid = await readPid()
   const client = new AbortController()
   const longStatement = run(ENDLESS_INSERT, client).catch(() => {})
   const queuedWrite = run('INSERT INTO t VALUES (1)')
   await sleep(AFTER_STALL_CHECK_MS)
-  expect([notices, await readPid(), await healthProblem()]).toEqual([[], pid, null])
+  expect([notices, await readPid(), await findHealthProblem()]).toEqual([[], pid, null])
   client.abort()
   await longStatement
   const { status, body } = await queuedWrite
@@ -104,15 +104,15 @@ test.skipIf(isMissing)('does not restart a server with a long-running statement'
 test.skipIf(isMissing)('reports a stalled remote server without restarting it', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
-  const { run, notices, healthProblem } = await startBackend(sqld)
+  const { run, notices, findHealthProblem } = await startBackend(sqld)
   await freezeProcess(sqld.pid)
   const write = run('INSERT INTO t VALUES (1)')
   await expect
     .poll(() => notices, { timeout: 60_000 })
     .toEqual([expect.stringContaining('restart the server')])
-  expect(await healthProblem()).toContain('has not responded to a write')
+  expect(await findHealthProblem()).toContain('has not responded to a write')
   process.kill(sqld.pid, 'SIGCONT')
   expect((await write).status).toBe(200)
-  await expect.poll(healthProblem).toBe(null)
+  await expect.poll(findHealthProblem).toBe(null)
   expect([notices.length, sqld.isRunning]).toEqual([1, true])
 })

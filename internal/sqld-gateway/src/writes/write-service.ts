@@ -64,12 +64,12 @@ export class WriteService {
   }
 
   /** Describes what is wrong with the server of a database; null if it is healthy. */
-  async healthProblem(id: DatabaseId): Promise<string | null> {
+  async findHealthProblem(id: DatabaseId): Promise<string | null> {
     const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
     const { getFile } = this.#options
     const isWriting = getFile !== null && isWriteLockFree(getFile(id)) === false
     if (stalledMs > this.#times.stallAfterMs && !isWriting)
-      return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
+      return `libsql-server has not responded to a write for ${formatSeconds(stalledMs)}`
     return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'libsql-server does not respond'
   }
 
@@ -137,7 +137,7 @@ export class WriteService {
   }
 
   async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const problem = `libsql-server has not responded to a write for ${seconds(stalledMs)} and is not executing one (${DEFECT_PAGE})`
+    const problem = `libsql-server has not responded to a write for ${formatSeconds(stalledMs)} and is not executing one (${DEFECT_PAGE})`
     if (this.#options.getFile === null) {
       if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
       this.#reportedStalls.add(id)
@@ -154,4 +154,4 @@ function largeWalNotice(bytes: number): string {
   return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, and reads overlap all the time`
 }
 
-const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`
+const formatSeconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

@@ -22,7 +22,7 @@ export function recentRequests(
   )
   const locks = [...model.holders.values()].map((span) => ({
     ...describeSpan(span),
-    waiting: model.waiters(span.database).map(({ n }) => n),
+    waiting: model.findWaiters(span.database).map(({ n }) => n),
   }))
   return { seenSince: formatTime(since), requests: matching.slice(-limit), writeLocks: locks }
 }

@@ -60,7 +60,7 @@ import {
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { adoptWal, DatabaseExports } from './database-exports.ts'
+import { DatabaseExports, renameWal } from './database-exports.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -132,8 +132,8 @@ export class EmbeddedBackend implements DatabaseBackend {
       isDurable,
       dialect,
       isIdle: (id) => this.#streams.countOpen(id) === 0,
-      onRequest: (id, request) => this.#reply(id, request),
-      onClosed: (id) => this.#streams.closeAll(id),
+      onRequest: (id, request) => this.#handleWorkerRequest(id, request),
+      onClosed: (id) => this.#streams.closeStreams(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
     })
     this.#schemas = new SchemaStore(directory)
@@ -184,19 +184,19 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
     await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
-    await adoptWal(this.#getFile(id))
+    await renameWal(this.#getFile(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
   }
 
   /** Checks that a database may be copied, which reads all of its rows. @throws BackendRejection if its reads are blocked */
   #checkCanBeCopied(id: DatabaseId): void {
-    const rejection = this.#readRejection(id)
+    const rejection = this.#findReadRejection(id)
     if (rejection !== null) throw new BackendRejection(rejection)
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const copy = await this.#exports.make(id, new AbortController().signal)
+    const copy = await this.#exports.create(id, new AbortController().signal)
     try {
       await copyDatabaseFile(copy.path, file)
     } finally {
@@ -206,7 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
-    if (!this.#isAttachable(id)) await this.#endAttachedRequests(id)
+    if (!this.#isAttachable(id)) await this.#abortAttachedRequests(id)
     return await hasDatabaseFile(this.#getFile(id))
   }
 
@@ -222,21 +222,21 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#running.abort(id)
     const closing = this.#workers.forget(id)
     // without its settings, the database cannot be attached
-    await this.#endAttachedRequests(id)
+    await this.#abortAttachedRequests(id)
     await closing
     this.#usage.forget(id)
     await rm(this.#getFolder(id), { recursive: true, force: true })
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    if (access === 'all') this.#workers.endFeed(id)
-    for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
+    if (access === 'all') this.#workers.closeFeed(id)
+    for (const stream of this.#streams.closeStreams(id, access)) this.#workers.find(id)?.closeStream(stream)
     const remaining = await this.#running.revoke(id, access)
     if (remaining.length > 0) await this.#workers.find(id)?.shutDown()
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */
-  async #endAttachedRequests(id: DatabaseId): Promise<void> {
+  async #abortAttachedRequests(id: DatabaseId): Promise<void> {
     const requestsEnded = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
@@ -266,7 +266,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     } catch (error) {
       if (running.isAborted) return revokedResponse()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
-      if (error instanceof PipelineFailure) return this.#rejection(error)
+      if (error instanceof PipelineFailure) return this.#toResponse(error)
       throw error
     } finally {
       running.release()
@@ -287,7 +287,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
       return await buildExportResponse(request, id, this.#runningExports, () =>
-        this.#exports.make(id, signal),
+        this.#exports.create(id, signal),
       )
     }
     running.isReceiving = true
@@ -314,7 +314,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#workers.close()
   }
 
-  #rejection({ status, contentType, body, batonError }: PipelineFailure): ServiceResponse {
+  #toResponse({ status, contentType, body, batonError }: PipelineFailure): ServiceResponse {
     if (batonError !== null && this.#dialect === 'cloud') return errorResponse(404, batonError)
     return textResponse(status, contentType, body)
   }
@@ -322,8 +322,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call, body.baton)
-    return await this.#withClosingOnError(lease, async () => {
-      const worker = await this.#workerFor(call.id, lease)
+    return await this.#closeOnError(lease, async () => {
+      const worker = await this.#getWorker(call.id, lease)
       const { requests } = body
       const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
       if (outcome.type === 'failure') return this.#closeAndReport(lease, outcome)
@@ -340,8 +340,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${responseHead(this.#streams.release(lease))}}\n`)
-    return await this.#withClosingOnError(lease, async () => {
-      const worker = await this.#workerFor(call.id, lease)
+    return await this.#closeOnError(lease, async () => {
+      const worker = await this.#getWorker(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
       return await this.#streamResponse({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
     })
@@ -354,8 +354,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
-    return await this.#withClosingOnError(lease, async () => {
-      const worker = await this.#workerFor(call.id, lease)
+    return await this.#closeOnError(lease, async () => {
+      const worker = await this.#getWorker(call.id, lease)
       const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
       void dump.outcome.then(end, end)
@@ -364,7 +364,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Runs `work`, and closes its stream if it fails, for example because its database was deleted, so that the slot becomes free. */
-  async #withClosingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+  async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -378,7 +378,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { tables } = permissions
     this.#checkNotBlocked(id)
     if (tables !== null && !new TableAuthorizer(tables).allows('data_read', subscription.table))
-      throw readForbidden(id)
+      throw readForbiddenError(id)
     const body = this.#workers.getFeed(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
@@ -389,7 +389,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Handles a worker's request that concerns other databases. */
-  async #reply(id: DatabaseId, request: WorkerRequest): Promise<Reply> {
+  async #handleWorkerRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply> {
     try {
       if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
       const { name, allowed, path } = request
@@ -412,11 +412,11 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Checks requests that read data without a statement. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
-    const rejection = this.#readRejection(id)
+    const rejection = this.#findReadRejection(id)
     if (rejection !== null) throw PipelineFailure.service(403, rejection)
   }
 
-  #readRejection(id: DatabaseId): string | null {
+  #findReadRejection(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#workers.getSettings(id) ?? {}
     if (!blockReads) return null
     return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
@@ -426,7 +426,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       const outcome = await retryUnlessBegun(null, async () => {
         const worker = await this.#workers.get(id)
-        return await worker.run(this.#internalCall(id), { type: 'migration', job, program, isDryRun })
+        return await worker.run(this.#createInternalCall(id), { type: 'migration', job, program, isDryRun })
       })
       return outcome.type === 'failure' ? outcome.body : toText(outcome.text) || null
     } catch (error) {
@@ -439,7 +439,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const outcome = await retryUnlessBegun(null, async () => {
       const worker = await this.#workers.get(id)
       return await worker.run(
-        { ...this.#internalCall(id), ...(signal && { signal }) },
+        { ...this.#createInternalCall(id), ...(signal && { signal }) },
         { type: 'snapshot', path },
       )
     })
@@ -447,7 +447,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Returns a call on a new internal stream. */
-  #internalCall(id: DatabaseId): DatabaseCall {
+  #createInternalCall(id: DatabaseId): DatabaseCall {
     this.#lastInternalStream -= 1
     return {
       id,
@@ -489,7 +489,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Returns the worker of a database. @throws PipelineFailure if the stream was closed in the meantime */
-  async #workerFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
+  async #getWorker(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
     const worker = await this.#workers.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
     return worker
@@ -521,7 +521,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       const worker = await this.#workers.get(id)
       const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
-      const call = { ...this.#internalCall(id), ...lease, permissions: FULL_PERMISSIONS }
+      const call = { ...this.#createInternalCall(id), ...lease, permissions: FULL_PERMISSIONS }
       const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
       if (outcome.type === 'failure')
         throw new BackendRejection(`the dump could not be loaded: ${outcome.body}`)
@@ -570,7 +570,7 @@ interface StreamedResponse {
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 
-const readForbidden = (id: DatabaseId): PipelineFailure =>
+const readForbiddenError = (id: DatabaseId): PipelineFailure =>
   PipelineFailure.service(
     403,
     `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
@@ -578,7 +578,7 @@ const readForbidden = (id: DatabaseId): PipelineFailure =>
 
 /** Checks that a call may read all tables. @throws PipelineFailure */
 function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
-  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbidden(id)
+  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbiddenError(id)
 }
 
 /** Checks that no request follows `close`. @throws PipelineFailure */

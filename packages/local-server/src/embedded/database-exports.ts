@@ -5,7 +5,7 @@ import type { DatabaseId, ExportedFile } from '@batonsql/server-common/backend'
 import type { WorkerPool } from './worker-pool.ts'
 
 /** Dependencies of {@link DatabaseExports}. */
-export interface ExportParts {
+export interface ExportDependencies {
   /** Directory of the exports. Files that a killed process has left here are removed at startup. */
   readonly directory: string
   readonly workers: WorkerPool
@@ -15,20 +15,20 @@ export interface ExportParts {
 
 /** Creates complete copies of databases, while requests and transactions continue. */
 export class DatabaseExports {
-  readonly #parts: ExportParts
+  readonly #dependencies: ExportDependencies
   #lastNumber = 0
 
-  constructor(parts: ExportParts) {
-    this.#parts = parts
+  constructor(dependencies: ExportDependencies) {
+    this.#dependencies = dependencies
   }
 
   async start(): Promise<void> {
-    await rm(this.#parts.directory, { recursive: true, force: true })
+    await rm(this.#dependencies.directory, { recursive: true, force: true })
   }
 
   /** Creates a copy of the current state of a database. */
-  async make(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
-    const { directory, workers, snapshot } = this.#parts
+  async create(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
+    const { directory, workers, snapshot } = this.#dependencies
     await mkdir(directory, { recursive: true })
     this.#lastNumber += 1
     const path = join(directory, `${this.#lastNumber}.db`)
@@ -37,8 +37,8 @@ export class DatabaseExports {
     }
     try {
       await snapshot(id, path, signal)
-      await adoptWal(path)
-      await workers.settle(id, path)
+      await renameWal(path)
+      await workers.checkpointCopy(id, path)
       if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
         throw new Error('the WAL could not be moved into the file')
       return { path, remove }
@@ -53,6 +53,6 @@ export class DatabaseExports {
  * Gives the WAL of a copy the name that this server uses for an open database, so that it is not mistaken for the WAL of another
  * program.
  */
-export async function adoptWal(path: string): Promise<void> {
+export async function renameWal(path: string): Promise<void> {
   if (existsSync(`${path}-wal`)) await rename(`${path}-wal`, `${path}.wal`)
 }

@@ -12,7 +12,7 @@ export async function ensureDatabaseFile(path: string, isDurable: boolean): Prom
   if (await hasDatabaseFile(path)) return
   const file = await open(path, 'w', 0o600)
   try {
-    await file.writeFile(emptyDatabase())
+    await file.writeFile(createEmptyDatabase())
     if (isDurable) await file.sync()
   } finally {
     await file.close()
@@ -32,7 +32,7 @@ export async function completeDirectory(directory: string, isDurable: boolean): 
 }
 
 /** Returns a database without tables in WAL mode, as the engine creates it. */
-function emptyDatabase(): Buffer {
+function createEmptyDatabase(): Buffer {
   const page = Buffer.alloc(PAGE_BYTES)
   page.write('SQLite format 3\0', 'latin1')
   page.writeUInt16BE(PAGE_BYTES, 16)

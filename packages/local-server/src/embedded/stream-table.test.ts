@@ -121,7 +121,7 @@ test('after its database is closed, an expired stream is still reported as expir
   const expiredBaton = table.release(await table.open(A)) as string
   clock.advance(11_000)
   const openBaton = table.release(await table.open(A)) as string
-  table.closeAll(A)
+  table.closeStreams(A)
   expect(catchFailure(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')
   expect(catchFailure(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
 })

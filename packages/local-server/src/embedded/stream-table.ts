@@ -44,7 +44,7 @@ export class StreamTable {
   readonly #streams = new Map<number, Stream>()
   readonly #waiting: (() => void)[] = []
   #lastNumber = 0
-  #open = 0
+  #openCount = 0
 
   constructor(clock: Clock, onExpiry: ExpiryListener) {
     this.#clock = clock
@@ -53,8 +53,8 @@ export class StreamTable {
 
   /** Opens a stream; waits up to a second for a free slot. */
   async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
-    if (this.#open >= MAX_STREAMS) await this.#waitForSlot()
-    else this.#open += 1
+    if (this.#openCount >= MAX_STREAMS) await this.#waitForSlot()
+    else this.#openCount += 1
     this.#lastNumber += 1
     const number = this.#lastNumber
     const sequence = randomBytes(8).readBigUInt64BE() >> 1n
@@ -125,7 +125,7 @@ export class StreamTable {
    * If only write access was revoked, removes only the streams of senders who had it.
    * @returns the numbers of the removed streams
    */
-  closeAll(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {
+  closeStreams(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {
     const openStreams = [...this.#streams.values()].filter(
       (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
@@ -181,7 +181,7 @@ export class StreamTable {
   #freeSlot(): void {
     // passed directly to the next waiting request, so that no other request can take it
     const grant = this.#waiting.shift()
-    if (grant === undefined) this.#open -= 1
+    if (grant === undefined) this.#openCount -= 1
     else grant()
   }
 

@@ -54,6 +54,6 @@ export class UsageCounters {
 }
 
 function sortByUsage({ queries }: Count): readonly QueryUsage[] {
-  const weight = ({ rowsRead, rowsWritten }: QueryUsage): number => rowsRead + rowsWritten
-  return [...queries.values()].sort((a, b) => weight(b) - weight(a))
+  const sumRows = ({ rowsRead, rowsWritten }: QueryUsage): number => rowsRead + rowsWritten
+  return [...queries.values()].sort((a, b) => sumRows(b) - sumRows(a))
 }

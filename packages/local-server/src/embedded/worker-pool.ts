@@ -32,7 +32,7 @@ const MAX_EVICTED = 64
 /** How long a database waits for another one to be closed before an additional worker is started; shorter if few are open. */
 const MAX_WAIT_MS = 200
 const SHORT_WAIT_MS = 20
-const WAIT_STEP_MS = 1
+const WAIT_INTERVAL_MS = 1
 /** Number of workers without a database that are kept. */
 const MAX_SPARE_WORKERS = 2
 const SPARE_DELAY_MS = 5
@@ -119,7 +119,7 @@ export class WorkerPool {
   }
 
   #openNow(id: DatabaseId): DatabaseWorker {
-    const settings = this.#effectiveSettings(id)
+    const settings = this.#getEffectiveSettings(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isDurable } = this.#options
     const [path, role] = [this.#options.getPath(id), this.#options.getRole(id)]
@@ -153,14 +153,14 @@ export class WorkerPool {
 
   /** Closes the least recently used database, preferably a new one. Closes none if all are in use. */
   async #makeRoom(id: DatabaseId): Promise<void> {
-    const due = performance.now() + (this.#workers.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
-    while (!this.#hasRoom(id) && performance.now() < due && !this.#isClosed) {
+    const deadline = performance.now() + (this.#workers.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
+    while (!this.#hasRoom(id) && performance.now() < deadline && !this.#isClosed) {
       const workers = [...this.#workers]
       const unused = workers.filter(([openId, worker]) => !this.#isInUse(openId, worker))
       const [unusedId] = unused.find(([openId]) => this.#newIds.has(openId)) ?? unused[0] ?? []
       if (unusedId !== undefined) await this.#evict(unusedId)
       else if (workers.some(([, worker]) => worker.isBusy))
-        await new Promise((resolve) => setTimeout(resolve, WAIT_STEP_MS))
+        await new Promise((resolve) => setTimeout(resolve, WAIT_INTERVAL_MS))
       else return
     }
   }
@@ -186,7 +186,7 @@ export class WorkerPool {
   }
 
   /** Ends the change streams of a database. */
-  endFeed(id: DatabaseId): void {
+  closeFeed(id: DatabaseId): void {
     this.#feeds.get(id)?.end()
   }
 
@@ -194,12 +194,12 @@ export class WorkerPool {
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
     this.#evictedIds.delete(id)
-    this.endFeed(id)
+    this.closeFeed(id)
     await this.#workers.get(id)?.release({ keep: false })
   }
 
   /** Opens and closes a copy of a database, so that its file is complete and readable by all programs. */
-  async settle(id: DatabaseId, path: string): Promise<void> {
+  async checkpointCopy(id: DatabaseId, path: string): Promise<void> {
     const settings = this.#settings.get(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { isDurable } = this.#options
@@ -215,7 +215,7 @@ export class WorkerPool {
     await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.shutDown()))
   }
 
-  #effectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
+  #getEffectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
     const settings = this.#settings.get(id)
     return settings && this.#migrating.has(id)
       ? { ...settings, blockWrites: true, blockReason: 'the database is being migrated' }
@@ -223,7 +223,7 @@ export class WorkerPool {
   }
 
   #apply(id: DatabaseId): void {
-    const settings = this.#effectiveSettings(id)
+    const settings = this.#getEffectiveSettings(id)
     if (settings !== undefined) this.#workers.get(id)?.applySettings(settings)
   }
 
@@ -262,9 +262,9 @@ export class WorkerPool {
   }
 
   #sweep(): void {
-    const due = performance.now() - IDLE_MS
+    const idleSince = performance.now() - IDLE_MS
     for (const [id, worker] of this.#workers) {
-      if (worker.lastUsedAt > due) break
+      if (worker.lastUsedAt > idleSince) break
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
     if (this.#workers.size > 0) return

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import {
   type ControlPlane,
   type DatabaseRow,
+  getGroupReplicaLocations,
   isAddressAllowed,
-  replicaLocationsOfGroup,
 } from '@batonsql/control-plane'
 import type { ReachableDatabases } from '@batonsql/server-common/auth'
 import type {
@@ -20,8 +20,8 @@ import { EmbeddedBackend } from '../embedded/backend.ts'
 /** Emits notices about the server process of a database. */
 export type Notices = EventEmitter<{ notice: [id: DatabaseId, text: string] }>
 
-/** The back end that holds the databases. */
-export interface BackendChoice {
+/** Options that select and configure the back end. */
+export interface BackendSelection {
   readonly backend: 'embedded' | 'sqld'
   readonly dataDirectory: string | undefined
   readonly auth: boolean
@@ -36,7 +36,7 @@ export interface BackendChoice {
 
 /** Creates the back end selected by the options, without starting it. */
 export function createBackend(
-  { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendChoice,
+  { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendSelection,
   directory: string,
   { controlKey, registry }: ControlPlane,
   notices: Notices,
@@ -77,7 +77,7 @@ export function createBackend(
       ...commonOptions,
       findGroup: (id) => registry.databases.get(id)?.group,
       hasGroup: (group) => registry.groups.get(group) !== undefined,
-      getReplicaLocations: (group) => replicaLocationsOfGroup(registry, group),
+      getReplicaLocations: (group) => getGroupReplicaLocations(registry, group),
     })
   }
   const isDurable = dataDirectory !== undefined

@@ -12,7 +12,7 @@ import { startLocalServer } from './server.ts'
 export async function exportFromDirectory(directory: string, name: string, file: string): Promise<void> {
   checkDirectory(directory)
   const registry = await Registry.open(directory)
-  const backend = registry.setting('backend') === 'sqld' ? 'sqld' : 'embedded'
+  const backend = registry.getSetting('backend') === 'sqld' ? 'sqld' : 'embedded'
   registry.close()
   const server = await startLocalServer({ dataDirectory: directory, backend })
   try {

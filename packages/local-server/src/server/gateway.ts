@@ -15,7 +15,7 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
-import { metricsText, type RequestCount } from './metrics.ts'
+import { formatMetrics, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
 
@@ -77,10 +77,11 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
-    this.#inspector = this.#feed === null ? null : new InspectorPage(this.#feed, () => this.#databaseNames())
+    this.#inspector =
+      this.#feed === null ? null : new InspectorPage(this.#feed, () => this.#listDatabaseNames())
   }
 
-  #databaseNames(): readonly string[] {
+  #listDatabaseNames(): readonly string[] {
     const { addresses, registry } = this.#options.controlPlane
     const readyDatabases = registry.databases.rows.filter(({ state }) => state === 'ready')
     return readyDatabases.map((row) => addresses.getPath(row)).sort()
@@ -95,17 +96,17 @@ export class Gateway {
 
   /** Returns metrics in the Prometheus text format. */
   metrics(): string {
-    return metricsText(this.#options.controlPlane, this.#counts, this.#options.version)
+    return formatMetrics(this.#options.controlPlane, this.#counts, this.#options.version)
   }
 
   /** Reports a notice about a database's server to the log and to the request inspector. */
-  notice(id: DatabaseId, text: string): void {
+  reportNotice(id: DatabaseId, text: string): void {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
     const name = row === undefined ? id : addresses.getPath(row)
-    if (this.#options.log.isOn) this.#options.log.event('warn', 'database', { database: name, text })
+    if (this.#options.log.isEnabled) this.#options.log.write('warn', 'database', { database: name, text })
     else console.error(`${name}: ${text}`)
-    this.#feed?.notice(name, text)
+    this.#feed?.sendNotice(name, text)
   }
 
   /** Discards the counters of a removed database. */
@@ -116,11 +117,11 @@ export class Gateway {
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { access } = this.#options
-    const rejection = access.findRejection(request) ?? rejectionOfBody(request)
+    const rejection = access.findRejection(request) ?? findBodyRejection(request)
     if (rejection !== null) return rejection
-    if (this.#inspector !== null && InspectorPage.owns(request.path))
+    if (this.#inspector !== null && InspectorPage.handlesPath(request.path))
       return await this.#inspector.handle(request)
-    const response = await this.#route(request).catch(tooLargeResponse)
+    const response = await this.#route(request).catch(toTooLargeResponse)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
 
@@ -130,9 +131,9 @@ export class Gateway {
     const { name, path } = address
     const { row: record, location = null } = this.#options.controlPlane.addresses.resolve(name) ?? {}
     this.#total += 1
-    const count = record && this.#countOf(record.id)
+    const count = record && this.#getCount(record.id)
     if (count) count.requests += 1
-    const route = this.#routeOf(
+    const route = this.#findRoute(
       { name, record, location },
       path === request.path ? request : { ...request, path },
     )
@@ -150,13 +151,13 @@ export class Gateway {
     return response
   }
 
-  #countOf(id: DatabaseId): RequestCount {
+  #getCount(id: DatabaseId): RequestCount {
     const count = this.#counts.get(id) ?? { requests: 0, failed: 0, seconds: 0 }
     this.#counts.set(id, count)
     return count
   }
 
-  #routeOf(target: Target, request: ServiceRequest): Route | null {
+  #findRoute(target: Target, request: ServiceRequest): Route | null {
     const { path, method, headers } = request
     const { version } = this.#options
     const read = (handle: Route['handle']): Route => ({ allow: 'GET,HEAD', handle })
@@ -188,8 +189,8 @@ export class Gateway {
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
     if (record === undefined || !databases.isReady(record)) return textResponse(404, null, '')
     if (registry.groups.get(record.group)?.isArchived === true) return textResponse(503, null, '')
-    const problem = (await backend.healthProblem?.(record.id, location)) ?? null
-    if (problem !== null) this.#noticeOnce(record.id, problem)
+    const problem = (await backend.findHealthProblem?.(record.id, location)) ?? null
+    if (problem !== null) this.#reportOnce(record.id, problem)
     return textResponse(problem === null ? 200 : 503, null, '')
   }
 
@@ -208,22 +209,22 @@ export class Gateway {
     }
     const { backend, databases, externalTokens, usage } = this.#options.controlPlane
     if (record === undefined || !databases.isReady(record)) return notFound(name)
-    const rejection = this.#rejectionOf(name, record, request)
+    const rejection = this.#findRejection(name, record, request)
     if (rejection !== null) return rejection
     let authorizedRequest = request
     const exchange = externalTokens.exchange(record, request, backend.hasTablePermissions)
     if (exchange !== null) {
-      const exchanged = await exchange.catch(rejectionResponse)
+      const exchanged = await exchange.catch(toRejectionResponse)
       if ('status' in exchanged) return exchanged
       // checks again: access may have been revoked while keys were fetched
-      const secondRejection = this.#rejectionOf(name, record, request)
+      const secondRejection = this.#findRejection(name, record, request)
       if (secondRejection !== null) return secondRejection
       authorizedRequest = exchanged
     }
     usage.touch(record.id)
     const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
-      this.#noticeOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
+      this.#reportOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
       return notFound(name)
     })
     usage.onResponse(record.id, response.body)
@@ -231,7 +232,7 @@ export class Gateway {
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     const runsStatements = request.method === 'POST'
     const body = runsStatements
-      ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
+      ? watchDiskFaults(response.body, (fault) => this.#reportDiskFault(record, fault))
       : response.body
     // back ends use ids; users see names
     if (response.status < 400 || typeof body !== 'string')
@@ -240,7 +241,11 @@ export class Gateway {
   }
 
   /** Rejects requests to an archived group, and requests from an address that is not allowed. */
-  #rejectionOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
+  #findRejection(
+    name: string,
+    { id }: DatabaseRow,
+    { remoteAddress }: ServiceRequest,
+  ): ServiceResponse | null {
     const { databases, groups } = this.#options.controlPlane.registry
     const row = databases.get(id)
     if (row === undefined) return notFound(name)
@@ -251,17 +256,17 @@ export class Gateway {
   }
 
   /** Reports a full or failing disk on the server, at most once a minute per database. */
-  #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
+  #reportDiskFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
-    this.#noticeOnce(id, DISK_FAULTS[fault])
+    this.#reportOnce(id, DISK_FAULTS[fault])
   }
 
-  #noticeOnce(id: DatabaseId, fault: string): void {
+  #reportOnce(id: DatabaseId, fault: string): void {
     const now = Date.now()
     if (now - (this.#faults.get(id) ?? 0) < FAULT_INTERVAL_MS) return
     this.#faults.set(id, now)
-    this.notice(id, fault)
+    this.reportNotice(id, fault)
   }
 
   #resolveAddress(request: ServiceRequest): { name: string; path: string } | ServiceResponse {
@@ -270,16 +275,16 @@ export class Gateway {
     if (segment?.[1] !== undefined && !RESERVED_NAMES.has(segment[1])) {
       return { name: safeDecode(segment[1]), path: `/${segment[2]}` }
     }
-    const namespace = namespaceHeader(headers)
+    const namespace = readNamespaceHeader(headers)
     if (namespace !== null && typeof namespace === 'object') return namespace
     return {
-      name: namespace ?? this.#nameFromHost(request) ?? this.#nameFromToken(request) ?? DEFAULT_DATABASE,
+      name: namespace ?? this.#findNameInHost(request) ?? this.#findNameInToken(request) ?? DEFAULT_DATABASE,
       path,
     }
   }
 
   /** Returns the database that the token of an export names: the vendor's CLI exports from the bare host. */
-  #nameFromToken(request: ServiceRequest): string | null {
+  #findNameInToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = getClaimedDatabase(request)
     const { registry, addresses } = this.#options.controlPlane
@@ -291,10 +296,10 @@ export class Gateway {
     return this.#options.controlPlane.addresses.find(name)
   }
 
-  #nameFromHost(request: ServiceRequest): string | null {
+  #findNameInHost(request: ServiceRequest): string | null {
     const host = getHostName(request) ?? ''
     if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
-    const label = this.#options.controlPlane.addresses.labelOfHost(host)
+    const label = this.#options.controlPlane.addresses.getHostLabel(host)
     if (label !== null) return label
     return /^([^.]+)\.localhost$/.exec(host)?.[1] ?? null
   }
@@ -309,7 +314,7 @@ interface Target {
 }
 
 /** Rejects a body for methods that have none: it could be parsed as the next request. */
-function rejectionOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
+function findBodyRejection({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
   // other methods are rejected by the route
   const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
@@ -318,7 +323,7 @@ function rejectionOfBody({ method, headers }: ServiceRequest): ServiceResponse |
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
 }
 
-function rejectionResponse(error: unknown): ServiceResponse {
+function toRejectionResponse(error: unknown): ServiceResponse {
   if (!(error instanceof Rejection)) throw error
   return errorResponse(error.status, error.message)
 }
@@ -336,7 +341,7 @@ function safeDecode(segment: string): string {
 }
 
 /** Returns the name in the header, or an error response if it is malformed. */
-function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceResponse | null {
+function readNamespaceHeader(headers: ServiceRequest['headers']): string | ServiceResponse | null {
   const binary = headers['x-namespace-bin']
   if (typeof binary === 'string') {
     const offset = binary.search(/[^A-Za-z0-9+/]/)
@@ -348,8 +353,8 @@ function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceRe
   return typeof name === 'string' && name !== '' ? name : null
 }
 
-/** Closes the connection, because the rest of the body is still on it. */
-function tooLargeResponse(error: unknown): ServiceResponse {
+/** Closes the connection, because the rest of the body has not been read. */
+function toTooLargeResponse(error: unknown): ServiceResponse {
   if (!(error instanceof BodyTooLargeError)) throw error
   const { status, headers, body } = errorResponse(413, error.message)
   return { status, headers: { ...headers, connection: 'close' }, body }

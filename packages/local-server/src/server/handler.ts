@@ -75,7 +75,7 @@ export class LocalHandler implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     const service = await this.#start()
     await service.createDatabase(name, options)
-    const authToken = await service.ownerToken(name)
+    const authToken = await service.getOwnerToken(name)
     const url = name === DEFAULT_DATABASE ? ORIGIN : `${ORIGIN}/${name}/`
     return { url, ...(authToken !== undefined && { authToken }) }
   }

@@ -79,7 +79,7 @@ export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatf
     throw new Error(`organization "${username}" already exists`)
   const row: UserRow = { id: randomUUID(), username, name: username, email }
   const organization = newOrganization(username, username, 'personal', 'starter')
-  const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })
+  const token = apiTokens.createRow(row, { name: username, organization: null, group: null, scopes: null })
   const invites = registry.invites.rows.filter((invite) => invite.email === email)
   registry.transaction(() => {
     registry.users.put(row)

@@ -11,14 +11,14 @@ export interface RequestCount {
 }
 
 /** Returns Prometheus metrics: requests and usage of each database, and resources of the process. */
-export function metricsText(
+export function formatMetrics(
   { registry, addresses, usage, backend }: ControlPlane,
   counts: ReadonlyMap<DatabaseId, RequestCount>,
   version: string,
 ): string {
   const databases = registry.databases.rows.map((row) => {
     const { requests = 0, failed = 0, seconds = 0 } = counts.get(row.id) ?? {}
-    const label = labels({
+    const label = formatLabels({
       database: addresses.getPath(row),
       group: registry.groups.get(row.group)?.name ?? '',
     })
@@ -31,7 +31,7 @@ export function metricsText(
     help: string,
     getValue: (database: (typeof databases)[number]) => number,
   ): string =>
-    metric(
+    formatMetric(
       name,
       type,
       help,
@@ -39,7 +39,9 @@ export function metricsText(
     )
   const { user, system } = process.cpuUsage()
   return [
-    metric('baton_info', 'gauge', 'The server.', [`${labels({ version, backend: backend.kind })} 1`]),
+    formatMetric('baton_info', 'gauge', 'The server.', [
+      `${formatLabels({ version, backend: backend.kind })} 1`,
+    ]),
     perDatabase('baton_requests_total', 'counter', 'Requests to the database.', ({ requests }) => requests),
     perDatabase(
       'baton_requests_failed_total',
@@ -61,20 +63,22 @@ export function metricsText(
     ),
     perDatabase('baton_rows_written_total', 'counter', 'Rows written.', ({ rowsWritten }) => rowsWritten),
     perDatabase('baton_storage_bytes', 'gauge', 'Size of the database.', ({ storageBytes }) => storageBytes),
-    metric('process_cpu_seconds_total', 'counter', 'CPU time of the process.', [` ${(user + system) / 1e6}`]),
-    metric('process_resident_memory_bytes', 'gauge', 'Memory of the process.', [
+    formatMetric('process_cpu_seconds_total', 'counter', 'CPU time of the process.', [
+      ` ${(user + system) / 1e6}`,
+    ]),
+    formatMetric('process_resident_memory_bytes', 'gauge', 'Memory of the process.', [
       ` ${process.memoryUsage.rss()}`,
     ]),
-    metric('process_start_time_seconds', 'gauge', 'Start time of the process since the Unix epoch.', [
+    formatMetric('process_start_time_seconds', 'gauge', 'Start time of the process since the Unix epoch.', [
       ` ${(performance.timeOrigin / 1_000).toFixed(3)}`,
     ]),
   ].join('')
 }
 
-const metric = (name: string, type: string, help: string, values: readonly string[]): string =>
+const formatMetric = (name: string, type: string, help: string, values: readonly string[]): string =>
   `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${values.map((value) => `${name}${value}\n`).join('')}`
 
-const labels = (values: Readonly<Record<string, string>>): string =>
+const formatLabels = (values: Readonly<Record<string, string>>): string =>
   `{${Object.entries(values)
     .map(
       ([name, value]) =>

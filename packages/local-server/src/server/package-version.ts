@@ -4,11 +4,11 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 
 /** Version of this package. */
-export const PACKAGE_VERSION: string = versionIn(require.resolve('@batonsql/local-server/package.json'))
+export const PACKAGE_VERSION: string = readVersion(require.resolve('@batonsql/local-server/package.json'))
 
 /** Version of libsql-server that the embedded server imitates. */
 export const IMITATED_VERSION = '0.24.32'
 
-function versionIn(manifest: string): string {
+function readVersion(manifest: string): string {
   return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 }

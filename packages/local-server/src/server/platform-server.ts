@@ -163,7 +163,9 @@ function failureResponse(error: unknown): Response {
 function metricsResponse({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
-    const { user, token } = controlPlane.apiTokens.check(request.headers.get('authorization') ?? undefined)
+    const { user, token } = controlPlane.apiTokens.authenticate(
+      request.headers.get('authorization') ?? undefined,
+    )
     if (user.id !== controlPlane.operator.owner.id || token.organization !== null || token.group !== null)
       return errorResponse(
         403,
@@ -185,7 +187,7 @@ async function login({ controlPlane }: Handler, request: Request): Promise<Servi
   const loginRequest = parseLogin(fields)
   if (loginRequest.port === null) return loginPage(loginRequest, 'No command is waiting for a token.')
   try {
-    controlPlane.apiTokens.check(`Bearer ${token}`)
+    controlPlane.apiTokens.authenticate(`Bearer ${token}`)
   } catch {
     return loginPage(loginRequest, 'This is not an API token of this server.')
   }

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Logs nothing, only failed and rejected requests, or all requests. */
+/** Log levels: nothing, failed and rejected requests, or all requests. */
 export const LOG_LEVELS = ['none', 'errors', 'requests'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -18,24 +18,25 @@ export class ServerLog {
   }
 
   /** Whether events are logged. */
-  get isOn(): boolean {
+  get isEnabled(): boolean {
     return this.#level !== 'none'
   }
 
-  event(level: 'info' | 'warn' | 'error', event: string, fields: object): void {
-    if (this.isOn) this.#print(JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }))
+  write(level: 'info' | 'warn' | 'error', event: string, fields: object): void {
+    if (this.isEnabled)
+      this.#print(JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
   /** Logs the requests of a server. @param listener name of the server in the log */
   watch(server: Server, listener: 'databases' | 'platform'): void {
-    if (!this.isOn) return
+    if (!this.isEnabled) return
     server.on('request', (incoming, outgoing) => {
       const startedAt = performance.now()
       outgoing.once('close', () => {
         const { statusCode: status } = outgoing
         const level = status >= 500 ? 'error' : status === 401 || status === 403 ? 'warn' : 'info'
         if (level === 'info' && this.#level === 'errors') return
-        this.event(level, 'request', {
+        this.write(level, 'request', {
           listener,
           method: incoming.method,
           host: incoming.headers.host,

@@ -137,7 +137,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     await listen(http, port, host)
     server = new LocalServer(service, http, host, options.inspector === true, log)
     if (platform !== undefined) await server.servePlatform(platform)
-    log.event('info', 'start', {
+    log.write('info', 'start', {
       url: server.url,
       platformUrl: server.platform?.url,
       backend,
@@ -253,14 +253,14 @@ export class LocalServer implements AsyncDisposable {
 
   /** Returns the URLs of the replicas of a database by location. */
   replicaUrls(name: string): Readonly<Record<string, string>> {
-    const paths = Object.entries(this.#service.replicaPaths(name))
+    const paths = Object.entries(this.#service.getReplicaPaths(name))
     return Object.fromEntries(paths.map(([location, path]) => [location, `${this.url}/${path}/`]))
   }
 
   /** Creates a database. Names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
-    const authToken = await this.#service.ownerToken(name)
+    const authToken = await this.#service.getOwnerToken(name)
     return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
   }
 
@@ -315,7 +315,7 @@ export class LocalServer implements AsyncDisposable {
     const log = this.#log
     const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
     const server = await PlatformServer.start(options, parts)
-    const local = new LocalPlatform(controlPlane, server.url, controlPlane.ownerToken())
+    const local = new LocalPlatform(controlPlane, server.url, controlPlane.getOwnerToken())
     this.#platform = { server, local }
   }
 
@@ -345,7 +345,7 @@ export class LocalServer implements AsyncDisposable {
       },
       () => this.#service.close(),
     ])
-    this.#log.event('info', 'stop', {})
+    this.#log.write('info', 'stop', {})
   }
 }
 

@@ -5,10 +5,10 @@ import {
   type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
+  getReplicaLocations,
   isLocation,
   mintDatabaseToken,
   NEW_CONFIGURATION,
-  replicaLocations,
   type TokenAccess,
 } from '@batonsql/control-plane'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -27,13 +27,13 @@ import {
   type TemporaryDirectory,
 } from '@batonsql/server-common/base'
 import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
-import { type BackendChoice, createBackend, type Notices } from './create-backend.ts'
+import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
 /** Options of a {@link Service}, checked and completed by the public entry points. */
-export interface ServiceOptions extends BackendChoice {
+export interface ServiceOptions extends BackendSelection {
   readonly domains: Readonly<Record<string, string>>
   readonly allowOrigins: readonly string[]
   /** Address that the server listens on. */
@@ -113,7 +113,7 @@ export class Service implements AsyncDisposable {
     this.dataDirectory = parts.directory
     const { controlPlane, access, domains, inspector, notices, log } = parts
     this.#gateway = new Gateway({ controlPlane, version, domains, access, inspector, log })
-    notices.on('notice', (id, text) => this.#gateway.notice(id, text))
+    notices.on('notice', (id, text) => this.#gateway.reportNotice(id, text))
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
@@ -148,7 +148,7 @@ export class Service implements AsyncDisposable {
         version,
       )
       for (const { id, state } of controlPlane.registry.databases.rows)
-        if (state === 'lost') service.#gateway.notice(id, LOST_NOTICE)
+        if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
       // only on the first start: later, a missing database or group is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)
@@ -222,7 +222,7 @@ export class Service implements AsyncDisposable {
     const sources: DatabaseSource[] = []
     if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
     if (isSchema) sources.push({ type: 'schema' })
-    if (schema !== undefined) sources.push({ type: 'schema-child', parent: this.#database(schema).id })
+    if (schema !== undefined) sources.push({ type: 'schema-child', parent: this.#getDatabase(schema).id })
     if (sources.length > 1)
       throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
     return sources[0] ?? { type: 'empty' }
@@ -230,24 +230,24 @@ export class Service implements AsyncDisposable {
 
   /** Returns the id of a database, as used in tokens and jobs. */
   databaseId(name: string): string {
-    return this.#database(name).id
+    return this.#getDatabase(name).id
   }
 
   /** Returns the paths of the replicas of a database by location. */
-  replicaPaths(name: string): Readonly<Record<string, string>> {
-    const row = this.#database(name)
+  getReplicaPaths(name: string): Readonly<Record<string, string>> {
+    const row = this.#getDatabase(name)
     const { registry, addresses } = this.controlPlane
-    const locations = replicaLocations(registry, row)
+    const locations = getReplicaLocations(registry, row)
     return Object.fromEntries(locations.map((location) => [location, addresses.getPath(row, location)]))
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
     this.#checkOpen()
-    await this.controlPlane.backend.exportTo(this.#database(name).id, file)
+    await this.controlPlane.backend.exportTo(this.#getDatabase(name).id, file)
   }
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
-    const row = this.#database(name)
+    const row = this.#getDatabase(name)
     const configuration = mergeSettings('updateDatabase', row.configuration, options)
     await this.controlPlane.databases.change({ ...row, configuration })
   }
@@ -261,7 +261,7 @@ export class Service implements AsyncDisposable {
   }
 
   async removeDatabase(name: string): Promise<void> {
-    const row = this.#database(name)
+    const row = this.#getDatabase(name)
     this.#gateway.forget(row.id)
     await this.controlPlane.databases.remove(row)
   }
@@ -272,8 +272,8 @@ export class Service implements AsyncDisposable {
     if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
     if (access !== 'full-access' && access !== 'read-only')
       throw new TypeError(`createToken: unknown access ${String(access)}`)
-    const database = this.#database(name)
-    const attach = names.map((attachedName) => this.#database(attachedName))
+    const database = this.#getDatabase(name)
+    const attach = names.map((attachedName) => this.#getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
     if (otherGroupDatabase !== undefined)
       throw new Error(`database "${otherGroupDatabase.name}" is in another group and cannot be attached`)
@@ -281,7 +281,7 @@ export class Service implements AsyncDisposable {
   }
 
   /** Returns a token for the creator of a database; undefined without `auth`. */
-  async ownerToken(name: string): Promise<string | undefined> {
+  async getOwnerToken(name: string): Promise<string | undefined> {
     return this.#parts.auth ? await this.createToken(name) : undefined
   }
 
@@ -338,7 +338,7 @@ export class Service implements AsyncDisposable {
     return registry.findDatabase(operator.organization.id, name)
   }
 
-  #database(name: string): DatabaseRow {
+  #getDatabase(name: string): DatabaseRow {
     this.#checkOpen()
     const row = this.#find(name)
     if (row?.state !== 'ready') throw new Error(`database "${name}" does not exist`)

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { oldNodeProblem } from './supported-node.ts'
+import { findNodeProblem } from './supported-node.ts'
 
 const manifest = new URL('../../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
 const oldestVersion = `${engines.node.replace('>=', '')}.0`
 
 test.each([oldestVersion, '22.20.1', '24.0.0', '100.1.0'])('node %s is supported', (version) => {
-  expect(oldNodeProblem(version)).toBeNull()
+  expect(findNodeProblem(version)).toBeNull()
 })
 
 test.each(['22.18.0', '22.2.0', '20.19.5', '18.20.8', '8.17.0'])('node %s is rejected', (version) => {
-  expect(oldNodeProblem(version)).toBe(
+  expect(findNodeProblem(version)).toBe(
     `@batonsql/local-server requires node ${engines.node.replace('>=', '')} or newer, but this is node ${version}`,
   )
 })

@@ -5,7 +5,7 @@ const OLDEST_VERSION = [22, 19] as const
  * Returns an error message for a version of Node.js that is too old; null if it is supported.
  * @param version as in `process.versions.node`
  */
-export function oldNodeProblem(version: string): string | null {
+export function findNodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major > OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor >= OLDEST_VERSION[1])) return null
   return `@batonsql/local-server requires node ${OLDEST_VERSION.join('.')} or newer, but this is node ${version}`
@@ -13,6 +13,6 @@ export function oldNodeProblem(version: string): string | null {
 
 /** Called by the entry points of the package. @throws Error if the version of Node.js is too old */
 export function rejectOldNode(): void {
-  const problem = oldNodeProblem(process.versions.node)
+  const problem = findNodeProblem(process.versions.node)
   if (problem !== null) throw new Error(problem)
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { TemporaryDirectory } from '@batonsql/server-common/base'
 import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
-/** A function that fills the database of which tests get copies, or the path of an SQLite file to copy. */
+/** A function that fills the database that tests get copies of, or the path of an SQLite file to copy. */
 export type Template = ((config: DatabaseAddress) => unknown) | string
 
 /** The database of a test. */

@@ -14,7 +14,7 @@ export interface MigrationHost {
 
 /**
  * Migrates databases that share a schema: a dry run in each child, then the migration in each child, then in the schema database. If a
- * dry run fails, no database is changed. Migrations run one at a time; one that was interrupted by the end of the process is resumed
+ * dry run fails, no database is changed. Migrations run one at a time; one that was interrupted by a crash or a shutdown is resumed
  * by `resume`.
  */
 export class SchemaMigrations {
@@ -125,13 +125,13 @@ export class SchemaMigrations {
     return job.error
   }
 
-  async #forEachTask(tasks: readonly Task[], act: (task: Task) => Promise<void>): Promise<void> {
+  async #forEachTask(tasks: readonly Task[], run: (task: Task) => Promise<void>): Promise<void> {
     let next = 0
-    const actOnNext = async (): Promise<void> => {
+    const runRemaining = async (): Promise<void> => {
       for (let task = tasks[next++]; task !== undefined && !this.#isClosed; task = tasks[next++])
-        await act(task)
+        await run(task)
     }
-    await Promise.all(Array.from({ length: CONCURRENT_TASKS }, actOnNext))
+    await Promise.all(Array.from({ length: CONCURRENT_TASKS }, runRemaining))
   }
 }
 
