@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { defineConfig, type UserConfig } from 'tsdown'
 
 /**
- * Leaves out what core never uses of undici: HTTP/2, and bodies other than strings. Modules of node are asked of node where
- * undici's CommonJS has `require`: an import would load all of them at once, and with `node:http` all that its exports hold,
- * which is half of a short program's time.
+ * Omits the parts of undici that core never uses: HTTP/2, and bodies other than strings. Replaces each `require` of a node module
+ * with `process.getBuiltinModule`: an import would load all of them at once, and with `node:http` everything that it exports,
+ * which takes half of a short program's time.
  */
-const onlyUsed = {
-  name: 'only-used',
+const omitUnused = {
+  name: 'omit-unused',
   resolveId(id: string): string | null {
     if (/^node:http2$|\/web\/(fetch|webidl)\b/.test(id)) return '\0unused'
     return id.startsWith('node:') ? `\0${id}` : null
@@ -17,13 +17,13 @@ const onlyUsed = {
     return id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}')` : null
   },
 }
-const ofUndici = (file: string): string =>
+const readUndiciFile = (file: string): string =>
   readFileSync(new URL(`node_modules/undici/${file}`, import.meta.url), 'utf8')
-const { version } = JSON.parse(ofUndici('package.json')) as { readonly version: string }
+const { version } = JSON.parse(readUndiciFile('package.json')) as { readonly version: string }
 
 /**
- * One file for each kind of runtime, because every file more costs time when it is imported: `imports` of the manifest
- * says which sources are in it.
+ * Builds one file for each kind of runtime, because each additional file takes time to import. `imports` in package.json
+ * determines which sources it contains.
  */
 const flavor = (
   name: string,
@@ -37,7 +37,7 @@ const flavor = (
   clean: name === 'edge' ? ['dist/**'] : false,
   deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/, /^@opentelemetry\//] },
   outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
-  // what is loaded with `import()` imports from the one file, instead of making more of it
+  // modules loaded with `import()` import from that file, instead of splitting it into more files
   inputOptions: {
     preserveEntrySignatures: 'allow-extension',
     resolve: { conditionNames: ['@batonsql/source', ...conditions] },
@@ -48,7 +48,7 @@ export default defineConfig([
   flavor('edge', ['workerd'], { dts: true }),
   flavor('fetch', ['bun', 'node']),
   flavor('node', ['node']),
-  // the same everywhere
+  // the same for all runtimes
   flavor('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
@@ -57,10 +57,10 @@ export default defineConfig([
     platform: 'neutral',
     dts: false,
     deps: { alwaysBundle: [/^undici\//], onlyBundle: ['undici'] },
-    define: { esbuildDetection: 'true' }, // undici's word for: no second parser
-    plugins: [onlyUsed],
+    define: { esbuildDetection: 'true' }, // undici's flag for omitting its second parser
+    plugins: [omitUnused],
     outputOptions: {
-      postBanner: `/*! undici ${version}: lib/dispatcher/pool.js\n\n${ofUndici('LICENSE')}*/`,
+      postBanner: `/*! undici ${version}: lib/dispatcher/pool.js\n\n${readUndiciFile('LICENSE')}*/`,
     },
   },
 ])

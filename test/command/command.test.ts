@@ -268,7 +268,7 @@ test.each([
     /^$/,
     /baton databases: unknown command "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
   ],
-  [['export', 'app'], 2, /^$/, /^baton export: baton export NAME FILE.db, or --all DIR; .*\n$/],
+  [['export', 'app'], 2, /^$/, /^baton export: pass NAME FILE.db, or --all DIR; .*\n$/],
   [['user', 'ada', 'bob'], 2, /^$/, /baton user: unexpected argument "bob"/],
   [['completion', 'tcsh'], 2, /^$/, /the shell must be one of bash, zsh, fish, not tcsh/],
 ])('baton %j exits with %i', async (args, code, output, errors) => {

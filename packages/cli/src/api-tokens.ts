@@ -1,5 +1,5 @@
 import { API_TOKEN_OPTIONS } from './option-table.ts'
-import { accountCommand, onlyOrganization } from './platform-api.ts'
+import { accountCommand, getOnlyOrganization } from './platform-api.ts'
 import { readChoice } from './read-choice.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -13,7 +13,8 @@ export const createApiToken = accountCommand<typeof API_TOKEN_OPTIONS>(
     )
     if (group !== undefined && scopes === undefined)
       throw new UsageError('baton api-tokens create: --group needs --scope, such as --scope read-only')
-    const slug = organization ?? (group === undefined ? undefined : await onlyOrganization(platform, signal))
+    const slug =
+      organization ?? (group === undefined ? undefined : await getOnlyOrganization(platform, signal))
     const { id, token } = await platform.apiTokens.create(name, { organization: slug, group, scopes, signal })
     return { json: { id, name, token }, text: token }
   },

@@ -57,7 +57,7 @@ export async function print({ output, signal }: CommandContext, text: string | U
 const STYLES = { faint: '2', bold: '1' } as const
 
 /** Returns a function that styles text if the output is a terminal that supports it: see https://no-color.org. */
-export function styleFor({
+export function getStyle({
   output,
   env,
 }: CommandContext): (style: keyof typeof STYLES, text: string) => string {

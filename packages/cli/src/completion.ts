@@ -47,7 +47,7 @@ const listOptions = ({ options }: Command): string[] => [
 ]
 
 /** Returns the values of each option with a fixed set of values. */
-function choicesByOption(commands: Commands): Map<string, readonly string[]> {
+function getChoicesByOption(commands: Commands): Map<string, readonly string[]> {
   const options = commands.flatMap(({ options }) => Object.entries(options))
   return new Map(
     options.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])),
@@ -58,7 +58,7 @@ function choicesByOption(commands: Commands): Map<string, readonly string[]> {
 const caseStatements = (commands: Commands): string =>
   [
     '  case "$previous" in',
-    ...[...choicesByOption(commands)].map(
+    ...[...getChoicesByOption(commands)].map(
       ([option, values]) => `    ${option}) candidates="${values.join(' ')}"; return ;;`,
     ),
     '  esac',

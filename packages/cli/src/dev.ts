@@ -12,7 +12,7 @@ import { UsageError } from './usage-error.ts'
 export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
   const { options, databases } = readDevOptions(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
-  const stopRequested = stopSignal()
+  const stopRequested = waitForStopSignal()
   const server = await startLocalServer(options)
   try {
     const copies: string[] = []
@@ -23,9 +23,9 @@ export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Prom
     checkDomains(server, options)
     const tokenFile = values['token-file']
     if (tokenFile !== undefined)
-      await writeTokenFile(tokenFile, `${JSON.stringify(await describe(server, true))}\n`)
+      await writeTokenFile(tokenFile, `${JSON.stringify(await describeServer(server, true))}\n`)
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
-    const announcement = await describe(server, process.stdout.isTTY && tokenFile === undefined)
+    const announcement = await describeServer(server, process.stdout.isTTY && tokenFile === undefined)
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
@@ -191,7 +191,7 @@ interface Announcement {
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
-async function describe(server: LocalServer, withTokens: boolean): Promise<Announcement> {
+async function describeServer(server: LocalServer, withTokens: boolean): Promise<Announcement> {
   const databases: Record<string, AnnouncedDatabase> = {}
   for (const name of server.databaseNames) {
     const token = withTokens && server.takesTokens ? await server.createToken(name) : undefined
@@ -248,7 +248,7 @@ function announce(
   }
 }
 
-function stopSignal(): Promise<void> {
+function waitForStopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
   })

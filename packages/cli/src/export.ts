@@ -8,7 +8,7 @@ import { UsageError } from './usage-error.ts'
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
 const USAGE =
-  'baton export: baton export NAME FILE.db, or --all DIR; with --api-url URL for a running server, or with --data DIR for a stopped one'
+  'baton export: pass NAME FILE.db, or --all DIR; with --api-url URL for a running server, or with --data DIR for a stopped one'
 
 /** Exports databases of a running server, or of a data directory, to SQLite files. */
 export async function runExport(input: Input): Promise<void> {

@@ -10,7 +10,7 @@ import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
 import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
-import { unknownOption } from './unknown-option.ts'
+import { describeUnknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
@@ -29,7 +29,7 @@ export async function main(args: readonly string[]): Promise<number> {
     await run(args, { input, output, errors, env, commands: COMMANDS, signal: controller.signal })
     return 0
   } catch (error) {
-    const cause = rootCause(error)
+    const cause = findRootCause(error)
     if (cause instanceof BrokenPipeError) return 0
     if (cause instanceof InterruptedError) return 130
     errors.write(`${describeError(error)}\n`)
@@ -60,8 +60,8 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
 /** Returns the signal's reason for an abort, regardless of the error that the aborted call threw. */
-function rootCause(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error
+function findRootCause(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? findRootCause(error.cause) : error
 }
 
 function findCommand(args: readonly string[]): Command {
@@ -90,7 +90,8 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
     return { values, operands: positionals }
   } catch (error) {
     const unknownName = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
-    const message = unknownName === undefined ? (error as Error).message : unknownOption(unknownName, options)
+    const message =
+      unknownName === undefined ? (error as Error).message : describeUnknownOption(unknownName, options)
     throw new UsageError(`  ${formatUsage(command)}\n\n${name}: ${message}`)
   }
 }

@@ -125,7 +125,7 @@ export const DEV_OPTIONS = {
   },
   json: {
     type: 'boolean',
-    help: 'Print only one line of JSON when the server is ready; with tokens only on a terminal',
+    help: 'Print only one line of JSON when the server is ready; it includes tokens only on a terminal',
   },
 } as const satisfies OptionTable
 

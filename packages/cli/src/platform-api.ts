@@ -61,7 +61,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
 ): (input: CommandInput<Options>) => Promise<void> {
   const runCommand = accountCommand<Options>(async (platform, call) => {
     const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
-    const slug = organization ?? (await onlyOrganization(platform, call.signal))
+    const slug = organization ?? (await getOnlyOrganization(platform, call.signal))
     return await action(platform.forOrganization(slug), call)
   })
   return async (input) => {
@@ -71,7 +71,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
 }
 
 /** Returns the slug of the only organization of the token. @throws UsageError if it has several, or none */
-export async function onlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
+export async function getOnlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
   const [slug, ...others] = slugs
   if (slug === undefined || others.length > 0)

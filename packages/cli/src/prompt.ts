@@ -8,7 +8,7 @@ import {
   serverVersion,
   splitStatements,
 } from '@batonsql/core'
-import { type CommandContext, print, styleFor } from './command-context.ts'
+import { type CommandContext, getStyle, print } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { escapeLines } from './escape-controls.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
@@ -23,7 +23,7 @@ const HELP = `Statements end with a semicolon and may span several lines. BEGIN 
   .tables          tables and views
   .schema [TABLE]  the statements that created them
   .mode line       a line for each value, for rows that are too wide; .mode table switches back
-  .quit            leave, as quit, exit and Ctrl-D do; an open transaction is rolled back
+  .quit            leave (also quit, exit or Ctrl-D); an open transaction is rolled back
 Ctrl-C cancels the input, or the running statement.`
 
 const DOT_COMMANDS: Readonly<
@@ -175,7 +175,7 @@ class Prompt {
   }
 
   async #runAll(stream: Stream, statements: readonly ScriptStatement[], signal: AbortSignal): Promise<void> {
-    const style = styleFor(this.#context)
+    const style = getStyle(this.#context)
     const wasOpen = stream.inTransaction
     this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
     await runStatements(stream, statements, {
@@ -223,19 +223,19 @@ class Prompt {
     const remaining = expiresAt === null ? 0 : expiresAt - Date.now()
     if (remaining > 0)
       this.#setTimer(remaining, () =>
-        this.#notice(
+        this.#showNotice(
           'A waiting writer can now take over the write lock, which rolls the transaction back: COMMIT soon.',
         ),
       )
     this.#setTimer(IDLE_MS, () => {
       this.#stream = null
       void stream.close()
-      this.#notice(`The transaction was rolled back: no statement for ${IDLE_MS / 1_000} s.`)
+      this.#showNotice(`The transaction was rolled back: no statement for ${IDLE_MS / 1_000} s.`)
     })
   }
 
-  #setTimer(ms: number, act: () => void): void {
-    this.#timers.push(setTimeout(act, ms))
+  #setTimer(ms: number, run: () => void): void {
+    this.#timers.push(setTimeout(run, ms))
   }
 
   #stopTimers(): void {
@@ -244,7 +244,7 @@ class Prompt {
   }
 
   /** Prints a notice above the line being typed. */
-  #notice(text: string): void {
+  #showNotice(text: string): void {
     this.#context.output.write(`\r\u001b[K${text}\n`)
     this.#showPrompt(true)
   }

@@ -12,7 +12,7 @@ import {
   splitStatements,
   type Value,
 } from '@batonsql/core'
-import { type CommandContext, type CommandInput, print, styleFor } from './command-context.ts'
+import { type CommandContext, type CommandInput, getStyle, print } from './command-context.ts'
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
@@ -76,7 +76,7 @@ async function runAsTables(
   { context, file }: ScriptRun,
 ): Promise<void> {
   const { signal, errors } = context
-  const style = styleFor(context)
+  const style = getStyle(context)
   let tableCount = 0
   let changedRows = 0
   await withStream(db, async (stream) => {

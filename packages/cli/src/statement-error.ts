@@ -1,5 +1,5 @@
 /** Position of a failed statement in its script. Lines and columns count from 1. */
-export interface StatementPlace {
+export interface StatementPosition {
   readonly sql: string
   readonly line: number
   readonly column: number
@@ -7,15 +7,15 @@ export interface StatementPlace {
 
 /** A statement of a script failed. The message shows the line, and marks the position if the server reports it. */
 export class StatementError extends Error {
-  constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
-    const { reason, offset } = readPlace(error.message, place.sql)
-    const linesBefore = place.sql.slice(0, offset).split('\n')
-    const line = place.line + linesBefore.length - 1
+  constructor(error: Error & { readonly code?: string }, start: StatementPosition, file: string | null) {
+    const { reason, offset } = parsePosition(error.message, start.sql)
+    const linesBefore = start.sql.slice(0, offset).split('\n')
+    const line = start.line + linesBefore.length - 1
     const columnInStatement = (linesBefore.at(-1) as string).length
-    const text = (place.sql.split('\n')[linesBefore.length - 1] as string).replace(/\r$/, '')
-    const column = linesBefore.length === 1 ? place.column + columnInStatement : columnInStatement + 1
+    const text = (start.sql.split('\n')[linesBefore.length - 1] as string).replace(/\r$/, '')
+    const column = linesBefore.length === 1 ? start.column + columnInStatement : columnInStatement + 1
     const position = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
-    const { excerpt, caret } = excerptAround(text, columnInStatement)
+    const { excerpt, caret } = cutExcerpt(text, columnInStatement)
     super(
       `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${position}:\n  ${excerpt}\n  ${caret}`,
       {
@@ -28,7 +28,7 @@ export class StatementError extends Error {
 /** Maximum length of the part of the line that is shown. */
 const MAX_EXCERPT = 100
 
-function excerptAround(line: string, at: number): { excerpt: string; caret: string } {
+function cutExcerpt(line: string, at: number): { excerpt: string; caret: string } {
   const from = at > MAX_EXCERPT * 0.8 ? at - MAX_EXCERPT / 2 : 0
   const prefix = from > 0 ? '… ' : ''
   const text = line.slice(from, from + MAX_EXCERPT).replaceAll('\t', ' ')
@@ -36,10 +36,13 @@ function excerptAround(line: string, at: number): { excerpt: string; caret: stri
 }
 
 /** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
-function readPlace(message: string, sql: string): { reason: string; offset: number } {
+function parsePosition(message: string, sql: string): { reason: string; offset: number } {
   const offsetMatch = / \(at offset (\d+)\)$/.exec(message)
   if (offsetMatch)
-    return { reason: withoutMatch(message, offsetMatch), offset: characterCount(sql, Number(offsetMatch[1])) }
+    return {
+      reason: withoutMatch(message, offsetMatch),
+      offset: countCharacters(sql, Number(offsetMatch[1])),
+    }
   // the parser reports the end of the unexpected word
   const aroundMatch = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
   if (aroundMatch) {
@@ -70,8 +73,8 @@ const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): str
 function toOffset(sql: string, line: number, column: number): number {
   const lines = sql.split('\n')
   const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)
-  return Math.min(sql.length, before + characterCount(lines[line - 1] ?? '', column - 1))
+  return Math.min(sql.length, before + countCharacters(lines[line - 1] ?? '', column - 1))
 }
 
-const characterCount = (text: string, bytes: number): number =>
+const countCharacters = (text: string, bytes: number): number =>
   Buffer.from(text).subarray(0, bytes).toString().length

@@ -1,10 +1,10 @@
 import type { OptionTable } from './option-table.ts'
 
 /** Describes an unknown option: suggests the most similar one, and lists all. */
-export function unknownOption(option: string, options: OptionTable): string {
+export function describeUnknownOption(option: string, options: OptionTable): string {
   const names = Object.keys(options).map((name) => `--${name}`)
   const [nearest] = names
-    .map((name) => ({ name, distance: editDistance(option, name) }))
+    .map((name) => ({ name, distance: getEditDistance(option, name) }))
     .filter(({ distance }) => distance <= 2)
     .toSorted((a, b) => a.distance - b.distance)
   const optionList = names.length === 0 ? 'the command has no options' : `options: ${names.join(', ')}`
@@ -13,7 +13,7 @@ export function unknownOption(option: string, options: OptionTable): string {
 }
 
 /** Returns the number of letters to add, remove or replace. */
-function editDistance(from: string, to: string): number {
+function getEditDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [y, letter] of Array.from(from).entries()) {
     const next = [y + 1]

@@ -8,7 +8,7 @@ export const showUsage = apiCommand(async (platform, { operands, signal }) => {
   const [name] = operands
   if (name !== undefined) {
     const { total } = await platform.databases.usage(name, { signal })
-    return { json: { name, ...figures(total) }, text: [TITLES, row(name, total)] }
+    return { json: { name, ...selectFigures(total) }, text: [TITLES, row(name, total)] }
   }
   const databases = await platform.databases.list({ signal }).toArray()
   const findName = (id: string): string =>
@@ -17,19 +17,19 @@ export const showUsage = apiCommand(async (platform, { operands, signal }) => {
   const databaseUsage = usage.databases.map(({ uuid, total }) => ({ name: findName(uuid), total }))
   return {
     json: {
-      ...figures(usage.usage),
-      databases: databaseUsage.map((entry) => ({ name: entry.name, ...figures(entry.total) })),
+      ...selectFigures(usage.usage),
+      databases: databaseUsage.map((entry) => ({ name: entry.name, ...selectFigures(entry.total) })),
     },
     text: [TITLES, ...databaseUsage.map((entry) => row(entry.name, entry.total)), row('total', usage.usage)],
   }
 })
 
-function figures(usage: UsageFigures | null) {
+function selectFigures(usage: UsageFigures | null) {
   const { rowsRead = 0, rowsWritten = 0, storageBytes = 0, bytesSynced = 0 } = usage ?? {}
   return { rowsRead, rowsWritten, storageBytes, bytesSynced }
 }
 
 const row = (name: string, usage: UsageFigures | null): string[] => [
   name,
-  ...Object.values(figures(usage)).map(String),
+  ...Object.values(selectFigures(usage)).map(String),
 ]

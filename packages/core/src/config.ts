@@ -34,8 +34,8 @@ export interface ClientConfig {
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * How long a transaction may hold the write lock, in ms. If it is idle after that time, the client closes it, so that others can
-   * write; later calls reject. Infinity = until the server ends it.
+   * How long a transaction may hold the write lock, in ms. If it is idle after that time, the client closes it, so that other
+   * writers can proceed; later calls reject. Infinity = until the server ends it.
    * @default 5000
    */
   readonly transactionTimeoutMs?: number | undefined

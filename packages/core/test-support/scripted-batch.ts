@@ -11,12 +11,12 @@ export interface ScriptedStep {
 
 /**
  * Returns a server's response to a batch in an open transaction: each step whose condition is true succeeds.
- * @param errorOf the error of a step instead
+ * @param getError returns the error of a step; null if it succeeds
  */
 export function batchResponse(
   steps: readonly ScriptedStep[],
   result: unknown,
-  errorOf: (sql: string) => object | null = () => null,
+  getError: (sql: string) => object | null = () => null,
 ): { readonly step_results: unknown[]; readonly step_errors: (object | null)[] } {
   const results: unknown[] = []
   const errors: (object | null)[] = []
@@ -29,7 +29,7 @@ export function batchResponse(
   }
   for (const { stmt, condition } of steps) {
     const runs = !condition || holds(condition)
-    const error = runs ? errorOf(stmt.sql) : null
+    const error = runs ? getError(stmt.sql) : null
     errors.push(error)
     results.push(runs && !error ? result : null)
   }

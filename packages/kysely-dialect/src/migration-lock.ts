@@ -31,7 +31,7 @@ export class MigrationLock {
     if (typeof this.#timer === 'object') this.#timer.unref()
   }
 
-  /** Waits until the lease is free and acquires it. @throws Error if others hold it for 10 minutes */
+  /** Waits until the lease is free and acquires it. @throws Error if other migrators hold it for 10 minutes */
   static async acquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<MigrationLock> {
     const dbWithoutPlugins = db.withoutPlugins()
     const deadline = Date.now() + WAIT_LIMIT_MS
@@ -40,7 +40,7 @@ export class MigrationLock {
       if (leaseEnd !== null) return new MigrationLock(dbWithoutPlugins, options, leaseEnd)
       if (Date.now() > deadline)
         throw new Error(
-          `the migration lock was held by others for ${WAIT_LIMIT_MS / 60_000} minutes (table \`${options.lockTable}\`)`,
+          `the migration lock was held by other migrators for ${WAIT_LIMIT_MS / 60_000} minutes (table \`${options.lockTable}\`)`,
         )
       await new Promise((resolve) => setTimeout(resolve, waitMs * (0.5 + Math.random())))
     }

@@ -65,7 +65,7 @@ export class InspectorClient {
       for (const event of events) this.#applyEvents(JSON.parse(event.slice('data: '.length)))
       this.#problem = null
     }
-    return 'the server ended the connection'
+    return 'the server closed the connection'
   }
 
   #applyEvents(events: readonly { readonly type: string }[]): void {

@@ -12,7 +12,7 @@ export interface RequestFilter {
 /**
  * Lists the latest requests reported by the inspector, newest last: what they did, how long they took, and what they waited for.
  */
-export function recentRequests(
+export function listRecentRequests(
   { model, since }: { readonly model: WireModel; readonly since: number },
   { limit, contains }: RequestFilter,
 ): object {
@@ -43,7 +43,7 @@ function describeRequest(request: WireRequest, model: WireModel): object {
     ...(span !== null && { transaction: describeSpan(span) }),
     ...(waitedUntil !== null && {
       waitedForWriteLockMs: round(waitedUntil - at),
-      heldBy: holdersBetween(model, database, at, waitedUntil)
+      heldBy: findHolders(model, database, at, waitedUntil)
         .filter((holder) => holder !== span)
         .map(describeSpan),
     }),
@@ -56,7 +56,7 @@ const formatStatements = (statements: WireRequest['statements'], more: number): 
 ]
 
 /** Returns the transactions that held the write lock of a database at any point between two times. */
-const holdersBetween = ({ spans }: WireModel, database: string, from: number, to: number): Span[] =>
+const findHolders = ({ spans }: WireModel, database: string, from: number, to: number): Span[] =>
   spans.filter(
     (span) =>
       span.database === database && span.lockSince !== null && span.lockSince < to && (span.end ?? to) > from,

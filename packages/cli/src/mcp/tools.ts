@@ -2,7 +2,7 @@ import { type Client, splitStatements } from '@batonsql/core'
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type * as zod from 'zod'
 import type { InspectorClient } from './inspector-client.ts'
-import { recentRequests } from './recent-requests.ts'
+import { listRecentRequests } from './recent-requests.ts'
 import { runQuery } from './run-query.ts'
 
 /** The dependencies of the tools. */
@@ -67,7 +67,7 @@ function registerReadTools(server: McpServer, { z, db }: ToolContext): void {
     'query',
     {
       description:
-        'Runs a read-only statement and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are cut: use substr() for the rest.',
+        'Runs a read-only statement and returns its rows. Integers beyond 2^53 are text, blobs are base64, long values are truncated: use substr() for the rest.',
       inputSchema: { sql, args, maxRows },
       annotations: READ_ONLY_ANNOTATIONS,
     },
@@ -109,7 +109,7 @@ function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): 
       inputSchema: { limit, contains },
       annotations: READ_ONLY_ANNOTATIONS,
     },
-    (filter) => toTextResult(recentRequests(inspector.read(), filter)),
+    (filter) => toTextResult(listRecentRequests(inspector.read(), filter)),
   )
 }
 

@@ -5,11 +5,11 @@ import { type HandleCall, runStatements } from '../stream/run-statements.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
-/** Passes the stream of a transaction to `act` as soon as no savepoint is running; for cursors. */
+/** Passes the stream of a transaction to `run` as soon as no savepoint is running; for cursors. */
 export let withTransactionStream: <T>(
   tx: Transaction,
   options: CallOptions,
-  act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
+  run: (stream: ServerStream, handle: HandleCall) => Promise<T>,
 ) => Promise<T>
 
 /** Checks that the first argument is a callback. @throws TypeError for anything else, such as a mode */
@@ -20,7 +20,7 @@ export function checkCallback(callback: unknown): void {
 
 /**
  * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
- * time; those issued together share a request. The server lets the transaction hold the write lock for 5 s while others wait.
+ * time; those issued together share a request. The server lets the transaction hold the write lock for 5 s while other writers wait.
  */
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream
@@ -62,21 +62,21 @@ export class Transaction extends SqlExecutor {
   readonly #cancelReason = (): Error | null => (this.#isRolledBack ? this.#endError() : null)
 
   /**
-   * Calls `act` after the savepoints inside this handle have ended, so that its statements do not become part of them; in the same
+   * Calls `run` after the savepoints inside this handle have ended, so that its statements do not become part of them; in the same
    * tick if there are none.
    */
-  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (handle: HandleCall) => Promise<T>): Promise<T> {
+  #whenFree<T>({ timeoutMs, signal }: CallOptions, run: (handle: HandleCall) => Promise<T>): Promise<T> {
     const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
-    if (this.#child || this.#lastQueued) return this.#queueUntilFree(handle, signal, act)
+    if (this.#child || this.#lastQueued) return this.#queueUntilFree(handle, signal, run)
     this.#checkOpen()
-    return act(handle)
+    return run(handle)
   }
 
-  /** Calls `act` after the calls queued earlier and the running savepoint. */
+  /** Calls `run` after the calls queued earlier and the running savepoint. */
   async #queueUntilFree<T>(
     handle: HandleCall,
     signal: AbortSignal | undefined,
-    act: (handle: HandleCall) => Promise<T>,
+    run: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
     const previous = this.#lastQueued
     let releaseNext = (): void => {}
@@ -94,7 +94,7 @@ export class Transaction extends SqlExecutor {
       if (previous) await this.#waitFor(previous, handle, signal)
       while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
-      result = act(handle)
+      result = run(handle)
     } catch (error) {
       // later calls must still wait for the earlier ones
       void Promise.resolve(previous).then(releaseNext)
@@ -212,7 +212,7 @@ export class Transaction extends SqlExecutor {
   }
 
   static {
-    withTransactionStream = (tx, options, act) => tx.#whenFree(options, (handle) => act(tx.#stream, handle))
+    withTransactionStream = (tx, options, run) => tx.#whenFree(options, (handle) => run(tx.#stream, handle))
   }
 
   /** Whether this handle or an enclosing one was rolled back. */

@@ -57,7 +57,7 @@ function exchange<T extends TransportHead>(
       signal,
       redirect: 'manual', // the token must be sent only to the configured host
     } as const
-    new Promise<Response>((begin) => begin(fetch(origin + path, init)))
+    new Promise<Response>((resolveResponse) => resolveResponse(fetch(origin + path, init)))
       .then((response) =>
         read({ status: response.status, retryAfter: response.headers?.get('retry-after') }, response, signal),
       )
