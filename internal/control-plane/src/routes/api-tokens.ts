@@ -105,7 +105,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
   if (slug == null) {
     if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return getMetricsScope(call)
     if (groupName != null || scopes != null)
-      throw new Rejection(400, 'group and scopes other than metrics need an organization')
+      throw new Rejection(400, 'a group, and scopes other than metrics, require an organization')
     return { organization: null, group: null, scopes: null }
   }
   const organization = registry.findOrganization(slug)

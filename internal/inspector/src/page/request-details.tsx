@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { isControl, skippedText } from './client-guards.ts'
+import { explainSkipped, isControl } from './client-guards.ts'
 import { formatBytes, formatClock, formatCount, formatDuration } from './format.ts'
 import { changes, currentModel, selectedNumber, status } from './state.ts'
 import { findProblem, type WireRequest } from './wire-model.ts'
@@ -32,7 +32,9 @@ export function RequestDetails(): JSX.Element | null {
           <button type="button" class="copy" onClick={() => copy(statement.sql)}>
             Copy
           </button>
-          {request.outcomes[at] === 'skipped' && <span class="quiet">{skippedText(statement, request)}</span>}
+          {request.outcomes[at] === 'skipped' && (
+            <span class="quiet">{explainSkipped(statement, request)}</span>
+          )}
         </div>
       ))}
       {request.more > 0 && <p class="quiet">and {formatCount(request.more, 'statement')} more</p>}

@@ -62,7 +62,7 @@ export function checkPlatformOptions(options: PlatformOptions): void {
 }
 
 /** Dependencies of the platform API's server. */
-export interface PlatformParts {
+export interface PlatformDependencies {
   readonly controlPlane: ControlPlane
   readonly access: AccessPolicy
   readonly dataDirectory: string
@@ -87,7 +87,7 @@ export class PlatformServer {
     this.#dumps = dumps
   }
 
-  static async start(options: PlatformOptions, parts: PlatformParts): Promise<PlatformServer> {
+  static async start(options: PlatformOptions, parts: PlatformDependencies): Promise<PlatformServer> {
     const { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log } = parts
     const http = createServer({ insecureHTTPParser: false, requireHostHeader: true })
     const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
@@ -124,7 +124,7 @@ export class PlatformServer {
   }
 }
 
-interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metrics'> {
+interface Handler extends Pick<PlatformDependencies, 'access' | 'controlPlane' | 'metrics'> {
   readonly api: (request: Request) => Promise<Response>
 }
 
@@ -169,7 +169,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
     if (user.id !== controlPlane.operator.owner.id || token.organization !== null || token.group !== null)
       return errorResponse(
         403,
-        'metrics need a token of the owner with the scope metrics, or an unrestricted one',
+        'metrics require a token of the owner that is unrestricted or has the scope metrics',
       )
   } catch (error) {
     if (!(error instanceof Rejection)) throw error

@@ -100,14 +100,14 @@ export const DEFAULT_ORGANIZATION = 'local'
 
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
-  readonly #parts: ServiceParts
+  readonly #parts: ServiceComponents
   readonly #gateway: Gateway
   #closing: Promise<void> | null = null
   #isClosed = false
   readonly version: string
   readonly dataDirectory: string
 
-  private constructor(parts: ServiceParts, version: string) {
+  private constructor(parts: ServiceComponents, version: string) {
     this.#parts = parts
     this.version = version
     this.dataDirectory = parts.directory
@@ -353,7 +353,7 @@ interface SourceOptions {
   readonly schema: string | undefined
 }
 
-interface ServiceParts {
+interface ServiceComponents {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock | null
