@@ -138,7 +138,7 @@ export function formatSummaryPage(results: Results, folder: string): string {
 How much faster is Baton than other clients? Measured on ${server}, node ${node},
 ${cores} × ${cpu}, with client and server on one machine.
 
-![How many times as fast as @libsql/client](${folder}/summary.svg)
+![Speed relative to @libsql/client](${folder}/summary.svg)
 
 | | Baton | @libsql/client | @tursodatabase/serverless | compared with @libsql/client |
 |---|---|---|---|---|

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { drawRatios } from './chart.ts'
-import { getChartName, SUITES, summaryMeasurements, formatSummaryPage, formatSuitePage } from './page.ts'
+import { formatSuitePage, formatSummaryPage, getChartName, SUITES, summaryMeasurements } from './page.ts'
 import type { Results } from './results.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url))
@@ -22,7 +22,7 @@ export function writePages(results: Results): void {
     const page = formatSuitePage(results, suite)
     if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
   }
-  const summary = drawRatios('How many times as fast as @libsql/client', summaryMeasurements(results))
+  const summary = drawRatios('Speed relative to @libsql/client', summaryMeasurements(results))
   writeFileSync(`${FOLDER}summary.svg`, summary)
   writeFileSync(`${DOCS}performance.md`, formatSummaryPage(results, 'performance'))
 }

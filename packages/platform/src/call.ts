@@ -95,7 +95,7 @@ class Call {
   async #waitForNext(error: PlatformError): Promise<void> {
     const { method, isIdempotent = method !== 'POST' && method !== 'PATCH' } = this.#request
     const delayMs = retryDelayMs(error, isIdempotent, this.#attempt)
-    if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.leftMs)
+    if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.remainingMs)
       throw error
     this.#mayHaveRun ||= error.outcome === 'unknown'
     this.#isSent = false
