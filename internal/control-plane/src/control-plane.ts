@@ -114,7 +114,7 @@ export class ControlPlane {
     if (this.#sampler !== null) clearInterval(this.#sampler)
     this.#running?.databases.stop()
     await this.#sampling
-    await this.#running?.backend.endRequests?.()
+    await this.#running?.backend.abortRequests?.()
     await this.#running?.usage.sampleTouched()
   }
 

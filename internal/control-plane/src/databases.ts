@@ -272,7 +272,7 @@ export class Databases {
     const isRemoved =
       registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
     // anything left is removed at the next start
-    if (isRemoved) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
+    if (isRemoved) await backend.removeGroup?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /**

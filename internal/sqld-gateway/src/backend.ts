@@ -59,8 +59,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** How long writes may go without a response before the server counts as stalled. @default STALL_TIMES */
   readonly stallTimes?: StallTimes
-  /** Resolves a name in ATTACH. By default databases are attached only by id. */
-  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** Resolves a name in ATTACH. By default, databases are attached only by id. */
+  readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   readonly conditions: ReplicaConditions
@@ -290,16 +290,16 @@ export class SqldBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     const streams = [this.#streams, ...(await this.#startedReplicas()).map((replica) => replica.streams)]
     const closed = Promise.all(streams.map((requests) => requests.closeAll(id, access)))
-    const remaining = await this.#running.end(id, access)
+    const remaining = await this.#running.abortRevoked(id, access)
     for (const request of remaining) request.onForced()
     await closed
     const mayStillWrite =
       remaining.some((request) => request.mayWrite()) || streams.some((requests) => requests.isAbandoned(id))
-    if (mayStillWrite) await this.#endProcess(id)
+    if (mayStillWrite) await this.#restartAfterRevocation(id)
   }
 
   /** Restarts the server, which would continue a running batch even after its connection is closed. */
-  async #endProcess(id: DatabaseId): Promise<void> {
+  async #restartAfterRevocation(id: DatabaseId): Promise<void> {
     const { remote, onNotice } = this.#options
     const reason = 'a request that may write was still running after its access was revoked'
     if (remote !== undefined) {
@@ -372,7 +372,7 @@ export class SqldBackend implements DatabaseBackend {
     return problem === null ? null : `the replica in ${location} ${problem}`
   }
 
-  async endRequests(): Promise<void> {
+  async abortRequests(): Promise<void> {
     await this.#running.abortAll()
   }
 
@@ -488,8 +488,8 @@ export class SqldBackend implements DatabaseBackend {
       blockReads,
       migrationRejection: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
-      idOf: (name) => {
-        const target = this.#options.idOf?.(id, name)
+      resolveName: (name) => {
+        const target = this.#options.resolveName?.(id, name)
         return target !== undefined && this.#filterAttachable(id, permissions.attach).includes(target)
           ? target
           : undefined
@@ -557,10 +557,10 @@ export class SqldBackend implements DatabaseBackend {
    */
   #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
     const ids = (allowed === 'all' ? [...this.#attachable] : allowed) as readonly DatabaseId[]
-    const { idOf = (_, id) => id as DatabaseId } = this.#options
+    const { resolveName = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
       const isBlocked = this.#settings.has(id) && !this.#attachable.has(id)
-      return !isBlocked && idOf(to, id) === id
+      return !isBlocked && resolveName(to, id) === id
     })
   }
 }

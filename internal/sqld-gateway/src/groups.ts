@@ -96,7 +96,7 @@ export class SqldGroups implements DatabaseBackend {
     )
     for (const [index, group] of groups.entries()) {
       const mustKeep = this.#options.hasGroup(group) || quarantined[index]?.length !== 0
-      if (!mustKeep && (await this.#isEmpty(group))) await this.endGroup(group)
+      if (!mustKeep && (await this.#isEmpty(group))) await this.removeGroup(group)
     }
     return quarantined.flat()
   }
@@ -168,9 +168,9 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#getRunningServer(id))?.revokeAccess(id, access)
   }
 
-  async endRequests(): Promise<void> {
+  async abortRequests(): Promise<void> {
     const servers = [...this.#servers.values()].map(
-      async ({ backend }) => await (await backend)?.endRequests(),
+      async ({ backend }) => await (await backend)?.abortRequests(),
     )
     await Promise.allSettled(servers)
   }
@@ -212,7 +212,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Stops the server of a removed group, and removes its folder. */
-  async endGroup(group: string): Promise<void> {
+  async removeGroup(group: string): Promise<void> {
     const backend = this.#servers.get(group)?.backend
     this.#servers.delete(group)
     await (await backend?.catch(() => null))?.[Symbol.asyncDispose]()

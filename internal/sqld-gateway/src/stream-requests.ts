@@ -17,7 +17,7 @@ import { readBody, TruncatedResponseError, type UpstreamResponse } from './proce
 import type { InternalRequests } from './process/internal-requests.ts'
 import { type Call, isBroken, type Upstream } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
-import type { IdOfName } from './request/attach-names.ts'
+import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
 import { decodeBody, finish, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
@@ -54,7 +54,7 @@ export interface StreamRules {
   readonly blockReads: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
-  readonly idOf: IdOfName
+  readonly resolveName: ResolveName
 }
 
 /** Handles requests with a body, which run on streams. */
@@ -81,7 +81,7 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, idOf: idOfName, blockReads } = getRules()
+    const { permissions, migrationRejection, resolveName, blockReads } = getRules()
     if (running.isRevoked) return accessRevokedBeforeStart()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
@@ -89,17 +89,17 @@ export class StreamRequests {
     const stream = baton === null ? null : this.#batons.find(baton, id, mayWrite)
     if (stream === undefined) throw invalidBaton()
     const newlyAttached: string[] = []
-    const idOf: IdOfName = (name) => {
-      const attachedId = idOfName(name)
+    const resolveAndTrack: ResolveName = (name) => {
+      const attachedId = resolveName(name)
       if (attachedId !== undefined) newlyAttached.push(attachedId)
       return attachedId
     }
     const hadAttached = stream?.hasAttached === true
-    const body = rebuildBody(decodedBody, { blockReads, idOf, mayWrite, hadAttached })
+    const body = rebuildBody(decodedBody, { blockReads, resolveName: resolveAndTrack, mayWrite, hadAttached })
     const { hasAttached } = body
     const attached = [...(stream?.attached ?? []), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender
-    if (attached.some((attachedId) => idOfName(attachedId) !== attachedId)) throw invalidBaton()
+    if (attached.some((attachedId) => resolveName(attachedId) !== attachedId)) throw invalidBaton()
     running.attached = attached
     const { signal } = running
     const call = {

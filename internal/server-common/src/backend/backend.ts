@@ -47,7 +47,7 @@ export type DatabaseSource =
 
 /** Usage of a database since counting began. */
 export interface UsageSample {
-  /** Identifies a run of the counters: they start at zero in each epoch. */
+  /** Changes whenever the counters restart at zero. */
   readonly epoch: string
   readonly rowsRead: number
   readonly rowsWritten: number
@@ -61,7 +61,7 @@ export interface QueryUsage {
   readonly rowsWritten: number
 }
 
-/** Thrown if the back end does not support an operation, or these arguments of it. The message is meant for the caller. */
+/** Thrown if the back end does not support an operation or its arguments. The message is meant for the caller. */
 export class BackendRejection extends Error {
   override readonly name = 'BackendRejection'
 }
@@ -96,15 +96,15 @@ export interface DatabaseBackend extends AsyncDisposable {
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
   /** Removes a database, if it exists. */
   remove(id: DatabaseId): Promise<void>
-  /** Removes what the back end still stores for a removed group that has no databases. */
-  endGroup?(group: string): Promise<void>
+  /** Removes the remaining files of a removed group, which has no databases. */
+  removeGroup?(group: string): Promise<void>
   /**
    * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when
    * none of them can read or write any longer.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
-  endRequests?(): Promise<void>
+  abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
   healthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>

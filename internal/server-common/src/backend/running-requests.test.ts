@@ -32,7 +32,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
 test('aborts a read-only request at once, and gives one that may write time to finish', async () => {
   const running = new RunningRequests()
   const [read, write] = [beginRead(running), beginWrite(running)]
-  const end = running.end(ID, 'all')
+  const end = running.abortRevoked(ID, 'all')
   expect([read.isAborted, read.signal.aborted, write.isAborted, write.isRevoked]).toEqual([
     true,
     true,
@@ -50,7 +50,7 @@ test('aborts a read-only request at once, and gives one that may write time to f
 test('aborts a request that does not finish in time, and returns it if it continues', async () => {
   const running = new RunningRequests()
   const write = beginWrite(running)
-  const end = running.end(ID, 'writes')
+  const end = running.abortRevoked(ID, 'writes')
   await vi.advanceTimersByTimeAsync(2_000)
   expect([write.isAborted, await isDone(end)]).toEqual([true, false])
   await vi.advanceTimersByTimeAsync(1_000)
@@ -63,7 +63,7 @@ test('revoking write access does not affect readers, later requests or other dat
   const otherRequest = running.begin('two' as DatabaseId, new AbortController())
   otherRequest.mayWrite = () => true
   const write = beginWrite(running)
-  const end = running.end(ID, 'writes')
+  const end = running.abortRevoked(ID, 'writes')
   const laterWrite = beginWrite(running)
   write.release()
   expect(await end).toEqual([])
@@ -74,14 +74,14 @@ test('does not continue a stream that may have written after write access was re
   const running = new RunningRequests()
   const read = beginRead(running)
   read.hasWriteAccess = true
-  expect(await running.end(ID, 'writes')).toEqual([])
+  expect(await running.abortRevoked(ID, 'writes')).toEqual([])
   expect([read.isRevoked, read.isAborted]).toEqual([true, false])
 })
 
 test('two concurrent changes wait for the same request', async () => {
   const running = new RunningRequests()
   const write = beginWrite(running)
-  const ends = Promise.all([running.end(ID, 'writes'), running.end(ID, 'all')])
+  const ends = Promise.all([running.abortRevoked(ID, 'writes'), running.abortRevoked(ID, 'all')])
   expect(await isDone(ends)).toBe(false)
   write.release()
   expect(await ends).toEqual([[], []])
@@ -91,7 +91,7 @@ test('marks a request whose body is being received as revoked, without waiting f
   const running = new RunningRequests()
   const request = beginRead(running)
   request.isReceiving = true
-  expect(await running.end(ID, 'all')).toEqual([])
+  expect(await running.abortRevoked(ID, 'all')).toEqual([])
   expect([request.isAborted, request.isRevoked]).toEqual([false, true])
 })
 
@@ -105,9 +105,9 @@ test('a body keeps its request running, and is destroyed if the request is abort
   const read = pipeline(body, new PassThrough()).then(String, String)
   // everything has been read, but the reader has not received the end yet
   body.end()
-  expect(await running.end(ID, 'all')).toEqual([])
+  expect(await running.abortRevoked(ID, 'all')).toEqual([])
   expect(await read).toContain('was revoked')
-  expect([body.destroyed, await running.end(ID, 'all')]).toEqual([true, []])
+  expect([body.destroyed, await running.abortRevoked(ID, 'all')]).toEqual([true, []])
 })
 
 test('a response that arrives after the abort is not sent', async () => {

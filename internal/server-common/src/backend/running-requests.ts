@@ -131,7 +131,7 @@ export class RunningRequests {
    * not finished after a grace period.
    * @returns those that have not ended in time
    */
-  async end(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
+  async abortRevoked(id: DatabaseId, access: RevokedAccess): Promise<readonly RunningRequest[]> {
     const requests = this.#getRequests(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
     // a stream that may have written is not continued, even after a read-only request

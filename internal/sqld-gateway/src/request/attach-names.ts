@@ -1,17 +1,17 @@
 import { identifier, scanSql, splitStatements, upper } from '@batonsql/server-common/sql'
 
-/** Returns the id of a database that the sender of a request may attach, by its name. */
-export type IdOfName = (name: string) => string | undefined
+/** Returns the id of the database with a name; undefined unless the sender of the request may attach it. */
+export type ResolveName = (name: string) => string | undefined
 
 /** Replaces names in ATTACH with ids, because the server identifies databases only by id. */
-export function attachById(sql: string, idOf: IdOfName): string {
+export function attachById(sql: string, resolveName: ResolveName): string {
   if (!/attach/i.test(sql)) return sql
   const pieces: string[] = []
   let copiedEnd = 0
   for (const { tokens } of splitStatements(sql, scanSql(sql))) {
     if (upper(sql, tokens[0]) !== 'ATTACH') continue
     const name = tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
-    const id = idOf(identifier(sql, name) ?? '')
+    const id = resolveName(identifier(sql, name) ?? '')
     if (name === undefined || id === undefined) continue
     pieces.push(sql.slice(copiedEnd, name.start), `"${id}"`)
     copiedEnd = name.end

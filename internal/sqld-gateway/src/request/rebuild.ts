@@ -9,7 +9,7 @@ import {
 } from '@batonsql/server-common/hrana'
 import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 import { readBody, type UpstreamResponse } from '../process/exchange.ts'
-import type { IdOfName } from './attach-names.ts'
+import type { ResolveName } from './attach-names.ts'
 import { attachesDatabase, guardRequest, type Sender } from './request-guard.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
@@ -37,7 +37,7 @@ export interface BodyRules {
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
   readonly blockReads: boolean
-  readonly idOf: IdOfName
+  readonly resolveName: ResolveName
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean
 }

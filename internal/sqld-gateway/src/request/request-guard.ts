@@ -1,6 +1,6 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
 import { boundSearches } from '@batonsql/server-common/sql'
-import { attachById, type IdOfName } from './attach-names.ts'
+import { attachById, type ResolveName } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
 
@@ -11,7 +11,7 @@ const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
 /** Permissions of the sender of a request, and the state of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
-  readonly idOf: IdOfName
+  readonly resolveName: ResolveName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
@@ -78,7 +78,7 @@ function guardStatement(statement: StatementRequest, sender: Sender): StatementR
 }
 
 function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
-  const text = attachById(sql, sender.idOf)
+  const text = attachById(sql, sender.resolveName)
   if (kind === 'run' && sender.attach === undefined)
     return (sender.mayWrite ? guardWriterSql : guardReaderSql)(text)
   return toAllowedSql(text, { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION

@@ -83,8 +83,8 @@ export interface EmbeddedOptions {
   readonly isDurable?: boolean
   /** Null for libsql-server, except that no statement is silently dropped. @default null */
   readonly dialect?: Dialect | null
-  /** Resolves the name of a database in a statement of another one. By default names are ids. */
-  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** Resolves the name of a database that another one attaches. By default, names are ids. */
+  readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   /** Decides when streams expire. @default the system clock */
@@ -101,7 +101,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #workers: WorkerPool
   readonly #streams: StreamTable
   readonly #dialect: Dialect | null
-  readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
+  readonly #resolveName: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
   /** Number of the last internal stream; internal streams do not count against the clients' limit. */
@@ -116,11 +116,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     isOpen,
     isDurable = true,
     dialect = null,
-    idOf = (_, name) => name as DatabaseId,
+    resolveName = (_, name) => name as DatabaseId,
     reachable,
     clock = SYSTEM_CLOCK,
   }: EmbeddedOptions) {
-    this.#idOf = idOf
+    this.#resolveName = resolveName
     this.#dialect = dialect
     this.#directory = directory
     this.#isDurable = isDurable
@@ -206,7 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
-    if (!this.#isAttachable(id)) await this.#endAttachedRequests(id)
+    if (!this.#isAttachable(id)) await this.#abortAttachedRequests(id)
     return await hasDatabaseFile(this.#getFile(id))
   }
 
@@ -222,7 +222,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#running.abort(id)
     const closing = this.#workers.forget(id)
     // without its settings, the database cannot be attached
-    await this.#endAttachedRequests(id)
+    await this.#abortAttachedRequests(id)
     await closing
     this.#usage.forget(id)
     await rm(this.#getFolder(id), { recursive: true, force: true })
@@ -231,19 +231,19 @@ export class EmbeddedBackend implements DatabaseBackend {
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
     if (access === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
-    const remaining = await this.#running.end(id, access)
+    const remaining = await this.#running.abortRevoked(id, access)
     if (remaining.length > 0) await this.#workers.find(id)?.end()
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */
-  async #endAttachedRequests(id: DatabaseId): Promise<void> {
+  async #abortAttachedRequests(id: DatabaseId): Promise<void> {
     const requestsEnded = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
     await requestsEnded
   }
 
-  async endRequests(): Promise<void> {
+  async abortRequests(): Promise<void> {
     await this.#running.abortAll()
   }
 
@@ -391,7 +391,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
       const { name, allowed, path } = request
-      const target = this.#idOf(id, name)
+      const target = this.#resolveName(id, name)
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
       if (target === undefined || !this.#isAttachable(target)) return 'not allowed'
       // recorded before the copy is made, so that the stream is closed if the database can no longer be attached
@@ -499,7 +499,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   ): Promise<StreamLease> {
     const mayAttach = (target: DatabaseId): boolean =>
       (attach === 'all' || attach.includes(target)) &&
-      this.#idOf(id, target) === target &&
+      this.#resolveName(id, target) === target &&
       this.#isAttachable(target)
     const lease =
       baton === null ? await this.#streams.open(id, write) : this.#streams.resume(baton, id, write, mayAttach)

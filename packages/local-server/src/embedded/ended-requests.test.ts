@@ -14,9 +14,14 @@ import { EmbeddedBackend, type EmbeddedOptions } from './backend.ts'
 const [APP, OTHER] = ['app' as DatabaseId, 'other' as DatabaseId]
 const ENDLESS_READ = 'with recursive c(i) as (select 1 union all select i + 1 from c) select count(*) from c'
 
-async function openBackend(idOf?: EmbeddedOptions['idOf']): Promise<EmbeddedBackend> {
+async function openBackend(resolveName?: EmbeddedOptions['resolveName']): Promise<EmbeddedBackend> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false, ...(idOf && { idOf }) })
+  const backend = new EmbeddedBackend({
+    directory,
+    isOpen: true,
+    isDurable: false,
+    ...(resolveName && { resolveName }),
+  })
   await backend.start()
   await backend.create(APP, { type: 'empty' }, DEFAULT_SETTINGS)
   await backend.create(OTHER, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
@@ -84,7 +89,7 @@ test('stopping the server resolves once a read in flight has ended', async () =>
   const read = await send(backend, ENDLESS_READ)
   expect(await read.hasEnded()).toBe(false)
   stopTimers()
-  await backend.endRequests()
+  await backend.abortRequests()
   expect(await read.hasEnded()).toBe(true)
 })
 

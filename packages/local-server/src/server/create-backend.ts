@@ -44,7 +44,7 @@ export function createBackend(
   const isOpen = !auth
   const { databases } = registry
   // ATTACH accepts names and ids, within the same group
-  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
+  const resolveName = (from: DatabaseId, name: string): DatabaseId | undefined => {
     const group = databases.get(from)?.group
     const matches = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && matches(row))?.id
@@ -67,7 +67,7 @@ export function createBackend(
       controlKey,
       sqldPath,
       onNotice,
-      idOf,
+      resolveName,
       reachable,
       conditions,
     }
@@ -86,7 +86,7 @@ export function createBackend(
     isDurable,
     isOpen,
     dialect,
-    idOf,
+    resolveName,
     reachable,
   })
 }
