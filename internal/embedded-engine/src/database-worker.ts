@@ -164,7 +164,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Returns the memory of a text that is no longer needed to the worker. */
+  /** Returns the memory of text that is no longer needed to the worker. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)

@@ -91,7 +91,7 @@ function alignColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks the user in a terminal to confirm a deletion by typing the name of the object. @param words such as `databases destroy` */
+/** Asks the user to confirm a deletion by typing the name of the object in the terminal. @param words such as `databases destroy` */
 export function confirmDeletion(
   words: string,
 ): (
@@ -139,8 +139,9 @@ export function createAccountClient(
   const url = values['api-url'] ?? env['BATON_API_URL']
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
   if (url === undefined)
-    throw new UsageError('baton: missing URL of the platform API: --api-url, or set BATON_API_URL')
-  if (token === undefined) throw new UsageError('baton: missing API token: --token, or set BATON_API_TOKEN')
+    throw new UsageError('baton: missing URL of the platform API: pass --api-url, or set BATON_API_URL')
+  if (token === undefined)
+    throw new UsageError('baton: missing API token: pass --token, or set BATON_API_TOKEN')
   return withUsageError(() => createPlatformClient({ url, token }))
 }
 

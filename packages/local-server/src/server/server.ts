@@ -112,7 +112,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError(`startLocalServer: unknown back end ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
   if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
-    throw new TypeError(`startLocalServer: log must be one of ${LOG_LEVELS.join(', ')}, not ${options.log}`)
+    throw new TypeError(`startLocalServer: log must be none, errors or requests, not ${options.log}`)
   const { dialect } = options
   if (dialect !== undefined) checkDialect('startLocalServer', dialect)
   if (dialect !== undefined && backend !== 'embedded')
