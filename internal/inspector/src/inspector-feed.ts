@@ -7,8 +7,8 @@ import {
 } from '@batonsql/server-common/http'
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
-import { type ParsedRequest, readBody, readRequest } from './wire-request.ts'
-import { findBaton, readErrorText, readResponse } from './wire-response.ts'
+import { type ParsedRequest, parseBody, readRequest } from './wire-request.ts'
+import { findBaton, parseResponse, readErrorText } from './wire-response.ts'
 import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
@@ -189,7 +189,7 @@ class WatchedCall {
 
   #onRequestBody({ bytes, text, isComplete }: BodyCopy): void {
     this.#isReported = true
-    const body = this.#request.method === 'POST' && isComplete ? readBody(text) : null
+    const body = this.#request.method === 'POST' && isComplete ? parseBody(text) : null
     if (body !== null) {
       this.#stream = this.#streams.take(body.baton)
       this.#parsed = readRequest(body, this.#stream.stored)
@@ -215,7 +215,7 @@ class WatchedCall {
   #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: readErrorText(text) })
-    const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
+    const response = isComplete && this.#parsed !== null ? parseResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: findBaton(text) }
     if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })

@@ -40,7 +40,7 @@ const MAX_STORED_TEXTS = 64
 export type StoredTexts = Map<number | null, string>
 
 /** Parses a body. Returns null if the server rejects it. */
-export function readBody(text: string): PipelineBody | CursorBody | null {
+export function parseBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {
       return decode(text)

@@ -61,7 +61,7 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly stallTimes?: StallTimes
   /** Resolves a name in ATTACH. By default, databases are attached only by id. */
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** Restricts the databases that a token may attach. By default there is no restriction. */
+  /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   readonly conditions: ReplicaConditions
 }

@@ -8,7 +8,7 @@ export interface StatementPlace {
 /** A statement of a script failed. The message shows the line, and marks the position if the server reports it. */
 export class StatementError extends Error {
   constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
-    const { reason, offset } = readPlace(error.message, place.sql)
+    const { reason, offset } = parsePosition(error.message, place.sql)
     const linesBefore = place.sql.slice(0, offset).split('\n')
     const line = place.line + linesBefore.length - 1
     const columnInStatement = (linesBefore.at(-1) as string).length
@@ -36,7 +36,7 @@ function excerptAround(line: string, at: number): { excerpt: string; caret: stri
 }
 
 /** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
-function readPlace(message: string, sql: string): { reason: string; offset: number } {
+function parsePosition(message: string, sql: string): { reason: string; offset: number } {
   const offsetMatch = / \(at offset (\d+)\)$/.exec(message)
   if (offsetMatch)
     return { reason: withoutMatch(message, offsetMatch), offset: characterCount(sql, Number(offsetMatch[1])) }

@@ -52,7 +52,7 @@ export const areReadOnly = (statements: readonly EncodedStatement[], { readOnly 
   readOnly ?? statements.every(({ kind }) => kind === 'read')
 
 /**
- * Returns the BEGIN of an atomic batch. By default a read-only batch does not wait for the write lock.
+ * Returns the BEGIN of an atomic batch. By default, a read-only batch does not wait for the write lock.
  * @throws TypeError for an unknown mode
  */
 export const batchPrefix = (

@@ -85,7 +85,7 @@ export interface EmbeddedOptions {
   readonly dialect?: Dialect | null
   /** Resolves the name of a database that another one attaches. By default, names are ids. */
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** Restricts the databases that a token may attach. By default there is no restriction. */
+  /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   /** Decides when streams expire. @default the system clock */
   readonly clock?: Clock
