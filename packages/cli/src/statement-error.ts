@@ -1,5 +1,5 @@
-/** Position of a failed statement in its script. Lines and columns count from 1. */
-export interface StatementPlace {
+/** A failed statement, and its position in its script. Lines and columns count from 1. */
+export interface FailedStatement {
   readonly sql: string
   readonly line: number
   readonly column: number
@@ -7,13 +7,13 @@ export interface StatementPlace {
 
 /** A statement of a script failed. The message shows the line, and marks the position if the server reports it. */
 export class StatementError extends Error {
-  constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
-    const { reason, offset } = parsePosition(error.message, place.sql)
-    const linesBefore = place.sql.slice(0, offset).split('\n')
-    const line = place.line + linesBefore.length - 1
+  constructor(error: Error & { readonly code?: string }, statement: FailedStatement, file: string | null) {
+    const { reason, offset } = parsePosition(error.message, statement.sql)
+    const linesBefore = statement.sql.slice(0, offset).split('\n')
+    const line = statement.line + linesBefore.length - 1
     const columnInStatement = (linesBefore.at(-1) as string).length
-    const text = (place.sql.split('\n')[linesBefore.length - 1] as string).replace(/\r$/, '')
-    const column = linesBefore.length === 1 ? place.column + columnInStatement : columnInStatement + 1
+    const text = (statement.sql.split('\n')[linesBefore.length - 1] as string).replace(/\r$/, '')
+    const column = linesBefore.length === 1 ? statement.column + columnInStatement : columnInStatement + 1
     const position = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
     const { excerpt, caret } = excerptAround(text, columnInStatement)
     super(

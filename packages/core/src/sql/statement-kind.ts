@@ -69,16 +69,17 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
 /**
  * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is replaced by a method call instead of being sent, so the
  * server cannot reject it.
- * @throws SyntaxError @param place position of the statement in its script, for the message
+ * @throws SyntaxError @param prefix beginning of the message, such as `line 3, column 1: `
  */
-export function checkControl(sql: string, place = ''): void {
+export function checkControl(sql: string, prefix = ''): void {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
   const pattern = new RegExp(
     `${STATEMENT_START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
     'i',
   )
-  if (!pattern.test(sql)) throw new SyntaxError(`${place}unexpected text after ${getVerb(sql).toUpperCase()}`)
+  if (!pattern.test(sql))
+    throw new SyntaxError(`${prefix}unexpected text after ${getVerb(sql).toUpperCase()}`)
 }
 
 /**
