@@ -32,7 +32,7 @@ type Action<Options extends OptionTable> = (
   call: ApiCall<Options>,
 ) => Promise<CommandOutput>
 
-/** Creates a command that uses the platform API for the user of the token. */
+/** Creates a command that uses the platform API on behalf of the token's user. */
 export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
   action: Action<Options>,
 ): (input: CommandInput<Options>) => Promise<void> {
@@ -52,7 +52,7 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
 }
 
 /**
- * Creates a command that uses the platform API for an organization.
+ * Creates a command that uses the platform API on behalf of an organization.
  * @param confirm asks for confirmation first
  */
 export function apiCommand<Options extends typeof API_OPTIONS>(
@@ -70,7 +70,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
   }
 }
 
-/** Returns the slug of the only organization of the token. @throws UsageError if it has several, or none */
+/** Returns the slug of the only organization that the token can access. @throws UsageError if there are several, or none */
 export async function onlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
   const [slug, ...others] = slugs
@@ -131,7 +131,7 @@ export const fieldRows = (fields: object): string[][] =>
     value === null || String(value) === '' ? 'none' : String(value),
   ])
 
-/** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
+/** Creates a client for all organizations that the token can access. @throws UsageError if the URL or the token is missing */
 export function createAccountClient(
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,

@@ -148,13 +148,9 @@ export class Http {
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
-      const { remainingMs, timeoutMs } = deadline
-      if (remainingMs <= 0) throw onTimeout()
-      const waiter = this.lifetime.wait<T>({
-        ...limits,
-        deadline: { remainingMs, timeoutMs },
-        mayHaveRun: isSent,
-      })
+      const timeLimit = { remainingMs: deadline.remainingMs, timeoutMs: deadline.timeoutMs }
+      if (timeLimit.remainingMs <= 0) throw onTimeout()
+      const waiter = this.lifetime.wait<T>({ ...limits, deadline: timeLimit, mayHaveRun: isSent })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
