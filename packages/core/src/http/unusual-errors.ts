@@ -13,7 +13,7 @@ const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${J
 const MESSAGE_PREFIX =
   /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
 
-/** Matches the errors of a rejected writer, unless they have the prefix of a runtime error: that text comes from RAISE(). */
+/** Matches the errors of a rejected writer. With the prefix of a runtime error, the same text comes from RAISE(). */
 const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
 
 /** libsql-server's codes for the engine's errors, by message without prefix. */
