@@ -39,7 +39,7 @@ try {
       memoryTimes.push(await timeWrites(undefined, inFlight))
     }
     console.log(
-      `${inFlight} at a time: ${median(durableTimes)} ms a write with a data directory, ${median(memoryTimes)} ms without`,
+      `${inFlight} at a time: ${median(durableTimes)} ms per write with a data directory, ${median(memoryTimes)} ms without`,
     )
   }
 } finally {

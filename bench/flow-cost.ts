@@ -2,7 +2,7 @@
  * Measures the cost of one call inside core and the Kysely dialect: source files and functions entered, function calls, promises
  * created, and bytes that a minor garbage collection does not free (they are copied twice, and freed only by a full one). The server
  * is a function that responds immediately, so that nothing else is counted. Run: npm run bench:flow;
- * `-- --list 'transaction of one'` prints the functions of one flow
+ * `-- --list 'transaction of one statement'` prints the functions of one flow
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector/promises'
@@ -58,15 +58,15 @@ interface Schema {
 
 const FLOWS: Record<string, (db: Client, kysely: Kysely<Schema>) => Promise<unknown>> = {
   'one statement': (db) => db.execute('select 1'),
-  'transaction of one': (db) => db.transaction((tx) => tx.execute(INSERT, ['Ada'])),
-  'transaction of three': (db) =>
+  'transaction of one statement': (db) => db.transaction((tx) => tx.execute(INSERT, ['Ada'])),
+  'transaction of three statements': (db) =>
     db.transaction(async (tx) => {
       await tx.execute(INSERT, ['Ada'])
       await tx.execute(INSERT, ['Bob'])
       await tx.execute(INSERT, ['Cid'])
     }),
   'Kysely: one statement': (_, kysely) => kysely.selectFrom('person').selectAll().execute(),
-  'Kysely: transaction of one': (_, kysely) =>
+  'Kysely: transaction of one statement': (_, kysely) =>
     kysely.transaction().execute((trx) => trx.insertInto('person').values({ id: 1, name: 'Ada' }).execute()),
 }
 

@@ -76,7 +76,7 @@ async function measure(options: {
 function summarize(times: readonly number[]): string {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number): string => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(1)
-  return `${at(0.5)} ms (95 %: ${at(0.95)} ms)`
+  return `${at(0.5)} ms (95th percentile: ${at(0.95)} ms)`
 }
 
 for (const [name, options] of [

@@ -61,7 +61,7 @@ const record = (suite: string, suiteMeasurements: readonly Measurement[]): void 
     const { operation, environment, subject, unit, value, ratio, goal } = measurement
     const goalText = goal === undefined ? '' : `   ${goal} ${meetsGoal(measurement) ? 'met' : 'MISSED'}`
     console.log(
-      `  ${operation.padEnd(38)} ${environment.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${unit.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
+      `  ${operation.padEnd(42)} ${environment.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${unit.padEnd(14)} × ${ratio.toFixed(2)}${goalText}`,
     )
   }
 }

@@ -33,7 +33,7 @@ function downloadPnpm() {
 }
 
 if (!isAtLeast(OLDEST))
-  fail(`Baton's tools need node ${OLDEST.join('.')} or newer, and this is node ${process.versions.node}.`)
+  fail(`Baton's tools need node ${OLDEST.join('.')} or newer, but this is node ${process.versions.node}.`)
 const args = process.argv.slice(2)
 const isUnderPnpm = isAtLeast(MINIMUM) && (process.env.npm_config_user_agent ?? '').startsWith('pnpm/')
 const [command, ...options] = isUnderPnpm ? ['pnpm'] : downloadPnpm()

@@ -1,6 +1,6 @@
 import { type Measurement, meetsGoal, type Results } from './results.ts'
 
-/** Each suite's heading, the text above its table, and the unit that its picture shows. */
+/** Each suite's heading, the text above its table, and the unit of its chart. */
 export const SUITES: Readonly<
   Record<
     string,
@@ -62,20 +62,20 @@ export const SUITES: Readonly<
   },
 }
 
-export const getPictureName = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
+export const getChartName = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
 
 /** The rows of the summary page, which compares Baton with the client that the reader uses now. */
 const SUMMARY = [
   ['client', 'SELECT, one by one'],
   ['client', 'SELECT, 64 in flight'],
   ['client', 'INSERT, one by one'],
-  ['client', 'transaction of three, awaited'],
-  ['client', 'transaction of five at once'],
+  ['client', 'transaction of three awaited statements'],
+  ['client', 'transaction of five statements at once'],
   ['client', 'batch of 100'],
-  ['client', '10,000 rows x 6, for each row'],
-  ['client', '1,000 vectors of 384 floats, for each'],
+  ['client', '10,000 rows of six columns, per row'],
+  ['client', '1,000 vectors of 384 floats, per vector'],
   ['cold start', 'process to first row'],
-  ['distance', 'transaction of three, awaited'],
+  ['distance', 'transaction of three awaited statements'],
 ] as const
 const [OURS, ORIGINAL, ALTERNATIVE] = ['baton', '@libsql/client', '@tursodatabase/serverless']
 
@@ -115,9 +115,9 @@ export function summaryMeasurements(results: Results): Measurement[] {
 
 /**
  * Returns the page `docs/performance.md`.
- * @param folder the folder of the pictures and the other pages, relative to the page
+ * @param folder the folder of the charts and the other pages, relative to the page
  */
-export function writePage(results: Results, folder: string): string {
+export function formatSummaryPage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
   const linkTo = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
   const formatCell = (measurement: Measurement | undefined): string =>
@@ -126,7 +126,7 @@ export function writePage(results: Results, folder: string): string {
     const [ours, original, alternative] = [OURS, ORIGINAL, ALTERNATIVE].map((subject) =>
       findTime(results, index, subject),
     )
-    const factor = ours && original ? `${(original.value / ours.value).toFixed(1)} x` : ''
+    const factor = ours && original ? `${(original.value / ours.value).toFixed(1)}×` : ''
     const suffix = suite === 'distance' ? ', 25 ms away' : ''
     return `| [${operation}${suffix}](${linkTo(suite)}) | ${formatCell(ours)} | ${formatCell(original)} | ${formatCell(alternative)} | ${factor} |`
   })
@@ -136,9 +136,9 @@ export function writePage(results: Results, folder: string): string {
   return `# Performance
 
 How much faster is Baton than other clients? Measured on ${server}, node ${node},
-${cores} x ${cpu}, with client and server on one machine.
+${cores} × ${cpu}, with client and server on one machine.
 
-![How many times as fast as @libsql/client](${folder}/summary.svg)
+![Speed relative to @libsql/client](${folder}/summary.svg)
 
 | | Baton | @libsql/client | @tursodatabase/serverless | compared with @libsql/client |
 |---|---|---|---|---|
@@ -147,7 +147,7 @@ ${rows.join('\n')}
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
 only sending fewer requests helps (${formatRatio(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
 Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${formatRatio(results, 'client', 'SELECT, one by one', OURS)}
-and a transaction of three at ${formatRatio(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
+and a transaction of three statements at ${formatRatio(results, 'client', 'transaction of three awaited statements', OURS)}. Clients without transactions have smaller bundles.
 
 ## All figures
 
@@ -155,7 +155,7 @@ ${suites.join('\n')}
 
 The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in its own process; a figure is the
 median over the rounds, and a ratio is the median of the ratios within each round. \`npm run bench -- --compare\` fails when one of Baton's ratios is
-more than 10 % worse than here, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`, write
+more than 10% worse than here, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`, write
 contention by \`npm run bench:contention\`.
 `
 }
@@ -168,17 +168,17 @@ function formatRatio(
   subject = 'baton, coalescing',
 ): string {
   const measurement = findMeasurement(measurements, { suite, operation, subject })
-  return measurement ? `${measurement.ratio.toFixed(2)} x` : 'not measured'
+  return measurement ? `${measurement.ratio.toFixed(2)}×` : 'not measured'
 }
 
-/** Returns the page of a suite, in the folder of the pictures; null if it was not measured. */
-export function writeSuitePage({ measurements }: Results, suite: string): string | null {
+/** Returns the page of a suite, in the folder of the charts; null if it was not measured. */
+export function formatSuitePage({ measurements }: Results, suite: string): string | null {
   const suiteMeasurements = measurements.filter((measurement) => measurement.suite === suite)
   const suiteText = SUITES[suite]
   if (suiteMeasurements.length === 0 || !suiteText) return null
   const { title, text } = suiteText
   const command = `npm run bench -- --only ${suite.includes(' ') ? `'${suite}'` : suite}`
-  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) describes the machine.\n\n![${title}](${getPictureName(suite)})\n\n${formatTable(suiteMeasurements)}`
+  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) describes the machine.\n\n![${title}](${getChartName(suite)})\n\n${formatTable(suiteMeasurements)}`
 }
 
 function formatTable(measurements: readonly Measurement[]): string {

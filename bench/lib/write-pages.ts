@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { drawRatios } from './chart.ts'
-import { getPictureName, SUITES, summaryMeasurements, writePage, writeSuitePage } from './page.ts'
+import { formatSuitePage, formatSummaryPage, getChartName, SUITES, summaryMeasurements } from './page.ts'
 import type { Results } from './results.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url))
 const FOLDER = `${DOCS}performance/`
 
-/** Writes `docs/performance.md`, a page for each suite, and their pictures. */
+/** Writes `docs/performance.md`, a page for each suite, and their charts. */
 export function writePages(results: Results): void {
   mkdirSync(FOLDER, { recursive: true })
   for (const [suite, { title, unit, environment }] of Object.entries(SUITES)) {
@@ -18,11 +18,11 @@ export function writePages(results: Results): void {
         (environment === undefined || measurement.environment === environment),
     )
     if (shownMeasurements.length > 0)
-      writeFileSync(FOLDER + getPictureName(suite), drawRatios(title, shownMeasurements))
-    const page = writeSuitePage(results, suite)
+      writeFileSync(FOLDER + getChartName(suite), drawRatios(title, shownMeasurements))
+    const page = formatSuitePage(results, suite)
     if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
   }
-  const summary = drawRatios('How many times as fast as @libsql/client', summaryMeasurements(results))
+  const summary = drawRatios('Speed relative to @libsql/client', summaryMeasurements(results))
   writeFileSync(`${FOLDER}summary.svg`, summary)
-  writeFileSync(`${DOCS}performance.md`, writePage(results, 'performance'))
+  writeFileSync(`${DOCS}performance.md`, formatSummaryPage(results, 'performance'))
 }

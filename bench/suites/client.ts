@@ -17,22 +17,22 @@ export const CLIENT_OPERATIONS: readonly Operation[] = [
   { name: 'insert', title: 'INSERT, 64 in flight', count: 1_000, inFlight: 64 },
   {
     name: 'transaction',
-    title: 'transaction of three, awaited',
+    title: 'transaction of three awaited statements',
     count: 500,
     goals: { [SPEED_LABEL]: '>= 0.95' },
   },
-  { name: 'transactionAtOnce', title: 'transaction of five at once', count: 150 },
+  { name: 'transactionAtOnce', title: 'transaction of five statements at once', count: 150 },
   { name: 'batch10', title: 'batch of 10', count: 100 },
   { name: 'batch100', title: 'batch of 100', count: 30 },
   { name: 'batch10000', title: 'batch of 10,000', count: 1 },
   {
     name: 'rows',
-    title: '10,000 rows x 6, for each row',
+    title: '10,000 rows of six columns, per row',
     count: 10,
     itemCount: ROW_COUNT,
     goals: { 'baton @ libsql-server, client CPU µs': '<= 1.20' },
   },
-  { name: 'vectors', title: '1,000 vectors of 384 floats, for each', count: 10, itemCount: VECTOR_COUNT },
+  { name: 'vectors', title: '1,000 vectors of 384 floats, per vector', count: 10, itemCount: VECTOR_COUNT },
 ]
 
 export const CLIENTS = {

@@ -8,8 +8,8 @@ import { CLIENTS } from './client.ts'
 const DELAY_MS = 25
 const TASKS = [
   { name: 'select', title: 'SELECT', times: 1 },
-  { name: 'transaction', title: 'transaction of three, awaited', times: 1 },
-  { name: 'transactionAtOnce', title: 'transaction of five at once', times: 1 },
+  { name: 'transaction', title: 'transaction of three awaited statements', times: 1 },
+  { name: 'transactionAtOnce', title: 'transaction of five statements at once', times: 1 },
   { name: 'batch10', title: 'batch of 10', times: 1 },
   { name: 'select', title: '100 SELECTs at once', times: 100 },
 ] as const

@@ -5,9 +5,9 @@ import { type Comparison, type Operation, takeTurns } from '../lib/turns.ts'
 const OPERATIONS: readonly Operation[] = [
   { name: 'select', title: 'SELECT, one by one', count: 400 },
   { name: 'select', title: 'SELECT, 64 in flight', count: 2_000, inFlight: 64 },
-  { name: 'transaction', title: 'transaction of three, awaited', count: 200 },
+  { name: 'transaction', title: 'transaction of three awaited statements', count: 200 },
   { name: 'batch100', title: 'batch of 100', count: 30 },
-  { name: 'rows', title: '10,000 rows x 6, for each row', count: 10, itemCount: ROW_COUNT },
+  { name: 'rows', title: '10,000 rows of six columns, per row', count: 10, itemCount: ROW_COUNT },
   { name: 'cursor', title: 'cursor of 50 MB', count: 1 },
 ]
 const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }

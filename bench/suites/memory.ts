@@ -37,7 +37,7 @@ export async function measureMemory(url: string, environment: string): Promise<M
       [few.peakMiB],
     ),
     toMeasurement(
-      { ...labels, unit: 'client µs a row', baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows` },
+      { ...labels, unit: 'client µs per row', baseline: `${ROW_COUNTS[0].toLocaleString('en')} rows` },
       [(many.ms * 1_000) / many.rows],
       [(few.ms * 1_000) / few.rows],
     ),

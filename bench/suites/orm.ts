@@ -12,7 +12,7 @@ export const ORM_OPERATIONS: readonly Operation[] = [
   { name: 'ormSelect', title: 'SELECT, 64 in flight', count: 1_500, inFlight: 64 },
   { name: 'ormInsert', title: 'INSERT … RETURNING', count: 200, goals },
   { name: 'ormRelational', title: 'relational query', count: 200 },
-  { name: 'ormTransaction', title: 'transaction of three', count: 120, goals },
+  { name: 'ormTransaction', title: 'transaction of three statements', count: 120, goals },
   { name: 'ormMigrate', title: 'migrate with nothing to do', count: 20 },
 ]
 

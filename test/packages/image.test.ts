@@ -29,8 +29,8 @@ async function buildImage(): Promise<GenericContainer> {
 test('the image of the local server requires its token, and keeps databases across restarts', {
   timeout: 600_000,
 }, async ({ skip }) => {
-  const { unavailable } = (await findTargets()).find(({ name }) => name === 'container') ?? {}
-  if (unavailable) skip(`image of the local server: ${unavailable}`)
+  const { unavailableReason } = (await findTargets()).find(({ name }) => name === 'container') ?? {}
+  if (unavailableReason) skip(`image of the local server: ${unavailableReason}`)
   const image = (await buildImage()).withExposedPorts(PORT).withWaitStrategy(Wait.forHealthCheck())
   await using container = await image.start()
   expect((await container.exec(['id', '-un'])).output.trim()).toBe('node')

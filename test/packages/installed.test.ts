@@ -101,7 +101,7 @@ beforeAll(async () => {
   const [oldest = '', newest = ''] = TYPESCRIPTS
   runtimes.push(await downloadModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
   runtimes.push(await downloadModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
-  runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
+  runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailableReason: null })
   runtimes.push(await downloadModule(WORKERD_NAME, `wrangler@${WRANGLER}`))
   runtimes.push(await downloadModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
   runtimes.push(await downloadModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
@@ -109,8 +109,8 @@ beforeAll(async () => {
 
 /** Returns the command of a runtime. If this machine cannot run it, skips the test, and the summary reports it. */
 function commandOf(name: string, { skip }: TestContext): readonly string[] {
-  const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
-  if (command === null) skip(`${name}: ${unavailable}`)
+  const { command, unavailableReason } = runtimes.find((runtime) => runtime.name === name) as Runtime
+  if (command === null) skip(`${name}: ${unavailableReason}`)
   return command as readonly string[]
 }
 
@@ -208,9 +208,9 @@ describe('the README, from its first line', () => {
     )
   })
 
-  testRuntimes({ project, programs: RUNTIMES, commandOf })
-  testFunctions({ project, programs: RUNTIMES, commandOf })
-  testRunners({ project, programs: RUNTIMES, commandOf })
+  testRuntimes({ project, runtimes: RUNTIMES, commandOf })
+  testFunctions({ project, runtimes: RUNTIMES, commandOf })
+  testRunners({ project, runtimes: RUNTIMES, commandOf })
 
   test('Ctrl-C ends the server without an error', async () => {
     const { url, interrupt } = server as unknown as ServerProcess
@@ -261,7 +261,7 @@ describe('npx with nothing installed', () => {
 describe.each([
   { orm: 'kysely', dependencies: { '@batonsql/kysely-dialect': 'latest', kysely: '0.29.9' } },
   { orm: 'drizzle', dependencies: { '@batonsql/drizzle-driver': 'latest', 'drizzle-orm': '0.45.4' } },
-])('an application with only $orm, installed by a strict pnpm', ({ orm, dependencies }) => {
+])('an application with only $orm, installed by pnpm with strict settings', ({ orm, dependencies }) => {
   const project = join(folder, `pnpm-${orm}`)
   const bundled = join(folder, `bundled-${orm}`)
   const env: Record<string, string> = {}
@@ -402,9 +402,9 @@ describe.each(TOO_OLD_NODES)('on node %s, which is too old', (version) => {
   })
 })
 
-test('npm run … of the repository reports a node that is too old in one sentence, on a platform without a downloadable node', async (context) => {
+test('npm scripts in this repository reject a node that is too old with a one-sentence error, on a platform without a downloadable node', async (context) => {
   const output = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
   expect(await output.catch(String)).toMatch(
-    /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,
+    /\n\nBaton's tools need node 20\.19 or newer, but this is node 18\.20\.8\.\n$/,
   )
 })

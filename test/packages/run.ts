@@ -61,14 +61,14 @@ export interface Runtime {
   /** The command or the module that starts it; null if this machine cannot run it. */
   readonly command: readonly string[] | null
   /** Why this machine cannot run it. */
-  readonly unavailable: string | null
+  readonly unavailableReason: string | null
 }
 
 /** Downloads a version of node from the npm registry into npm's cache. */
 export async function downloadNode(version: string): Promise<Runtime> {
   const packageName = nodePackage(version)
   if (packageName === null)
-    return { name: `node ${version}`, command: null, unavailable: 'npm has no build for this platform' }
+    return { name: `node ${version}`, command: null, unavailableReason: 'npm has no build for this platform' }
   return await download(`node ${version}`, packageName, 'node -p process.execPath')
 }
 
@@ -93,11 +93,11 @@ export async function downloadModule(name: string, packageName: string): Promise
 async function download(name: string, packageName: string, printPath: string): Promise<Runtime> {
   try {
     const path = await run([...NPX, '--package', packageName, '--call', printPath], { cwd: ROOT })
-    return { name, command: [path.trim()], unavailable: null }
+    return { name, command: [path.trim()], unavailableReason: null }
   } catch (error) {
     // if the other packages could be installed, this failure must not count as a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
-    return { name, command: null, unavailable: 'it could not be downloaded from the npm registry' }
+    return { name, command: null, unavailableReason: 'it could not be downloaded from the npm registry' }
   }
 }
 

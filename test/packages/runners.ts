@@ -4,10 +4,10 @@ import { copyExample, run } from './run.ts'
 import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
 
 /** Runs the example tests with their test runners. */
-export function testRunners({ project, programs, commandOf }: RuntimeTests): void {
+export function testRunners({ project, runtimes, commandOf }: RuntimeTests): void {
   describe('the tests of a user project', () => {
-    const bun = programs.find((name) => name.startsWith('Bun')) ?? ''
-    const node = programs.findLast((name) => name.startsWith('node')) ?? ''
+    const bun = runtimes.find((name) => name.startsWith('Bun')) ?? ''
+    const node = runtimes.findLast((name) => name.startsWith('node')) ?? ''
 
     test(`examples/bun-test with ${bun}`, async (context) => {
       const cwd = copyExample('bun-test', project)

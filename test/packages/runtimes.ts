@@ -16,13 +16,14 @@ export const EDGE_RUNTIME_NAME = `edge-runtime ${EDGE_RUNTIME}`
 export interface RuntimeTests {
   /** Where the packages, Kysely and Drizzle are installed. */
   readonly project: string
-  readonly programs: readonly string[]
+  /** Names of the runtimes. */
+  readonly runtimes: readonly string[]
   /** Returns the command that starts a runtime; skips the test if this machine cannot run it. */
   commandOf(name: string, context: TestContext): readonly string[]
 }
 
 /** Tests of the same scenario on every runtime, from the installed packages. */
-export function testRuntimes({ project, programs, commandOf }: RuntimeTests): void {
+export function testRuntimes({ project, runtimes, commandOf }: RuntimeTests): void {
   describe('core, Kysely, Drizzle and the platform client', () => {
     let server: LocalServer
     let count = 0
@@ -49,7 +50,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
     }
     const OK_OUTPUT = 'core, Kysely, Drizzle, platform: ok'
 
-    test.for(programs)('on %s', async (name, context) => {
+    test.for(runtimes)('on %s', async (name, context) => {
       const env = { SETTINGS: JSON.stringify(await createSettings()) }
       const command = [...commandOf(name, context), 'scenario/program.ts']
       expect(await run(command, { cwd: project, env })).toBe(`${OK_OUTPUT}\n`)

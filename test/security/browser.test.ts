@@ -6,12 +6,12 @@ import { close, execute } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
-const { path: browserPath, unavailable } = await findBrowser()
+const { path: browserPath, unavailableReason } = await findBrowser()
 const SELECT = JSON.stringify({ requests: [execute('select 42'), close] })
 const INSERT = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
 
 describe.skipIf(browserPath === null)(
-  `in a real browser${unavailable === null ? '' : `: ${unavailable}`}`,
+  `in a real browser${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
     let browser: Browser
     let pageServer: http.Server

@@ -203,7 +203,7 @@ function mutate(random: () => number, value: Json): Json {
   )
 }
 
-/** Returns a text with some characters removed or replaced. */
+/** Returns the text with some characters removed or replaced. */
 function corrupt(random: () => number, text: string): string {
   const offset = Math.floor(random() * text.length)
   const length = 1 + Math.floor(random() * 3)

@@ -10,10 +10,10 @@ import { openInspector } from './inspector-browser.ts'
 
 // The Data tab of the request inspector.
 
-const { path: browserPath, unavailable } = await findBrowser()
+const { path: browserPath, unavailableReason } = await findBrowser()
 
 describe.skipIf(browserPath === null)(
-  `the Data tab of the inspector${unavailable === null ? '' : `: ${unavailable}`}`,
+  `the Data tab of the inspector${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
     let browser: Browser
     beforeAll(async () => {

@@ -13,7 +13,7 @@ import { BACKENDS } from './attacked-server.ts'
 import { openInspector as open } from './inspector-browser.ts'
 import { runShopWorkload, startLockContention } from './inspector-workload.ts'
 
-const { path: browserPath, unavailable } = await findBrowser()
+const { path: browserPath, unavailableReason } = await findBrowser()
 const PICTURES_FOLDER = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
 
 const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events', '/_baton/databases']
@@ -91,7 +91,7 @@ describe('the inspector', () => {
 })
 
 describe.skipIf(browserPath === null)(
-  `the request inspector${unavailable === null ? '' : `: ${unavailable}`}`,
+  `the request inspector${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
     let browser: Browser
     beforeAll(async () => {

@@ -27,7 +27,7 @@ export interface TranscriptStep {
     readonly chunks?: readonly { readonly text: string }[]
     readonly end?: string
     readonly aborted_by_client?: true
-    /** Rounded; present for responses that took long. */
+    /** Rounded; present for responses that took a long time. */
     readonly took_s?: number
   }
 }

@@ -4,8 +4,8 @@ import { delimiter, join } from 'node:path'
 const PROGRAM_NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 export type BrowserStatus =
-  | { readonly path: string; readonly unavailable: null }
-  | { readonly path: null; readonly unavailable: string }
+  | { readonly path: string; readonly unavailableReason: null }
+  | { readonly path: null; readonly unavailableReason: string }
 
 /** Finds the browser in which pages are tested: `CHROMIUM_PATH`, or one of the usual names on the path. */
 export async function findBrowser(): Promise<BrowserStatus> {
@@ -17,13 +17,13 @@ export async function findBrowser(): Promise<BrowserStatus> {
   for (const path of candidates) {
     try {
       await access(path, constants.X_OK)
-      return { path, unavailable: null }
+      return { path, unavailableReason: null }
     } catch {
       // try the next name
     }
   }
-  const unavailable = configuredPath
+  const unavailableReason = configuredPath
     ? 'CHROMIUM_PATH is not an executable program'
     : 'no chromium on this machine (or in CHROMIUM_PATH)'
-  return { path: null, unavailable }
+  return { path: null, unavailableReason }
 }

@@ -49,7 +49,7 @@ const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/
 export async function endToEndProjects() {
   const targets = await findTargets()
   return targets
-    .filter((target) => target.unavailable === null)
+    .filter((target) => target.unavailableReason === null)
     .map(({ name }) => ({
       name,
       include: [

@@ -12,14 +12,14 @@ class SummaryReporter implements Reporter {
   #detected: Promise<unknown> = Promise.resolve()
 
   onInit(): void {
-    const browser = findBrowser().then(({ path, unavailable }) => {
-      console.log(`browser under test: ${path === null ? `NOT used, ${unavailable}` : `${path} used`}`)
-      if (unavailable !== null) this.#browserNote = `browser tests did NOT run: ${unavailable}`
+    const browser = findBrowser().then(({ path, unavailableReason }) => {
+      console.log(`browser under test: ${path === null ? `NOT used, ${unavailableReason}` : `${path} used`}`)
+      if (unavailableReason !== null) this.#browserNote = `browser tests did NOT run: ${unavailableReason}`
     })
     const servers = findTargets().then((targets) => {
-      for (const { name, unavailable } of targets) {
+      for (const { name, unavailableReason } of targets) {
         console.log(
-          `server under test: ${name} ${unavailable === null ? 'used' : `NOT used, ${unavailable}`}`,
+          `server under test: ${name} ${unavailableReason === null ? 'used' : `NOT used, ${unavailableReason}`}`,
         )
       }
     })

@@ -7,7 +7,7 @@ export type TargetName = 'embedded' | 'sqld' | 'url' | 'container' | 'tursodb'
 export interface TargetStatus {
   readonly name: TargetName
   /** Null if the target is used; otherwise the reason why it cannot be. */
-  readonly unavailable: string | null
+  readonly unavailableReason: string | null
 }
 
 let targets: Promise<TargetStatus[]> | undefined
@@ -24,19 +24,21 @@ export function findTargets(): Promise<TargetStatus[]> {
 async function detectTargets(): Promise<TargetStatus[]> {
   const requested = process.env['TEST_TARGETS']?.split(',')
   const statuses: TargetStatus[] = [
-    { name: 'embedded', unavailable: null },
-    { name: 'sqld', unavailable: await findSqldProblem() },
+    { name: 'embedded', unavailableReason: null },
+    { name: 'sqld', unavailableReason: await findSqldProblem() },
     {
       name: 'url',
-      unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
+      unavailableReason: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
     },
-    { name: 'container', unavailable: await findContainerProblem() },
+    { name: 'container', unavailableReason: await findContainerProblem() },
     // not every test passes on it; its own tests are in `tursodb`, and always run
-    ...(requested?.includes('tursodb') ? [{ name: 'tursodb' as const, unavailable: tursodbProblem }] : []),
+    ...(requested?.includes('tursodb')
+      ? [{ name: 'tursodb' as const, unavailableReason: tursodbProblem }]
+      : []),
   ]
   return statuses.map((target) =>
     requested && !requested.includes(target.name)
-      ? { name: target.name, unavailable: 'not in TEST_TARGETS' }
+      ? { name: target.name, unavailableReason: 'not in TEST_TARGETS' }
       : target,
   )
 }

@@ -30,7 +30,7 @@ export class Terminal {
     this.#child.stdin.write(keys)
   }
 
-  /** Waits until a text is shown; returns and discards all output up to and including it. */
+  /** Waits until the text is shown; returns and discards all output up to and including it. */
   async waitForText(text: string): Promise<string> {
     await waitFor(() => expect(this.#output).toContain(text))
     const end = this.#output.indexOf(text) + text.length

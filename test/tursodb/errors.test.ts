@@ -56,7 +56,7 @@ const clients = new Map<string, Client>()
 beforeAll(async () => {
   const urls = new Map([['tursodb', (await startTursodb()).url]])
   const sqld = (await findTargets()).find(({ name }) => name === 'sqld')
-  if (sqld?.unavailable === null) {
+  if (sqld?.unavailableReason === null) {
     const server = await startSqld({ namespaces: false })
     cleanups.push(() => server.close())
     urls.set('sqld', server.url)

@@ -263,11 +263,11 @@ export class Databases {
         registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
       })
     })
-    await this.finishGroup(group)
+    await this.cleanUpGroup(group)
   }
 
-  /** Removes what the back end still stores for a removed group, if its last database is gone. */
-  async finishGroup(group: string): Promise<void> {
+  /** Removes the remaining files of a removed group once its last database has been removed. */
+  async cleanUpGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
     const isRemoved =
       registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)

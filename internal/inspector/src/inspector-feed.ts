@@ -8,7 +8,7 @@ import {
 import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
 import { extractStatements, type ParsedRequest, parseBody } from './wire-request.ts'
-import { findBaton, readResponse, truncateMessage } from './wire-response.ts'
+import { findBaton, parseResponse, truncateMessage } from './wire-response.ts'
 import { type WireStream, WireStreams } from './wire-streams.ts'
 
 /** A notice about a database's server. */
@@ -215,7 +215,7 @@ class WatchedCall {
   #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
     if (status !== 200) return this.#emit({ ...event, error: truncateMessage(text) })
-    const response = isComplete && this.#parsed !== null ? readResponse(text, this.#parsed) : null
+    const response = isComplete && this.#parsed !== null ? parseResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: findBaton(text) }
     if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
     this.#emit({ ...event, ...results, isOpen: baton !== null })

@@ -51,7 +51,7 @@ interface CursorLine extends WireResult {
 }
 
 /** Parses a response with status 200. Returns null if that is not possible. */
-export function readResponse(text: string, request: ParsedRequest): ParsedResponse | null {
+export function parseResponse(text: string, request: ParsedRequest): ParsedResponse | null {
   try {
     const reader = new ResponseReader()
     return request.shape === null ? reader.readCursor(text) : reader.readPipeline(text, request.shape)

@@ -59,9 +59,9 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** How long writes may go without a response before the server counts as stalled. @default STALL_TIMES */
   readonly stallTimes?: StallTimes
-  /** Resolves a name in ATTACH. By default databases are attached only by id. */
+  /** Resolves a name in ATTACH. By default, databases are attached only by id. */
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** Restricts the databases that a token may attach. By default there is no restriction. */
+  /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   readonly conditions: ReplicaConditions
 }

@@ -20,7 +20,7 @@ export const createApiToken = accountCommand<typeof API_TOKEN_OPTIONS>(
   },
 )
 
-/** Prints a line for each token of the user. */
+/** Prints a line for each of the user's tokens. */
 export const listApiTokens = accountCommand(async (platform, { signal }) => {
   const json = (await platform.apiTokens.list({ signal })).map(
     ({ id, name, createdAt, organization = null, group = null, scopes = null }) => ({
@@ -44,7 +44,7 @@ export const listApiTokens = accountCommand(async (platform, { signal }) => {
   }
 })
 
-/** Revokes a token of the user. */
+/** Revokes one of the user's tokens. */
 export const revokeApiToken = accountCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   await platform.apiTokens.revoke(name, { signal })

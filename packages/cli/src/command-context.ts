@@ -20,7 +20,7 @@ export interface Command {
   /** Additional sentences for its help. */
   readonly details?: string
   readonly options: OptionTable
-  /** Loads the module of the command. */
+  /** Loads the command's module. */
   readonly load: () => Promise<(input: CommandInput) => Promise<void>>
 }
 

@@ -21,7 +21,7 @@ import {
   USER_OPTIONS,
 } from './option-table.ts'
 
-/** Checks that the code of a command accepts the options in the table. */
+/** Checks that a command's code accepts the options in the table. */
 function command<const Options extends OptionTable>(
   definition: Omit<Command, 'options' | 'load'> & {
     readonly options: Options

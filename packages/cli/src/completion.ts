@@ -1,20 +1,16 @@
 import { type Command, type CommandInput, print } from './command-context.ts'
 import type { NO_OPTIONS } from './option-table.ts'
-import { UsageError } from './usage-error.ts'
+import { readChoice } from './read-choice.ts'
 
 /** Prints the completion script for a shell. */
 export async function runCompletion({ operands, context }: CommandInput<typeof NO_OPTIONS>): Promise<void> {
   const [shell] = operands as [string]
-  if (!isShell(shell))
-    throw new UsageError(
-      `baton completion: the shell must be one of ${Object.keys(SCRIPTS).join(', ')}, not ${shell}`,
-    )
-  await print(context, SCRIPTS[shell](context.commands))
+  const shells = Object.keys(SCRIPTS) as (keyof typeof SCRIPTS)[]
+  const createScript = SCRIPTS[readChoice('baton completion: the shell', shells, shell)]
+  await print(context, createScript(context.commands))
 }
 
 type Commands = readonly Command[]
-
-const isShell = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name)
 
 /** Maps the preceding words, with a space before each, to possible next words. Longest first. */
 function nextWords(commands: Commands): Map<string, string[]> {

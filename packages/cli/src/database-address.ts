@@ -61,7 +61,7 @@ export function readTarget(
 const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)
 const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
 
-/** Whether a text has the form of a URL or of a database name. */
+/** Whether a string has the form of a URL or of a database name. */
 export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
 
 /** Returns the URL of a database that the command line names. @throws UsageError if it is neither a URL nor a name */

@@ -7,11 +7,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/ENOTFOUND|EAI_AGAIN/, 'The host does not exist.'],
   [
     /^[A-Z]+ \/v1\/\S* returned HTTP 401/,
-    'The platform API needs its own token: --token, or set BATON_API_TOKEN.',
+    'The platform API needs its own token: pass --token, or set BATON_API_TOKEN.',
   ],
   [
     /returned HTTP 401.*authorization header but none given/i,
-    'The database needs a token: --auth-token, or set BATON_AUTH_TOKEN.',
+    'The database needs a token: pass --auth-token, or set BATON_AUTH_TOKEN.',
   ],
   [
     /returned HTTP 401/,

@@ -1,6 +1,6 @@
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Escapes line breaks and control characters of a text. */
+/** Escapes line breaks and control characters in text. */
 export const escapeControls = (text: string): string =>
   text.replaceAll(
     // oxlint-disable-next-line no-control-regex -- matches them deliberately

@@ -56,7 +56,7 @@ function optionLine(name: string, spec: OptionSpec): string {
   return usage.length < INDENT ? usage.padEnd(INDENT) + text.slice(INDENT) : `${usage}\n${text}`
 }
 
-/** Wraps a text in indented lines of at most {@link WIDTH} characters. */
+/** Wraps text into indented lines of at most {@link WIDTH} characters. */
 function wrap(text: string, indent: number): string {
   const lines: string[] = []
   let line = ''
@@ -69,7 +69,7 @@ function wrap(text: string, indent: number): string {
   return [...lines, line].map((wrapped) => ' '.repeat(indent) + wrapped).join('\n')
 }
 
-/** Returns the page of the documentation about the command. */
+/** Returns the documentation page of the command. */
 export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command

@@ -1,6 +1,6 @@
 import { accountCommand } from './platform-api.ts'
 
-/** Prints a line for each organization of the user, with its slug, type and name. */
+/** Prints a line for each of the user's organizations, with its slug, type and name. */
 export const listOrganizations = accountCommand(async (platform, { signal }) => {
   const json = (await platform.organizations.list({ signal })).map(({ slug, type, name }) => ({
     slug,

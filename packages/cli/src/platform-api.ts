@@ -32,7 +32,7 @@ type Action<Options extends OptionTable> = (
   call: ApiCall<Options>,
 ) => Promise<CommandOutput>
 
-/** Creates a command that uses the platform API for the user of the token. */
+/** Creates a command that uses the platform API on behalf of the token's user. */
 export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
   action: Action<Options>,
 ): (input: CommandInput<Options>) => Promise<void> {
@@ -52,7 +52,7 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
 }
 
 /**
- * Creates a command that uses the platform API for an organization.
+ * Creates a command that uses the platform API on behalf of an organization.
  * @param confirm asks for confirmation first
  */
 export function apiCommand<Options extends typeof API_OPTIONS>(
@@ -70,7 +70,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
   }
 }
 
-/** Returns the slug of the only organization of the token. @throws UsageError if it has several, or none */
+/** Returns the slug of the only organization that the token can access. @throws UsageError if there are several, or none */
 export async function getOnlyOrganization(platform: PlatformClient, signal: AbortSignal): Promise<string> {
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
   const [slug, ...others] = slugs
@@ -91,7 +91,7 @@ function alignColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks the user in a terminal to confirm a deletion by typing the name of the object. @param words such as `databases destroy` */
+/** Asks the user to confirm a deletion by typing the name of the object in the terminal. @param words such as `databases destroy` */
 export function confirmDeletion(
   words: string,
 ): (
@@ -131,7 +131,7 @@ export const fieldRows = (fields: object): string[][] =>
     value === null || String(value) === '' ? 'none' : String(value),
   ])
 
-/** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
+/** Creates a client for all organizations that the token can access. @throws UsageError if the URL or the token is missing */
 export function createAccountClient(
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,
@@ -139,8 +139,9 @@ export function createAccountClient(
   const url = values['api-url'] ?? env['BATON_API_URL']
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
   if (url === undefined)
-    throw new UsageError('baton: missing URL of the platform API: --api-url, or set BATON_API_URL')
-  if (token === undefined) throw new UsageError('baton: missing API token: --token, or set BATON_API_TOKEN')
+    throw new UsageError('baton: missing URL of the platform API: pass --api-url, or set BATON_API_URL')
+  if (token === undefined)
+    throw new UsageError('baton: missing API token: pass --token, or set BATON_API_TOKEN')
   return withUsageError(() => createPlatformClient({ url, token }))
 }
 

@@ -252,11 +252,11 @@ class Prompt {
 
 const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
 
-/** Returns the statements of a text that ends with a semicolon; null for an incomplete one, such as one with an open quote. */
+/** Returns the statements of the input; null if it is incomplete: it does not end with a semicolon, or a quote is open. */
 function completeStatements(input: string): ScriptStatement[] | null {
   try {
     const statements = splitStatements(input)
-    // a word after the text begins another statement only if the last one is complete
+    // a word after the input begins another statement only if the last one is complete
     return splitStatements(`${input}\nx`).length > statements.length ? statements : null
   } catch (error) {
     if (error instanceof SyntaxError) return null

@@ -1,5 +1,7 @@
 import { UsageError } from './usage-error.ts'
 
+const ALTERNATIVES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
 /**
  * Reads a value of an option with a fixed set of values.
  * @param option as in `baton dev: --backend`
@@ -12,6 +14,6 @@ export function readChoice<Choice extends string>(
 ): Choice {
   const match = choices.find((choice) => choice === value)
   if (match === undefined)
-    throw new UsageError(`${option} must be one of ${choices.join(', ')}, not ${value}`)
+    throw new UsageError(`${option} must be ${ALTERNATIVES.format(choices)}, not ${value}`)
   return match
 }

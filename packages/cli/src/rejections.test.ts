@@ -108,7 +108,7 @@ test('commands of the platform API report missing settings', async () => {
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)
   expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(
-    /^baton: .*401.*\nThe platform API needs its own token: --token,/,
+    /^baton: .*401.*\nThe platform API needs its own token: pass --token,/,
   )
   const { token } = platform
   expect(await list({ 'api-url': platform.url, token, organization: 'nobody' })).toMatch(/^baton: .*404/)

@@ -70,7 +70,7 @@ const segmenter = new Intl.Segmenter()
 const WIDE_CHARACTER =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60\u3000-\u303e]/u
 
-/** Returns the number of columns that a text takes in a terminal. */
+/** Returns the number of columns that a string takes up in a terminal. */
 function displayWidth(text: string): number {
   // oxlint-disable-next-line no-control-regex -- fast path for ASCII
   if (/^[\u0000-\u007f]*$/.test(text)) return text.length

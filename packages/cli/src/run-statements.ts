@@ -4,7 +4,7 @@ import { StatementError } from './statement-error.ts'
 /** Options for running statements. */
 export interface RunOptions {
   readonly signal: AbortSignal
-  /** File name for errors; null for typed statements. */
+  /** File name for errors; null for statements from the command line or the prompt. */
   readonly file: string | null
   readonly onResult: (result: ResultSet<ArrayRow>) => Promise<void>
 }

@@ -3,7 +3,7 @@ import { apiCommand } from './platform-api.ts'
 
 const TITLES = ['', 'rows read', 'rows written', 'bytes stored', 'bytes synced']
 
-/** Prints the usage of this month: of a database, or of each database of the organization and in total. */
+/** Prints this month's usage: of one database, or of each database in the organization and in total. */
 export const showUsage = apiCommand(async (platform, { operands, signal }) => {
   const [name] = operands
   if (name !== undefined) {

@@ -12,7 +12,7 @@ export interface CallOptions {
 
 /** Settings of one statement. */
 export interface StatementOptions extends CallOptions {
-  /** Declares the statement read-only, so that it may be retried. @default inferred from its text */
+  /** Declares the statement read-only, which permits retries. @default inferred from its text */
   readonly readOnly?: boolean | undefined
   /** Shape of the rows. @default 'object' */
   readonly rowMode?: RowMode | undefined

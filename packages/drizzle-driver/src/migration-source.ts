@@ -12,7 +12,7 @@ export interface MigrationSource {
 }
 
 /** Where the migrations are. */
-export type MigrationsAt<Source> =
+export type MigrationLocation<Source> =
   | {
       /** Folder written by drizzle-kit. */
       readonly migrationsFolder: string
@@ -26,7 +26,7 @@ export type MigrationsAt<Source> =
 
 /** Returns the given migrations, or reads them from their folder. @throws TypeError if neither or both are given */
 export async function findMigrations<Source>(
-  { migrations, migrationsFolder }: MigrationsAt<Source>,
+  { migrations, migrationsFolder }: MigrationLocation<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
 ): Promise<readonly Source[]> {
   if ((migrations === undefined) === (migrationsFolder === undefined))

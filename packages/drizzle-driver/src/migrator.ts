@@ -3,15 +3,15 @@ import { applyMigrations, findPending, type MigrateOptions, type PendingOptions 
 import { journalLayout } from './journal-layout.ts'
 import {
   findMigrations,
+  type MigrationLocation,
   type MigrationSource,
-  type MigrationsAt,
   readMigrations,
 } from './migration-source.ts'
 
 export { type MigrateOptions, MigrationError } from './apply-migrations.ts'
 export type { MigrationSource }
-export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
-export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
+export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
+export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.

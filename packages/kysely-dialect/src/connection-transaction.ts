@@ -8,7 +8,7 @@ export class ConnectionTransaction {
   readonly isManaged: boolean
   /** Whether writes are rejected; the server does not enforce this. */
   readonly isReadOnly: boolean
-  /** Whether a statement has received a response, so that BEGIN has been sent. */
+  /** Whether a statement has received a response, which proves that BEGIN was sent. */
   hasRun = false
   readonly #ownsStream: boolean
   /** Names of the savepoints, the innermost last. */
@@ -40,7 +40,7 @@ export class ConnectionTransaction {
     return !this.stream.inTransaction && this.#readers === 0
   }
 
-  /** @throws StreamError when it has ended */
+  /** @throws StreamError if it has ended */
   checkOpen(): void {
     if (this.#status !== 'open')
       throw new StreamError(

@@ -3,7 +3,7 @@ import { type Query, queryText } from './path.ts'
 import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
-import { hintFor, readRejection, readRequestId } from './rejection.ts'
+import { hintFor, parseRejection, readRequestId } from './rejection.ts'
 import { listCauses, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
@@ -95,7 +95,7 @@ class Call {
   async #waitForNext(error: PlatformError): Promise<void> {
     const { method, isIdempotent = method !== 'POST' && method !== 'PATCH' } = this.#request
     const delayMs = retryDelayMs(error, isIdempotent, this.#attempt)
-    if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.leftMs)
+    if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.remainingMs)
       throw error
     this.#mayHaveRun ||= error.outcome === 'unknown'
     this.#isSent = false
@@ -176,7 +176,7 @@ class Call {
   #rejectionError({ response, text }: ReceivedResponse): PlatformError {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
-    const { reason, serverCode } = readRejection(body)
+    const { reason, serverCode } = parseRejection(body)
     // `redact` misses a token that is escaped in the JSON text
     const rejection = { reason: reason && redact(reason, this.#token), serverCode }
     const reasonText = rejection.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)

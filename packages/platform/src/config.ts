@@ -2,7 +2,7 @@ import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from './check-
 import { parseUrl } from './path.ts'
 import { checkPlatformToken, type PlatformToken } from './token.ts'
 
-/** The part of `fetch` that the platform client uses, so that any implementation fits. */
+/** The part of `fetch` that the platform client uses. Any implementation of `fetch` fits. */
 export type PlatformFetch = (
   url: string,
   init: {

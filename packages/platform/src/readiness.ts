@@ -57,7 +57,7 @@ export async function waitForDatabase(
       const status = await limit.within(probe)
       if (status > 0 && status !== 404 && status < 500) return
       lastStatus = status === 0 ? 'no response' : `HTTP ${status}`
-      if (waitMs >= limit.leftMs) throw onTimeout()
+      if (waitMs >= limit.remainingMs) throw onTimeout()
       await limit.wait(waitMs)
     }
   } finally {

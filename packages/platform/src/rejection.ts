@@ -1,7 +1,7 @@
 import { isObject } from './view.ts'
 
 /** Parses the error message and code of a response in the service's JSON. */
-export function readRejection(text: string): { reason: string | null; serverCode: string | null } {
+export function parseRejection(text: string): { reason: string | null; serverCode: string | null } {
   try {
     const body: unknown = JSON.parse(text)
     const { error, code } = isObject(body) ? body : {}

@@ -56,7 +56,7 @@ export function listCauses(failure: unknown): readonly unknown[] {
   return causes
 }
 
-/** Whether a failure of `fetch` means that no connection was made, so that nothing has arrived. */
+/** Whether a failure of `fetch` means that no connection was made, and that nothing has arrived. */
 export const wasNeverConnected = (failure: unknown): boolean =>
   listCauses(failure).some((error) => {
     const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown }

@@ -28,7 +28,7 @@ export class TimeLimit {
   }
 
   /** Remaining time in ms. */
-  get leftMs(): number {
+  get remainingMs(): number {
     return this.#endsAt - performance.now()
   }
 

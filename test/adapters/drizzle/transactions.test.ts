@@ -405,7 +405,7 @@ describe('cache', () => {
     expect(cache.invalidated).toHaveLength(4)
   })
 
-  /** Returns a client that loses the response to the next request that contains a text. */
+  /** Returns a client that loses the response to the next request that contains the given text. */
   async function createLossyClient(text: string) {
     let hasLostResponse = false
     const client = createClient({

@@ -49,7 +49,7 @@ const startProgram = ({ url, authToken = '' }: Config, ...args: string[]): Progr
   })
 }
 
-/** A process with a client that has run a statement, so that it has a connection. */
+/** A process with a client that has run a statement, and therefore has a connection. */
 class FunctionProcess implements AsyncDisposable {
   readonly #child: Program
   readonly #lines: AsyncIterator<string>

@@ -4,7 +4,7 @@ import { INVALID_TEXTS } from './statements.ts'
 /** Differences of the embedded server that are accepted, each with its reason. */
 const ACCEPTED_DIFFERENCES: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
-    reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of a text',
+    reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of the SQL',
     applies: (exchange) => getBodyText(exchange).includes('SELECT 1e;'),
   },
   {

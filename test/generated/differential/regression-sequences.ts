@@ -68,7 +68,7 @@ export const REGRESSIONS: readonly { readonly title: string; readonly exchanges:
     'DROP TABLE t',
   ),
   {
-    title: 'a duplicate column in a text with several statements',
+    title: 'a duplicate column in SQL with several statements',
     exchanges: [
       exchange({ type: 'sequence', sql: 'SELECT nosuch;CREATE TABLE q (a, a);SELECT 1' }),
       exchange({ type: 'sequence', sql: 'SELECT nosuch;SELECT 1;CREATE TABLE q (a, a)' }),

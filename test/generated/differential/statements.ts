@@ -6,7 +6,7 @@ const COLUMNS = ['a', 'b', 'c', 'rowid', '"x y"', 'g'] as const
 
 const oneOf = <T extends string>(...choices: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...choices)
 
-/** Fills the gaps `$1`, `$2`, … of a text with values of the arbitraries. */
+/** Replaces the placeholders `$1`, `$2`, … in a template with values of the arbitraries. */
 function template(text: string, ...gaps: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   return fc
     .tuple(...gaps)

@@ -1,8 +1,8 @@
 /*
  * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
  * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
- * selection, which draws from each folder of the package in turn; `--skip` omits the first of them, `--only` those in files
- * without this text in their path. `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
+ * selection, which draws from each folder of the package in turn; `--skip N` omits the first N; `--only TEXT` selects only
+ * files whose path contains the text. `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
@@ -42,7 +42,7 @@ const MAX_START_MS = 30_000
 /** Long enough for the slowest tests on a busy machine; a mutation that makes them hang is detected after this time. */
 const TESTS_TIMEOUT_MS = 600_000
 
-/** What detected a mutation: the simulation, a project of tests, or the time limit of one. */
+/** What detected a mutation: the simulation, a test project, or the time limit of a test project. */
 type Detection = string
 
 const SURVIVED = 'survived'
@@ -56,11 +56,11 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
-/** The temporary directory of the tests, because killed tests leave files behind. */
+/** A temporary directory for the tests, removed at the end because killed tests leave files behind. */
 const temporaryDirectory = await mkdtemp(join(tmpdir(), 'bm-'))
 folders.push(temporaryDirectory)
 
-/** Kills a program with its children, for example the servers that tests have started. */
+/** Kills a program and its children, for example the servers that tests have started. */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return
   try {

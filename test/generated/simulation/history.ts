@@ -60,7 +60,7 @@ export type Sql =
   | 'release p'
   | 'begin'
   | 'commit'
-  /** Two statements in one text; the first ends a transaction. */
+  /** Two statements in one SQL string; the first ends a transaction. */
   | 'commit; insert'
   | 'rollback'
 

@@ -110,7 +110,7 @@ export class ModelDatabase {
 }
 
 interface OpenTransaction {
-  /** Whether it was begun by SAVEPOINT, so that RELEASE commits it. */
+  /** Whether it was begun by SAVEPOINT; if so, RELEASE commits it. */
   readonly isBegunBySavepoint: boolean
   /** The snapshot that it reads; null before its first read. */
   snapshot: number | null

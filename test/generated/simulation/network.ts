@@ -18,7 +18,7 @@ export interface ObservedRequest {
   readonly fault: Fault | null
   /** When its `fetch` settled. */
   respondedAt: number
-  /** Whether Turso's engine ran none of it, so that it may be sent again. */
+  /** Whether Turso's engine ran none of it; if so, it may be sent again. */
   isRejected: boolean
 }
 

@@ -22,7 +22,7 @@ function codeBlocksOf(page: string, language: string): string[] {
     .map(({ code }) => code)
 }
 
-/** Writes a text to an executable file. */
+/** Writes text to an executable file. */
 async function writeExecutable(name: string, text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-docs-'))
   onTestFinished(() => rm(directory, { recursive: true }))

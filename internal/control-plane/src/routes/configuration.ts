@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { getRevokedAccess } from '../databases.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
-import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
+import { formatSizeLimit, parseSizeLimit } from '../rules/size-limit.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DatabaseConfiguration as DatabaseConfigurationModel } from './models.ts'
@@ -44,7 +44,7 @@ async function changeConfiguration(call: Call) {
   checkAllowedIps(body.allowed_ips ?? [])
   const configuration: DatabaseConfiguration = {
     sizeLimitBytes:
-      body.size_limit == null ? previous.sizeLimitBytes : readSizeLimit(String(body.size_limit)),
+      body.size_limit == null ? previous.sizeLimitBytes : parseSizeLimit(String(body.size_limit)),
     allowAttach: body.allow_attach ?? previous.allowAttach,
     blockReads: body.block_reads ?? previous.blockReads,
     blockWrites: body.block_writes ?? previous.blockWrites,
@@ -70,7 +70,7 @@ async function changeConfiguration(call: Call) {
 
 function configurationView(configuration: DatabaseConfiguration) {
   return {
-    size_limit: writeSizeLimit(configuration.sizeLimitBytes),
+    size_limit: formatSizeLimit(configuration.sizeLimitBytes),
     allow_attach: configuration.allowAttach,
     block_reads: configuration.blockReads,
     block_writes: configuration.blockWrites,

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import type { AuditCode } from '../audit.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
-import { readExpiration } from '../rules/expiration.ts'
+import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
@@ -72,7 +72,7 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
   return {
     access,
     tables,
-    expiresInSeconds: readExpiration(call.query('expiration') ?? 'never'),
+    expiresInSeconds: parseExpiration(call.query('expiration') ?? 'never'),
     attach: names.map((name) => findAttachable(call, name, group)),
   }
 }

@@ -5,7 +5,7 @@ import { NEW_CONFIGURATION } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
 import { checkDatabaseName } from '../rules/names.ts'
-import { readSizeLimit } from '../rules/size-limit.ts'
+import { parseSizeLimit } from '../rules/size-limit.ts'
 import { scoped } from './access.ts'
 import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
@@ -113,7 +113,7 @@ export function getDatabasePage(
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Rejection(400, 'invalid limit')
   const cursor = call.query('cursor')
-  const position = cursor === undefined ? null : readCursor(cursor)
+  const position = cursor === undefined ? null : decodeCursor(cursor)
   const matching = call
     .databases()
     .toSorted(compareByAge)
@@ -122,7 +122,7 @@ export function getDatabasePage(
     .filter(matches)
   const rows = matching.slice(0, Math.min(limit, MAX_LISTED))
   const lastRow = rows.at(-1)
-  const next = lastRow !== undefined && rows.length < matching.length ? writeCursor(lastRow) : null
+  const next = lastRow !== undefined && rows.length < matching.length ? encodeCursor(lastRow) : null
   return { rows, ...(call.query('limit') !== undefined && { pagination: { next } }) }
 }
 
@@ -133,13 +133,13 @@ function compareByAge(a: Position, b: Position): number {
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : Number(a.id > b.id))
 }
 
-function writeCursor({ createdAt, id }: Position): string {
+function encodeCursor({ createdAt, id }: Position): string {
   return Buffer.from(JSON.stringify({ createdAt, id })).toString('base64url')
 }
 
 const Cursor = v.object({ createdAt: v.number(), id: v.string() })
 
-function readCursor(text: string): Position {
+function decodeCursor(text: string): Position {
   try {
     const { createdAt, id } = v.parse(Cursor, JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
     return { createdAt, id: id as DatabaseRow['id'] }
@@ -157,7 +157,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
     throw new Rejection(400, `cannot create database on group ${group.name} because it is archived`)
   if (body.remote_encryption != null) throw notSupported('remote_encryption is not supported by this server')
   if (body.use_tursodb === true) throw notSupported('use_tursodb is not supported by this server')
-  const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: readSizeLimit(body.size_limit ?? '') }
+  const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: parseSizeLimit(body.size_limit ?? '') }
   const { source, parent } = await readSource(call, body, group)
   try {
     // the name may have been taken while the source was read

@@ -143,7 +143,7 @@ async function deleteGroup(call: Call) {
     call.plane.registry.groups.delete(group.id)
   })
   await databases.finishRemovals(rows)
-  await databases.finishGroup(group.id)
+  await databases.cleanUpGroup(group.id)
   return { group: groupView(call, group) }
 }
 

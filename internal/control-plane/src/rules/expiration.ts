@@ -15,7 +15,7 @@ const NEVER_EXPIRES: ReadonlySet<string> = new Set(['never', 'none', 'default', 
  * Parses a token lifetime, such as `2w1d30m`, into seconds; null if the token does not expire.
  * @throws Rejection for any other text
  */
-export function readExpiration(text: string): number | null {
+export function parseExpiration(text: string): number | null {
   if (NEVER_EXPIRES.has(text)) return null
   if (!DURATION.test(text)) throw new Rejection(400, 'Invalid expiration format')
   const parts = text.matchAll(/(?<count>\d+)(?<unit>[smhdwy])/g)

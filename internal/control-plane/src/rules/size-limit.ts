@@ -4,7 +4,7 @@ const UNITS = ['', 'k', 'm', 'g', 't'] as const
 const SIZE = /^(?<number>\d+(?:\.\d+)?)\s*(?<unit>[kmgt]?)i?b?$/i
 
 /** Parses a size such as `256mb`, `1.5gb` or `1048576` into bytes; null (no limit) for an empty string and `0`. @throws Rejection */
-export function readSizeLimit(text: string): number | null {
+export function parseSizeLimit(text: string): number | null {
   if (text === '') return null
   const { number = '', unit = '' } = SIZE.exec(text.trim())?.groups ?? {}
   const bytes = Math.floor(Number(number) * 1_024 ** UNITS.indexOf(unit.toLowerCase() as 'k'))
@@ -14,7 +14,7 @@ export function readSizeLimit(text: string): number | null {
 }
 
 /** Formats a size in the largest unit that gives a whole number; empty for no limit. */
-export function writeSizeLimit(bytes: number | null): string {
+export function formatSizeLimit(bytes: number | null): string {
   if (bytes === null) return ''
   let [size, unit] = [bytes, 0]
   while (size % 1_024 === 0 && unit < UNITS.length - 1) [size, unit] = [size / 1_024, unit + 1]

@@ -23,14 +23,14 @@ function concatPieces(input: readonly JsonPiece[]): JsonText {
   return pieces
 }
 
-/** Concatenates texts, separated by commas. */
+/** Joins JSON texts with commas. */
 export function join(texts: readonly JsonText[]): JsonText {
   let result: JsonText = texts[0] ?? ''
   for (const text of texts.slice(1)) result = concat(result, ',', text)
   return result
 }
 
-/** Returns the bytes of long texts, which can be transferred to another thread. */
+/** Returns the bytes of long text, which can be transferred to another thread. */
 export function getBuffers(text: JsonText): ArrayBuffer[] {
   if (typeof text === 'string') return []
   return text.flatMap((piece) => (typeof piece === 'string' ? [] : [piece.buffer]))

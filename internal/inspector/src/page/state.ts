@@ -79,7 +79,7 @@ export function visiblePeriod(): { readonly from: number; readonly to: number; r
   return { from: end - back - length, to: end - back, now: end }
 }
 
-/** Whether the timeline shows only part of a fixed period, so that it can be moved. */
+/** Whether the timeline shows only part of a fixed period, and can be moved. */
 export function canMove(): boolean {
   const isFile = fileName.value !== null
   if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false

@@ -47,7 +47,7 @@ export type DatabaseSource =
 
 /** Usage of a database since counting began. */
 export interface UsageSample {
-  /** Identifies a run of the counters: they start at zero in each epoch. */
+  /** Changes whenever the counters restart at zero. */
   readonly epoch: string
   readonly rowsRead: number
   readonly rowsWritten: number
@@ -61,7 +61,7 @@ export interface QueryUsage {
   readonly rowsWritten: number
 }
 
-/** Thrown if the back end does not support an operation, or its arguments. The message is meant for the caller. */
+/** Thrown if the back end does not support an operation or its arguments. The message is meant for the caller. */
 export class BackendRejection extends Error {
   override readonly name = 'BackendRejection'
 }
@@ -96,7 +96,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
   /** Removes a database, if it exists. */
   remove(id: DatabaseId): Promise<void>
-  /** Removes what the back end still stores for a removed group that has no databases. */
+  /** Removes the remaining files of a removed group, which has no databases. */
   removeGroup?(group: string): Promise<void>
   /**
    * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when

@@ -28,7 +28,7 @@ const MIGRATION_CRASH = /panicked at \S*schema\/scheduler\.rs/
 export interface SqldOptions {
   /** Path of the program; by default found by `findSqld`. */
   readonly sqldPath?: string
-  /** Data directory. By default a temporary one that `close()` removes. */
+  /** Data directory. By default, a temporary one that `close()` removes. */
   readonly dataDirectory?: string
   /** Port on 127.0.0.1. @default a free port */
   readonly port?: number

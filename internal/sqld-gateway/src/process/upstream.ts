@@ -326,7 +326,7 @@ function isMissingDatabase({ status, headers }: UpstreamResponse, id: DatabaseId
   return Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
-/** Whether the connection was refused, so that nothing was sent. */
+/** Whether the connection was refused, in which case nothing was sent. */
 function isRefused(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
 }

@@ -1,6 +1,6 @@
 import { getKeyword, scanSql, splitStatements, unquoteIdentifier } from '@batonsql/server-common/sql'
 
-/** Returns the id of a database that the sender of a request may attach, by its name. */
+/** Returns the id of the database with a name; undefined unless the sender of the request may attach it. */
 export type ResolveName = (name: string) => string | undefined
 
 /** Replaces names in ATTACH with ids, because the server identifies databases only by id. */

@@ -5,7 +5,7 @@ import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 
-/** Returns how often the guard reads tokens of a text, as a measure of its work. */
+/** Returns how often the guard reads tokens of the SQL, as a measure of its work. */
 function countReads(sql: string, use: SqlUse): number {
   let reads = 0
   const instrument = ({ kind, text }: SqlToken): SqlToken => ({

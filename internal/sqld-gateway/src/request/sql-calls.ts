@@ -109,7 +109,7 @@ interface CallSite {
   readonly at: number
   readonly depth: number
   readonly form: StatementForm
-  /** Whether a list of tables is open at this depth, so that a table, possibly with arguments, follows a comma. */
+  /** Whether a list of tables is open at this depth: a comma is then followed by a table, possibly with arguments. */
   readonly isInTableList: boolean
   readonly closings: ReadonlyMap<number, number>
 }

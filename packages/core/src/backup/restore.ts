@@ -92,7 +92,7 @@ class Restore {
     return { statements: this.#statements, characters: this.#characters }
   }
 
-  /** Reads the progress of an earlier restore. */
+  /** Continues after the statements that an earlier restore applied. */
   async resumeFromCheckpoint(): Promise<void> {
     const checkpoint = await this.#readCheckpoint()
     this.#hasCheckpoint = checkpoint !== null

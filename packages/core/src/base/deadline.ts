@@ -14,7 +14,7 @@ export class Deadline {
   }
 
   /** Remaining time in ms; 0 or less after the deadline. */
-  get leftMs(): number {
+  get remainingMs(): number {
     return this.endsAt - this.#clock.now()
   }
 

@@ -27,7 +27,7 @@ export class Deferred<T = void> {
         signal?.removeEventListener('abort', abort)
         onEnd?.()
       }
-      // Assigned to variables first: V8 treats a function literal assigned to a property as long-lived, so that only a full
+      // Assigned to variables first: V8 treats a function literal assigned to a property as long-lived, so only a full
       // garbage collection frees the function and everything that it references.
       const resolveOnce = (value: T): void => {
         if (!this.isSettled) this.isResolved = true

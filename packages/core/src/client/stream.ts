@@ -95,7 +95,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     this.#state.transaction.begin(parseBegin(mode))
   }
 
-  /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
+  /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
   commit(options?: CallOptions): Promise<void> {
     return this.#state.transaction.commit(options)
   }
@@ -113,12 +113,12 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     this.#state.transaction.savepoint(name)
   }
 
-  /** Undoes the changes since a savepoint, which remains; sent with the next statement. */
+  /** Undoes the changes made since a savepoint, and keeps the savepoint; sent with the next statement. */
   rollbackTo(name: string): void {
     this.#state.transaction.rollbackTo(name)
   }
 
-  /** Releases a savepoint and keeps the changes since; sent with the next statement. */
+  /** Releases a savepoint and keeps the changes made since; sent with the next statement. */
   release(name: string): void {
     this.#state.transaction.release(name)
   }

@@ -93,14 +93,14 @@ export const jobs = {
     http.lifetime.begin()
     try {
       for (;;) {
-        if (deadline.leftMs <= 0) throw createTimeoutError()
-        const limitMs = Math.min(deadline.leftMs, http.config.requestTimeoutMs)
+        if (deadline.remainingMs <= 0) throw createTimeoutError()
+        const limitMs = Math.min(deadline.remainingMs, http.config.requestTimeoutMs)
         const job = await getJob(http, id, { signal, timeoutMs: limitMs }, true)
         onProgress?.(job)
         if (job.status === 'RunSuccess') return job
         if (job.status === 'RunFailure')
           throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
-        await http.lifetime.sleep(Math.min(pollMs, deadline.leftMs), signal)
+        await http.lifetime.sleep(Math.min(pollMs, deadline.remainingMs), signal)
       }
     } finally {
       http.lifetime.end()

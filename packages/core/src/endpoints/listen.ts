@@ -107,7 +107,7 @@ export async function* readEvents(
   }
 }
 
-/** Yields the events of one connection. @throws TransportError when the connection ends, for whatever reason */
+/** Yields the events of one connection. @throws TransportError when the connection ends, for any reason */
 async function* connectionEvents(
   http: Http,
   request: BodyRequest,

@@ -108,7 +108,9 @@ export class Http {
         if (status < 200 || status > 299)
           throw new HttpError(status, joinUrl(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
-          ? import('./unusual-errors.ts').then(({ readUnusual }) => readUnusual(this, text, read))
+          ? import('./unusual-errors.ts').then(({ readUnusualResponse }) =>
+              readUnusualResponse(this, text, read),
+            )
           : read(text)
       },
     }
@@ -146,9 +148,9 @@ export class Http {
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
-      const { leftMs, timeoutMs } = deadline
-      if (leftMs <= 0) throw onTimeout()
-      const waiter = this.lifetime.wait<T>({ ...limits, deadline: { leftMs, timeoutMs }, mayHaveRun: isSent })
+      const timeLimit = { remainingMs: deadline.remainingMs, timeoutMs: deadline.timeoutMs }
+      if (timeLimit.remainingMs <= 0) throw onTimeout()
+      const waiter = this.lifetime.wait<T>({ ...limits, deadline: timeLimit, mayHaveRun: isSent })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
@@ -204,7 +206,7 @@ export class Http {
       void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options
     const delayMs = this.#retries.delayMs(error, attempt, policy.isIdempotent)
-    if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
+    if (signal?.aborted || delayMs === null || delayMs >= deadline.remainingMs) return failure
     options.onRetry?.()
     this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
     try {

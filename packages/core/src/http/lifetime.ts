@@ -12,7 +12,7 @@ export interface OpenStream {
 
 export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   /** If absent, there is no time limit. */
-  readonly deadline?: Pick<Deadline, 'leftMs' | 'timeoutMs'> | undefined
+  readonly deadline?: Pick<Deadline, 'remainingMs' | 'timeoutMs'> | undefined
   /** Called when the wait ends early; returns whether the awaited work may have been executed. @default never */
   readonly mayHaveRun?: (() => boolean) | undefined
   /** Whether it continues while the client is being closed. */
@@ -41,7 +41,7 @@ export class Lifetime {
     this.#origin = origin
   }
 
-  /** Whether the drain time of `close` has passed, so that nothing more is sent. */
+  /** Whether the drain time of `close` has passed; nothing more is sent then. */
   get isAborted(): boolean {
     return this.#aborted !== undefined
   }
@@ -64,7 +64,7 @@ export class Lifetime {
   wait<T = void>({ deadline, mayHaveRun, outlivesClient, ...options }: WaitOptions): Deferred<T> {
     if (this.#aborted && !outlivesClient) throw closedError()
     const waiter: Deferred<T> = new Deferred<T>(this.clock, {
-      ms: deadline?.leftMs,
+      ms: deadline?.remainingMs,
       signal: options.signal,
       onTimeout: options.onTimeout ?? (() => timeoutError(deadline?.timeoutMs, this.#origin, mayHaveRun?.())),
       onEnd: () => {

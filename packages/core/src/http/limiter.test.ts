@@ -60,7 +60,7 @@ test('a call that waits too long, or is aborted, leaves the queue and acquires n
   const { limiter, clock } = createLimiter(1, 10)
   const first = limiter.acquire({ onTimeout })
   const slow = expect(
-    limiter.acquire({ deadline: { leftMs: 1_000, timeoutMs: 1_000 }, onTimeout }).waiter?.promise,
+    limiter.acquire({ deadline: { remainingMs: 1_000, timeoutMs: 1_000 }, onTimeout }).waiter?.promise,
   ).rejects.toThrow('late')
   await clock.advance(999)
   expect(limiter.queued).toBe(1)

@@ -24,7 +24,7 @@ export class Limiter {
 
   /**
    * Acquires a permit, or queues for one.
-   * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects according to `options`
+   * @throws TransportError `QUEUE_FULL`, or if the client is closed; the wait rejects according to `options`
    */
   acquire(options: Omit<WaitOptions, 'onEnd'>): Permit {
     options.signal?.throwIfAborted()

@@ -45,7 +45,7 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read that may be waiting for an index on a replica, and probes the server if this takes long. Sending the read again
+   * Watches a read that may be waiting for an index on a replica, and probes the server if this takes too long. Sending the read again
    * without a probe would send every slow read twice.
    * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that stops watching
    */

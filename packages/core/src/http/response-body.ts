@@ -80,7 +80,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
   async #next(): Promise<Uint8Array | null> {
     const { idleTimeoutMs, signal } = this.#request
     const { lifetime } = this.#http
-    const deadline = { leftMs: idleTimeoutMs, timeoutMs: idleTimeoutMs }
+    const deadline = { remainingMs: idleTimeoutMs, timeoutMs: idleTimeoutMs }
     const part = await lifetime.until(() => this.#parts.next(), { deadline, signal })
     return part.done ? null : part.value
   }

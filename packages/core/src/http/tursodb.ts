@@ -49,7 +49,7 @@ function restartDeadlines(calls: readonly { readonly deadline: Deadline }[]): vo
   for (const { deadline } of calls) deadline.restart()
 }
 
-/** Thrown when the engine executed no part of a request, so that the request may be sent again. */
+/** Thrown if the engine executed no part of a request, which may then be sent again. */
 export class Rejection<R> {
   readonly #engine: Tursodb
   /** The response, decoded for the caller. */
@@ -182,7 +182,7 @@ export class Tursodb {
       if (rejection) {
         const { error, value } = rejection
         const delayMs = rejection.isLocked ? backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS) : 0
-        if (rejection.isLocked && delayMs >= deadline.leftMs) return { isOk: true, value }
+        if (rejection.isLocked && delayMs >= deadline.remainingMs) return { isOk: true, value }
         events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
         try {
           await lifetime.sleep(delayMs, signal)
@@ -193,7 +193,7 @@ export class Tursodb {
       }
       const result = await this.#http.send(this.#adapt(message, rejection), options)
       // the deadline passed before the request could be sent again
-      if (rejection?.isLocked && !result.isOk && !result.isSent && deadline.leftMs <= 0)
+      if (rejection?.isLocked && !result.isOk && !result.isSent && deadline.remainingMs <= 0)
         return { isOk: true, value: rejection.value }
       if (!result.isOk || !(result.value instanceof Rejection)) return result as SendResult<R>
       // the adapted text was rejected as well

@@ -13,7 +13,7 @@ const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${J
 const MESSAGE_PREFIX =
   /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
 
-/** Matches the errors of a rejected writer. After the prefix of a runtime error, the same text comes from RAISE(). */
+/** Matches the errors of a rejected writer. With the prefix of a runtime error, the same text comes from RAISE(). */
 const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
 
 /** libsql-server's codes for the engine's errors, by message without prefix. */
@@ -55,7 +55,7 @@ function translateTursodb({
   // the server that runs the engine may already have set a code
   const hasCode = /^SQLITE_(?!UNKNOWN)/.test(wireCode ?? '')
   if (prefix === '' && (!rule || (hasCode && rule[1] !== 'SQLITE_BUSY'))) return null
-  // any other runtime error is the text of RAISE()
+  // any other runtime error comes from RAISE()
   const [, code, extendedCode = null] =
     rule ?? ([null, kind === 'Runtime error: ' ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
   const hint = text.startsWith('Concurrent transaction mode') ? ': run PRAGMA journal_mode = mvcc' : ''
@@ -100,8 +100,8 @@ export const translateErrors = (text: string, onTursodb?: () => void): string =>
     return JSON.stringify(translated ?? addReason(error))
   })
 
-/** Reads a response with unusual errors. @throws Rejection if Turso's engine executed nothing and the request may be sent again */
-export function readUnusual<R>(
+/** Reads a response that contains unusual errors. @throws Rejection if Turso's engine executed nothing and the request may be sent again */
+export function readUnusualResponse<R>(
   http: Sender & { tursodb: Tursodb | null },
   text: string,
   read: (text: string) => R,

@@ -35,7 +35,7 @@ export interface QueuedCall {
   prefix: readonly ControlStatement[]
   /** Whether it may share a request with other calls. */
   canCoalesce?: boolean | undefined
-  /** Whether it changes nothing, so that it may run twice. */
+  /** Whether it changes nothing, and may therefore run twice. */
   readonly isReadOnly: boolean
   readonly options: StatementOptions
   readonly deadline: Deadline
@@ -47,12 +47,12 @@ export interface QueuedCall {
   readonly reject: (error: unknown) => void
 }
 
-/** Whether statements are read-only, so that they may run twice. */
+/** Whether statements are read-only, and may therefore run twice. */
 export const areReadOnly = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>
   readOnly ?? statements.every(({ kind }) => kind === 'read')
 
 /**
- * Returns the BEGIN of an atomic batch. By default a read-only batch does not wait for the write lock.
+ * Returns the BEGIN of an atomic batch. By default, a read-only batch does not wait for the write lock.
  * @throws TypeError for an unknown mode
  */
 export const batchPrefix = (

@@ -33,7 +33,7 @@ export type MarkLost = (code: StreamError['code'], message: string, cause?: unkn
 /** Encodes the SQL operation of one request and hands its results to the calls. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
-  /** Whether it changes nothing, so that it may be sent twice as the first request of a stream. */
+  /** Whether it changes nothing, and may therefore be sent twice as the first request of a stream. */
   readonly isReadOnly: boolean
   /** Whether it acquires the write lock, judging by its SQL. */
   readonly needsWriteLock: boolean

@@ -5,7 +5,7 @@ import { BLANK, getVerb, STATEMENT_START } from './verb.ts'
  * - `begin`, `commit` (also END), `rollback`: begins or ends a transaction;
  * - `savepoint`: sets a savepoint, and begins a transaction if none is open; `release`: RELEASE, or ROLLBACK TO;
  * - `session`: changes its connection for later statements: ATTACH, DETACH, a PRAGMA that sets a value;
- * - `read`: certainly read-only, so that it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
+ * - `read`: certainly read-only, so it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
  * - `other`: everything else, such as DDL and a PRAGMA that reads.
  */
 export type StatementKind =
@@ -69,21 +69,22 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
 /**
  * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is replaced by a method call instead of being sent, so the
  * server cannot reject it.
- * @throws SyntaxError @param place position of the statement in its script, for the message
+ * @throws SyntaxError @param prefix beginning of the message, such as `line 3, column 1: `
  */
-export function checkControl(sql: string, place = ''): void {
+export function checkControl(sql: string, prefix = ''): void {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
   const pattern = new RegExp(
     `${STATEMENT_START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
     'i',
   )
-  if (!pattern.test(sql)) throw new SyntaxError(`${place}unexpected text after ${getVerb(sql).toUpperCase()}`)
+  if (!pattern.test(sql))
+    throw new SyntaxError(`${prefix}unexpected text after ${getVerb(sql).toUpperCase()}`)
 }
 
 /**
- * Whether a statement does not change its connection, so that unrelated statements may follow it there. Conservative: DDL may
- * create a temporary table.
+ * Whether a statement leaves its connection unchanged, so unrelated statements may use the connection afterwards. Conservative:
+ * DDL may create a temporary table.
  */
 export const canShareConnection = (kind: StatementKind): boolean =>
   kind === 'read' || kind === 'insert' || kind === 'change'

@@ -18,7 +18,7 @@ export interface FailedRequest {
 export interface StreamFailure {
   readonly code: StreamError['code']
   readonly message: string
-  /** Whether the server has no such stream, so that there is nothing to close. */
+  /** Whether the server has no such stream, in which case there is nothing to close. */
   readonly isUnknownStream: boolean
   /** Whether the server certainly executed none of the request. */
   readonly notExecuted: boolean

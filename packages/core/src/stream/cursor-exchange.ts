@@ -6,28 +6,28 @@ export type Line = IteratorResult<string, void>
 export type Lines = AsyncGenerator<string, void, undefined>
 
 /** The beginning of a response: its first lines, or the text of an error. */
-export interface Opening extends TransportHead {
+export interface CursorStart extends TransportHead {
   readonly lines: Lines | null
   readonly first: readonly Line[]
   readonly text: string
 }
 
-/** A cursor request. `response` resolves after two lines, because a replica that waits for an index has already sent the first. */
-export interface CursorExchange extends Exchange<Opening> {
+/** A cursor request. `response` resolves after two lines, because a replica sends the first one before it waits for an index. */
+export interface CursorExchange extends Exchange<CursorStart> {
   /** The first line, which has the baton. */
-  readonly head: Promise<Opening>
+  readonly head: Promise<CursorStart>
 }
 
 /** Reads the first lines of a response. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
-  const readOpening = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
+  const readStart = async ({ parts, ...head }: TransportBody): Promise<CursorStart> => {
     if (head.status !== 200) return { ...head, lines: null, first: [], text: await readErrorText(parts) }
     const lines = readLines(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }
-  const head = exchange.response.then(readOpening)
-  const response = head.then(async (opening) =>
-    opening.lines ? { ...opening, first: [...opening.first, await opening.lines.next()] } : opening,
+  const head = exchange.response.then(readStart)
+  const response = head.then(async (start) =>
+    start.lines ? { ...start, first: [...start.first, await start.lines.next()] } : start,
   )
   return {
     head,

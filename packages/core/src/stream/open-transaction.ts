@@ -7,7 +7,7 @@ import type { MarkLost } from '../request/sql-request.ts'
 
 /** The parts of a stream that the timers of its transaction need. */
 export interface TransactionHost {
-  /** Whether nothing is in flight, so that the transaction can time out. */
+  /** Whether nothing is in flight; only then can the transaction time out. */
   readonly isIdle: boolean
   readonly markLost: MarkLost
 }

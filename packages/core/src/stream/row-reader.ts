@@ -10,9 +10,9 @@ import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-cal
 import { SqlRequest, writeLockTakenOver } from '../request/sql-request.ts'
 import {
   type CursorExchange,
+  type CursorStart,
   type Line,
   type Lines,
-  type Opening,
   openCursor,
   rejectionError,
 } from './cursor-exchange.ts'
@@ -262,7 +262,7 @@ export class RowReader implements Cursor {
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
-    const result = await http.send<Opening, readonly Line[]>(
+    const result = await http.send<CursorStart, readonly Line[]>(
       {
         path,
         body: (index) => {
@@ -356,7 +356,7 @@ export class RowReader implements Cursor {
     if (!lines) return { done: true, value: undefined }
     const { http } = this.#stream
     const { timeoutMs = http.config.requestTimeoutMs } = this.#call.options
-    const deadline = { leftMs: timeoutMs, timeoutMs }
+    const deadline = { remainingMs: timeoutMs, timeoutMs }
     const next = (): Promise<Line> => (this.#pendingLine ??= lines.next())
     const line = await http.lifetime.until(next, { deadline, signal, mayHaveRun: () => true })
     this.#pendingLine = null

@@ -35,7 +35,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** The error of the stream, and of the calls in its queue, after it was lost. */
   #lossError: StreamError | null = null
   #lastSql: string | undefined
-  /** Whether the last request got no usable response, so that `close` does not wait for another. */
+  /** Whether the last request got no usable response; if so, `close` does not wait for another. */
   #isUnresponsive = false
   /** Resolves the pending calls of `close`. */
   #closeResolvers: (() => void)[] = []
@@ -176,11 +176,12 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (!baton) this.transaction.releasePermit()
     this.queue.calls.unshift(...calls)
     const endedCalls = calls.filter(
-      ({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0,
+      ({ options, deadline }) => options.signal?.aborted || deadline.remainingMs <= 0,
     )
     for (const call of endedCalls.length > 0 ? endedCalls : calls) {
       const { options, deadline } = call
-      const reason = deadline.leftMs <= 0 ? timeoutError(deadline.timeoutMs, address.origin, false) : error
+      const reason =
+        deadline.remainingMs <= 0 ? timeoutError(deadline.timeoutMs, address.origin, false) : error
       this.queue.remove(call, options.signal?.aborted ? options.signal.reason : reason)
     }
   }

@@ -28,7 +28,7 @@ export class StatementQueue {
     this.#onAbort = onAbort
   }
 
-  /** Whether BEGIN has not been sent yet, so that the server has no transaction. */
+  /** Whether BEGIN has not been sent yet; if so, the server has no transaction. */
   get hasPendingBegin(): boolean {
     return this.prefix[0]?.kind === 'begin'
   }

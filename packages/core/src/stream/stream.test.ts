@@ -71,7 +71,7 @@ function start(config: Partial<ClientConfig> = {}) {
   return { clock, http, stream, next, requests, transactionEvents, events }
 }
 
-/** Starts a transaction that has written, so that it holds the write lock. */
+/** Starts a transaction that has written, and therefore holds the write lock. */
 async function startWithWrite(config?: Partial<ClientConfig>) {
   const context = start(config)
   context.stream.begin()

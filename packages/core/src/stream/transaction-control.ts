@@ -73,7 +73,7 @@ export class TransactionControl {
     this.#http.events.emit({ type: 'transaction:begin', id: this.current.id })
   }
 
-  /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
+  /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
   async commit(options: CallOptions = {}): Promise<void> {
     this.#checkTransaction()
     try {
@@ -89,19 +89,19 @@ export class TransactionControl {
     this.#queue.prefix.push(savepointStatement(name))
   }
 
-  /** Undoes the changes since a savepoint, which remains; sent with the next statement. */
+  /** Undoes the changes made since a savepoint, and keeps the savepoint; sent with the next statement. */
   rollbackTo(name: string): void {
     if (this.isOpen && !this.#hasJustSet(name)) this.#queue.prefix.push(rollbackToStatement(name))
   }
 
-  /** Releases a savepoint and keeps the changes since; sent with the next statement. */
+  /** Releases a savepoint and keeps the changes made since; sent with the next statement. */
   release(name: string): void {
     if (!this.isOpen) return
     if (this.#hasJustSet(name)) this.#queue.prefix.pop()
     else this.#queue.prefix.push(releaseStatement(name))
   }
 
-  /** Whether nothing has been queued since a savepoint was set, so that neither it nor its end has to be sent. */
+  /** Whether nothing has been queued since a savepoint was set; if so, neither it nor its end has to be sent. */
   #hasJustSet(name: string): boolean {
     return this.#queue.prefix.at(-1)?.sql === savepointStatement(name).sql
   }

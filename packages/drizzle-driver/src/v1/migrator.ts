@@ -8,7 +8,7 @@ import {
 import { type InitRejection, initJournal } from '../init-journal.ts'
 import {
   findMigrations,
-  type MigrationsAt,
+  type MigrationLocation,
   type MigrationSource as Pre1MigrationSource,
 } from '../migration-source.ts'
 import { journalLayout } from './journal-layout.ts'
@@ -17,8 +17,8 @@ import { type MigrationSource, readMigrations, toMigration } from './migration-s
 export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
 export type { InitRejection } from '../init-journal.ts'
 export type { MigrationSource }
-export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
-export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
+export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
+export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
 
 /**
  * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
@@ -64,5 +64,5 @@ export async function pendingMigrations(
   return await findPending(db.$client, journalLayout, { ...config, sources })
 }
 
-const findSources = async (location: MigrationsAt<MigrationSource>): Promise<Pre1MigrationSource[]> =>
+const findSources = async (location: MigrationLocation<MigrationSource>): Promise<Pre1MigrationSource[]> =>
   (await findMigrations(location, readMigrations)).map(toMigration)

@@ -83,9 +83,9 @@ export interface EmbeddedOptions {
   readonly isDurable?: boolean
   /** Null for libsql-server, except that no statement is silently dropped. @default null */
   readonly dialect?: Dialect | null
-  /** Resolves the name of a database in a statement of another one. By default names are ids. */
+  /** Resolves the name of a database in a statement of another one. By default, names are ids. */
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** Restricts the databases that a token may attach. By default there is no restriction. */
+  /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   /** Decides when streams expire. @default the system clock */
   readonly clock?: Clock

@@ -15,7 +15,7 @@ import {
 
 /** Options of {@link createHandler}. */
 export interface LocalHandlerOptions {
-  /** Directory of databases, names and the signing key. By default a temporary one, removed by `close()`. */
+  /** Directory of databases, names and the signing key. By default, a temporary one, removed by `close()`. */
   readonly dataDirectory?: string
   /** Whether every database needs a token. @default false */
   readonly auth?: boolean

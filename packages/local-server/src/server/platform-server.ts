@@ -32,7 +32,7 @@ export interface PlatformOptions {
   readonly organization?: string
   /**
    * Suffix of the host names of databases, after `<database>-<organization>.`, such as `db.example:8443`, for a server behind a
-   * TLS proxy. By default databases are at `127.0.0.1:PORT/<database>`.
+   * TLS proxy. By default, databases are at `127.0.0.1:PORT/<database>`.
    */
   readonly domain?: string
   /** How long a database created through the API initially responds with 404, in ms, as in the cloud. @default 0 */

@@ -124,6 +124,6 @@ test('logs a server failure as an error, marks a disconnected client as aborted,
 
 test('an unknown level is rejected', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
-    'startLocalServer: log must be one of none, errors, requests, not debug',
+    'startLocalServer: log must be none, errors or requests, not debug',
   )
 })

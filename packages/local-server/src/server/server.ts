@@ -29,7 +29,7 @@ import {
 export interface LocalServerOptions {
   /** `embedded` runs libSQL in threads of this process, `sqld` runs the real libsql-server. @default 'embedded' */
   readonly backend?: 'embedded' | 'sqld'
-  /** Directory of databases, names and the signing key. By default a temporary one, removed by `close()`. */
+  /** Directory of databases, names and the signing key. By default, a temporary one, removed by `close()`. */
   readonly dataDirectory?: string
   /** @default a free port */
   readonly port?: number
@@ -112,7 +112,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError(`startLocalServer: unknown back end ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
   if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
-    throw new TypeError(`startLocalServer: log must be one of ${LOG_LEVELS.join(', ')}, not ${options.log}`)
+    throw new TypeError(`startLocalServer: log must be none, errors or requests, not ${options.log}`)
   const { dialect } = options
   if (dialect !== undefined) checkDialect('startLocalServer', dialect)
   if (dialect !== undefined && backend !== 'embedded')
@@ -355,7 +355,7 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
     if (!outgoing.writableFinished) controller.abort()
   })
   try {
-    const target = readTarget(incoming)
+    const target = parseTarget(incoming)
     const response =
       target === null
         ? errorResponse(400, 'Invalid request target or host')
@@ -378,7 +378,7 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
 }
 
 /** Parses the request target. Null if it and the headers name different hosts. */
-function readTarget(incoming: IncomingMessage): { path: string; query: string } | null {
+function parseTarget(incoming: IncomingMessage): { path: string; query: string } | null {
   if (hasSeveralHosts(incoming.rawHeaders)) return null
   const target = incoming.url ?? '/'
   // absolute form, which is meant for proxies but which every server must accept

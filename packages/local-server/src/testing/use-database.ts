@@ -7,7 +7,7 @@ import { acquireServer, type CreatedDatabase, releaseServer, type Template } fro
 export interface UseDatabaseOptions {
   /**
    * Initial content of the databases: a function that migrates and fills one, given its address, or the path of an SQLite file. The
-   * function is called once, and databases are copies of the result. By default they are empty.
+   * function is called once, and databases are copies of the result. By default, they are empty.
    */
   readonly template?: Template
   /** Whether each test has its own database, or all tests of the file share one. @default 'test' */

@@ -21,7 +21,7 @@ import { dropEverything } from '../../../support/drop-everything.ts'
 import { openTestServer } from '../../../support/test-server.ts'
 import { drizzleTablesOf } from './drizzle-tables.ts'
 
-// The suite that better-auth publishes for authors of adapters, with its adapters for Kysely and Drizzle on our packages.
+// The suite that better-auth publishes for adapter authors, run with its Kysely and Drizzle adapters on our packages.
 
 const server = await openTestServer()
 

@@ -69,7 +69,7 @@ test.each([
   ["select 1 from 'secret', pet", 'SELECT pet'],
   ["vacuum into '/secret'", 'VACUUM'],
   ["pragma key = 'secret'", 'PRAGMA key'],
-  // unterminated, like a text that was truncated inside a value
+  // unterminated, like SQL that was truncated inside a value
   ["insert into pet values ('it came from secret", 'INSERT pet'],
   ['insert into pet values ("it came from secret', 'INSERT pet'],
   ['insert into pet values ([it came from secret', 'INSERT pet'],
