@@ -8,9 +8,6 @@ import { type Harness, sql } from './platform-harness.ts'
 const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
 /** A statement whose rows have not been read yet. */
 export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
-/** Creates a table with that much data. */
-const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
-
 /** The outcome of a request. */
 interface Outcome {
   readonly status: number
@@ -75,7 +72,7 @@ export function pipeline(client: Client, ...statements: readonly string[]): Unre
   return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
 }
 
-/** A database with an empty table `t` and a long one. */
+/** A database with an empty table `t`. */
 export class DatabaseInUse {
   readonly harness: Harness
   readonly name: string
@@ -92,12 +89,17 @@ export class DatabaseInUse {
   static async start(harness: Harness, name: string): Promise<DatabaseInUse> {
     const { host } = await harness.createDatabase(name)
     const token = await harness.tokenFor(name)
-    await sql(host, token, ['CREATE TABLE t (a)', LONG_TABLE])
+    await sql(host, token, 'CREATE TABLE t (a)')
     return new DatabaseInUse(harness, name, { host, token })
   }
 
   get client(): Client {
     return { host: this.host, token: this.token }
+  }
+
+  /** Creates a table `long` with the rows of {@link LONG_READ}, for dumps and exports. */
+  async createLongTable(): Promise<void> {
+    await sql(this.host, this.token, `CREATE TABLE long AS ${LONG_READ}`)
   }
 
   /** Changes the configuration. */

@@ -18,6 +18,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
   test.concurrent('aborts requests that only read, unless it blocks only writes', async () => {
     await using harness = await Harness.start()
     const database = await DatabaseInUse.start(harness, 'app')
+    await database.createLongTable()
     const { client } = database
     const readers: Readonly<Record<string, UnreadResponse>> = {
       cursor: cursor(client, LONG_READ, 'SELECT 42'),
@@ -94,7 +95,9 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
 
 test.concurrent('a deletion aborts requests that only read', async () => {
   await using harness = await Harness.start()
-  const { client } = await DatabaseInUse.start(harness, 'app')
+  const database = await DatabaseInUse.start(harness, 'app')
+  await database.createLongTable()
+  const { client } = database
   const readers = [
     cursor(client, LONG_READ, 'SELECT 42'),
     send(client, 'GET', '/dump'),
@@ -116,6 +119,7 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
   ])('$name', async ({ change }) => {
     await using harness = await Harness.start()
     const other = await DatabaseInUse.start(harness, 'other')
+    await other.createLongTable()
     await other.configure({ allow_attach: true })
     const { host } = await harness.createDatabase('app')
     const permissions = { read_attach: { databases: ['other'] } }

@@ -11,12 +11,8 @@ async function createAttachable() {
   const path = `${harness.orgPath}/databases/secret`
   const configure = (body: object) => harness.requestOk('PATCH', `${path}/configuration`, { body })
   await configure({ allow_attach: true })
-  const createLongTable = `CREATE TABLE long AS ${LONG_READ}`
-  await sql(secretHost, await harness.tokenFor('secret'), [
-    'CREATE TABLE t (a)',
-    "INSERT INTO t VALUES ('secret')",
-    createLongTable,
-  ])
+  const secretToken = await harness.tokenFor('secret')
+  await sql(secretHost, secretToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('secret')"])
   const permissions = { read_attach: { databases: ['secret'] } }
   const token = await harness.tokenFor('app', '', { permissions })
   const run = (statements: readonly string[], baton: string | null = null): Promise<SqlOutcome> =>
@@ -27,7 +23,8 @@ async function createAttachable() {
     expect(values).toEqual([['secret']])
     return baton
   }
-  return { harness, id, path, host, token, configure, run, openStream }
+  const createLongTable = () => sql(secretHost, secretToken, `CREATE TABLE long AS ${LONG_READ}`)
+  return { harness, id, path, host, token, configure, run, openStream, createLongTable }
 }
 
 type Attachable = Awaited<ReturnType<typeof createAttachable>>
@@ -69,6 +66,7 @@ describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
 
   test('a cursor that reads the database is aborted', async () => {
     const database = await createAttachable()
+    await database.createLongTable()
     const reader = cursor(database, attach(database.id), 'SELECT * FROM x.long')
     await reader.started
     await change(database)

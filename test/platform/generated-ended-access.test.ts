@@ -84,6 +84,7 @@ describe('nothing is written after the revocation of access is acknowledged', ()
     await using harness = await Harness.start()
     const random = seeded(seed)
     const database = await DatabaseInUse.start(harness, 'app')
+    await database.createLongTable()
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
     const pendingRequests = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
