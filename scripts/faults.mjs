@@ -1,6 +1,6 @@
 // Runs the long versions of the fault tests on every server under test: thousands of transactions, tens of thousands of
 // writes, ten thousand writes followed by a read through replicas, ten thousand histories of list appends,
-// two thousand calls of the platform API while its server is killed, and a hundred migrations of shared schemas.
+// two thousand calls to the platform API while its server is killed, and a hundred migrations of shared schemas.
 // Set FAULT_SEED to repeat a run.
 import { runLong } from './test-run.mjs'
 

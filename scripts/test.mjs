@@ -56,7 +56,7 @@ const leftovers = [
 ].filter(Boolean)
 if (leftovers.length > 0) {
   for (const line of leftovers) console.log(line)
-  // leftovers of an interrupted or failed run do not matter
+  // leftovers from an interrupted or failed run do not matter
   if (status === 0) {
     status = 1
     failed += 1

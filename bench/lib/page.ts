@@ -21,7 +21,7 @@ export const SUITES: Readonly<
   },
   'cold start': {
     title: 'Cold start',
-    text: 'Speed of whole node processes: those that read one row, relative to one that does so with the built-in `fetch`; those that only import a package, relative to an empty program.',
+    text: 'Speed of whole Node processes: those that read one row, relative to one that does so with the built-in `fetch`; those that only import a package, relative to an empty program.',
     unit: 'ms',
   },
   distance: {

@@ -24,7 +24,7 @@ const lazyParts: Plugin = {
   },
 }
 
-/** Measures the bytes of a program with one SELECT that are loaded when it starts, minified and compressed. */
+/** Measures how many bytes, minified and compressed, a program with one SELECT loads when it starts. */
 export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
   const measurements: Measurement[] = []
   for (const [environment, { platform, conditions }] of Object.entries(RUNTIMES)) {

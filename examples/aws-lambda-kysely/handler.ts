@@ -5,7 +5,7 @@ interface Database {
   guest: { id: Generated<number>; name: string }
 }
 
-/** The parts used here of the event that API Gateway and function URLs send (payload 2.0). */
+/** The parts of an API Gateway or function URL event (payload 2.0) that this example uses. */
 interface Event {
   readonly requestContext: { readonly http: { readonly method: string } }
   readonly body?: string

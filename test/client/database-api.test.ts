@@ -195,17 +195,17 @@ describe('restore', () => {
       intMode,
       fetch: async (url, init) => {
         const loss = init.body?.includes('"batch"') ? losses.get((batches += 1)) : undefined
-        if (loss === 'request') throw new TypeError('lost on the way')
+        if (loss === 'request') throw new TypeError('the request was lost')
         const response = await fetch(url, init)
         if (loss === undefined) return response
         await response.text()
-        throw new TypeError('lost on the way back')
+        throw new TypeError('the response was lost')
       },
     })
   }
 
   test.each(['auto', 'number', 'bigint', 'string'] as const)(
-    'the number of applied statements is read with each intMode: %s',
+    'the number of applied statements is read correctly with intMode %s',
     async (intMode) => {
       await createEmptyDatabase()
       const { statements } = await restore(
@@ -537,7 +537,9 @@ describe('listen', () => {
     await listener.return()
   })
 
-  test('continues after a restart of the server, and reports that changes may be lost', async ({ skip }) => {
+  test('continues after a restart of the server, and reports that changes may have been lost', async ({
+    skip,
+  }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
     if (restartable === null) skip('a server that the tests cannot restart')
     await using testServer = restartable as RestartableServer

@@ -70,7 +70,7 @@ test('BEGIN is sent again if the parser rejects the first statement', async () =
   expect(await readValues()).toEqual(['one'])
 })
 
-test('of several statements queued together, only the invalid ones reject, in order', async () => {
+test('statements queued together run in order, and only the ones that fail reject', async () => {
   const settled = await db.transaction((tx) =>
     Promise.allSettled([
       tx.execute(insert('one')),
@@ -365,7 +365,7 @@ test('a read whose response is too large does not affect the transaction', async
   expect(await readValues()).toEqual(['one', 'two'])
 })
 
-test('a savepoint whose response is too large is not applied in part', async () => {
+test('a savepoint whose response is too large is not partially applied', async () => {
   const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
   const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))

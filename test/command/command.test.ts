@@ -225,7 +225,7 @@ test.each([
     ['dev', '--port', '0', '--platform-port', '0', '--organization', 'A b'],
     1,
     /^$/,
-    /organization is a slug/,
+    /organization must be a slug/,
   ],
   [
     ['dev', '--port', '0', '--platform-port', '0', '--platform-domain', '*'],

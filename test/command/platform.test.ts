@@ -69,8 +69,8 @@ test('baton api-tokens and organizations work for a user with one organization, 
 
   const created = await api('api-tokens', 'create', 'ci')
   expect([created.code, created.errors]).toEqual([0, ''])
-  const otherOrganization = await api('api-tokens', 'create', 'other', '--organization', 'no-such')
-  expect([otherOrganization.code, otherOrganization.output]).toEqual([1, ''])
+  const unknownOrganization = await api('api-tokens', 'create', 'other', '--organization', 'no-such')
+  expect([unknownOrganization.code, unknownOrganization.output]).toEqual([1, ''])
   const ciEnv = { env: { ...env, BATON_API_TOKEN: created.output.trim() } }
   const list = await runBaton(['api-tokens', 'list'], ciEnv)
   expect([list.code, list.output]).toEqual([

@@ -298,7 +298,7 @@ test('keys are case-insensitive, regardless of the content type', async () => {
   expect((await harness.sendRequest('GET', `${orgPath}/groups/shouted`)).status).toBe(200)
 })
 
-test('requests of web pages from other sites and hosts are rejected', async () => {
+test('requests from web pages on other sites and hosts are rejected', async () => {
   const sendRequest = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(harness.platform.url)

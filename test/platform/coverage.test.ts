@@ -111,7 +111,7 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(unsupported)
 })
 
-test("requests of the vendor's programs are served, except for replicas by the embedded server", () => {
+test("requests from the vendor's programs are served, except for replicas by the embedded server", () => {
   const rejectedRequests = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )

@@ -8,7 +8,7 @@ import {
 } from '@batonsql/local-server'
 import { inject, onTestFinished } from 'vitest'
 
-/** A response of the platform API. */
+/** A response from the platform API. */
 export interface TestResponse {
   readonly status: number
   // oxlint-disable-next-line typescript/no-explicit-any -- each test reads the fields that it expects

@@ -187,7 +187,7 @@ describe('a database is transferred', () => {
     },
   )
 
-  test('to a group with leftovers of a crash, which are set aside', async () => {
+  test('to a group with leftovers from a crash, which are moved aside', async () => {
     const directory = await createTemporaryDirectory()
     const ids: string[] = []
     {

@@ -1,4 +1,4 @@
-// Requests of the vendor's programs to the platform API, from their sources. Variables are named as in the table of routes.
+// Requests from the vendor's programs to the platform API, from their sources. Variables are named as in the table of routes.
 
 const ORGANIZATION = '/v1/organizations/{organizationSlug}'
 const ORGANIZATION_V2 = '/v2/organizations/{organizationSlug}'

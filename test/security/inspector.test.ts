@@ -68,7 +68,7 @@ describe('the inspector', () => {
     for (const path of PATHS) expect([path, await getStatus(server.url + path, headers)]).toEqual([path, 403])
   })
 
-  test('accepts requests of its own page', async () => {
+  test('accepts requests from its own page', async () => {
     for (const path of PATHS) {
       expect(await getStatus(server.url + path)).toBe(200)
       expect(await getStatus(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)

@@ -217,7 +217,7 @@ describe('permissions for tables', () => {
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
-  test('for adding rows do not allow changing, replacing or deleting them, or what triggers do', async () => {
+  test('to add rows do not allow changing, replacing or deleting rows, nor the actions of triggers', async () => {
     const claims = createLimitedClaims({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(
       await run(

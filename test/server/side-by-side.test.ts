@@ -51,7 +51,7 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])
 })
 
-test('readers concurrent with a writer see whole transactions, and all acknowledged ones', {
+test('readers concurrent with a writer see only whole transactions, including every acknowledged one', {
   timeout: 180_000,
 }, async () => {
   await using server = await startLocalServer()

@@ -77,7 +77,7 @@ test('eight write transactions of one client run in the order of their calls', a
   expect(server.streamCount).toBe(0)
 })
 
-test('once the engine is detected, no request of a client is rejected because of its own transactions', async () => {
+test('once the engine is detected, no request from a client is rejected because of its own transactions', async () => {
   const server = await startTursodb()
   const events: ClientEvent[] = []
   await using db = createClient({ url: server.url, observe: (event) => events.push(event) })

@@ -2,7 +2,7 @@ import { createClient } from 'libsql-stateless-easy'
 import { INSERT, ROWS, SELECT, type Subject, toId, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
-/** This client does not support transactions. */
+/** Opens libsql-stateless-easy, which does not support transactions. */
 export function open(url: string): Subject {
   const db = createClient({ url, intMode: 'bigint', disableCriticalChecks: true })
   const batch = (size: number) => (index: number) => db.batch(inserts(index, size), 'write')

@@ -82,7 +82,7 @@ test('a database that is being created is not ready, and its name is taken', asy
   expect(observed).toEqual([['creating'], true])
 })
 
-test('keeps nothing of a database that the back end rejects, and uses a new id for the next attempt', async () => {
+test('keeps no trace of a database that the back end rejects, and uses a new id for the next attempt', async () => {
   const { create: original } = backend
   backend.create = async (id) => {
     await original(id)
@@ -95,7 +95,7 @@ test('keeps nothing of a database that the back end rejects, and uses a new id f
   expect(new Set(backend.requestedIds).size).toBe(2)
 })
 
-test('a database uses the newest key, even if it is rotated during its creation', async () => {
+test('a database uses the newest key, even if the key is rotated while the database is being created', async () => {
   const { create: original } = backend
   const newKey = newKeyPair()
   backend.create = async (id) => {

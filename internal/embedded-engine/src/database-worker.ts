@@ -50,13 +50,13 @@ export interface DatabaseCall {
   readonly signal: AbortSignal
 }
 
-/** Receives messages of a worker that do not belong to a call. */
+/** Receives messages from a worker that do not belong to a call. */
 export interface WorkerListener {
   /** Called when the worker has closed its database, or has exited. */
   onClosed(worker: DatabaseWorker, database: DatabaseId | null): void
   /** Called when a transaction of a watched database was committed. */
   onChanges(database: DatabaseId, changes: readonly TableChanges[]): void
-  /** Handles a request of the worker that concerns other databases. Never rejects. */
+  /** Handles a request from the worker that concerns other databases. Never rejects. */
   onRequest(database: DatabaseId, request: WorkerRequest): Promise<Reply>
   /** Reports the usage of the worker's database. */
   onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void

@@ -30,7 +30,7 @@ const ABANDONED_MS = 5_000
 /** How long to wait for the server to close streams; a busy stream responds only when its statement is done. */
 const CLOSE_MS = 2_000
 
-/** A request of a client, before it is rebuilt. */
+/** A request from a client, before it is rebuilt. */
 export interface ClientCall extends Call {
   readonly request: ServiceRequest
   readonly signal: AbortSignal
@@ -140,7 +140,7 @@ export class StreamRequests {
     this.#writes.forgetStreams(id)
   }
 
-  /** Whether the server may still execute an aborted request of a database. */
+  /** Whether the server may still execute an aborted request to a database. */
   isAbandoned(id: DatabaseId): boolean {
     return this.#abandoned.has(id)
   }

@@ -38,7 +38,7 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
   return { json, text: fieldRows(json) }
 })
 
-/** Waits until the database accepts requests, and prints its URL. */
+/** Creates a database, waits until it accepts requests, and prints its URL. */
 export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]

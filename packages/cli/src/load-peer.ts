@@ -1,5 +1,5 @@
 /**
- * Imports an optional peer: a package that this one needs only for some commands.
+ * Imports an optional peer dependency: a package that this one needs only for some commands.
  * @param name the package, or the beginning of its name
  * @param advice message of the error if it is not installed
  * @throws Error with the advice

@@ -46,7 +46,7 @@ export interface ClientConfig {
    */
   readonly writeLockTimeoutMs?: number | undefined
   /**
-   * Maximum number of retries of a call: of reads after a network failure, and of writes that provably were not executed. 0 = none.
+   * Maximum number of retries of a call: of reads after a network failure, and of writes that were provably not executed. 0 = none.
    * @default 2
    */
   readonly maxRetries?: number | undefined
@@ -74,7 +74,7 @@ export interface ClientConfig {
    */
   readonly coalesce?: Coalesce | undefined
   /**
-   * Called with events about queries, transactions, retries and requests. In node they are also published on the
+   * Called with events about queries, transactions, retries and requests. In Node, they are also published on the
    * `diagnostics_channel` `baton`.
    */
   readonly observe?: Observe | undefined

@@ -22,7 +22,7 @@ export interface StatementOptions extends CallOptions {
 export interface BatchOptions extends StatementOptions {
   /**
    * How the transaction of the batch begins; ignored inside a transaction.
-   * @default 'immediate', or 'deferred' if every statement is certainly read-only
+   * @default 'immediate', or 'deferred' if every statement is known to be read-only
    */
   readonly mode?: TransactionMode | undefined
 }
@@ -59,7 +59,7 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
   ): Promise<ResultSet<Row>>
   /**
    * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
-   * all of them are applied, or none; if all are certainly read-only, they do not wait for the write lock. Inside a transaction,
+   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
    * earlier changes remain after a failure. An empty batch sends no request.
    * @throws SqlError with `statementIndex` and the `results` before it
    */
@@ -69,7 +69,7 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
   ): Promise<ResultSet<ArrayRow>[]>
   /**
    * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
-   * all of them are applied, or none; if all are certainly read-only, they do not wait for the write lock. Inside a transaction,
+   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
    * earlier changes remain after a failure. An empty batch sends no request.
    * @throws SqlError with `statementIndex` and the `results` before it
    */

@@ -30,7 +30,7 @@ export type BatchResults<T extends readonly BatchQuery[]> = { -readonly [K in ke
 export interface BatchConfig {
   /**
    * How the transaction of the batch begins; ignored inside a transaction.
-   * @default 'immediate', or 'deferred' if every query is certainly read-only
+   * @default 'immediate', or 'deferred' if every query is known to be read-only
    */
   readonly behavior?: TransactionBehavior | undefined
 }

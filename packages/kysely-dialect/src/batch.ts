@@ -35,7 +35,7 @@ export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in key
 export interface BatchOptions {
   /**
    * How the batch's own transaction begins. Ignored inside a transaction.
-   * @default 'immediate', or 'deferred' if all queries are certainly read-only
+   * @default 'immediate', or 'deferred' if all queries are known to be read-only
    */
   readonly mode?: TransactionMode | undefined
 }

@@ -8,7 +8,7 @@ import { listCauses, readRetryAfter, retryDelayMs, wasNeverConnected } from './r
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
 
-/** A request of the platform API. */
+/** A request to the platform API. */
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Path with encoded segments. */

@@ -1,6 +1,6 @@
 import type { Raw } from './view.ts'
 
-// Responses of the service, in camel case. Other fields are kept too; see also `raw` on each object.
+// Responses from the service, in camel case. Other fields are kept too; see also `raw` on each object.
 
 /** A known word, or one that was added later. */
 export type Known<Words extends string> = Words | (string & {})

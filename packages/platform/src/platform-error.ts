@@ -27,9 +27,9 @@ export class PlatformError extends Error {
   readonly path: string
   /** HTTP status; null if there was no response. */
   readonly status: number | null
-  /** Error code of the service, such as `group_sleeping`; null if it sent none. */
+  /** The service's error code, such as `group_sleeping`; null if it sent none. */
   readonly serverCode: string | null
-  /** Error message of the service, without method and path; null if it sent none. */
+  /** The service's error message, without method and path; null if it sent none. */
   readonly reason: string | null
   /** Whether the call may have been applied: for `unknown`, check before you repeat it. */
   readonly outcome: Outcome

@@ -56,7 +56,7 @@ test('Turso’s engine runs concurrent transactions, and keeps one of two that c
   await turso.$client.close()
 })
 
-test('errors of a batch show parameters only if enabled', async () => {
+test('errors of a batch show parameters only if paramsInErrors is set', async () => {
   const twice = [db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'a' })]
   await expect(db.batch(twice)).rejects.toMatchObject({ params: undefined, cause: { statementIndex: 1 } })
 })

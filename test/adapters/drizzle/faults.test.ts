@@ -104,7 +104,7 @@ test.each<[number, string, string]>([
   'HTTP %i is a DrizzleQueryError with status and text, outside and inside a transaction',
   async (status, body, text) => {
     const cause = { name: 'HttpError', status, message: expect.stringContaining(text) as string }
-    // a request that failed with 500 may have run; nothing of a transaction without its COMMIT is kept
+    // a request that failed with 500 may have run; without its COMMIT, no part of a transaction is kept
     const inside = status === 500 ? { code: 'TRANSACTION_LOST', outcome: 'not_applied', cause } : cause
     const attempts: [() => Promise<unknown>, object][] = [
       [async () => await db.insert(items).values({ name: 'a' }), cause],

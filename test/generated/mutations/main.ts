@@ -35,7 +35,7 @@ const FOLDER = join(
   existsSync(join(ROOT, 'packages', values.package)) ? 'packages' : 'internal',
   values.package,
 )
-/** Folders that the tests do not need, or that are symlinked. */
+/** Folders that the tests do not need. */
 const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
 const MAX_START_MS = 30_000
@@ -119,7 +119,7 @@ async function detect(copy: string, seed: number): Promise<Detection> {
 
 async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Detection> {
   const path = join(copy, FOLDER, mutation.file)
-  // not from the package itself, which may be edited in the meantime
+  // read from the copy, because the package itself may be edited in the meantime
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
   try {

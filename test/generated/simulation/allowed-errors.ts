@@ -16,7 +16,7 @@ import { getProgramSlowness } from './slowness.ts'
 
 /** Faults that can occur in a history, apart from those of its statements. */
 interface Hazards {
-  /** Requests failed, or the server did. */
+  /** Whether requests or the server failed. */
   readonly isFaulty: boolean
   /** How long programs slept or blocked themselves, in ms. Others may have waited for them. */
   readonly slowMs: number
@@ -177,9 +177,9 @@ class ErrorChecker {
     // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside the transaction
     const isAfterCommit = calls.some(({ operation }) => operation === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
-    // such a request ends its stream on the server
+    // a cursor whose statement does not parse ends its stream on the server
     const isInvalidSql = calls.some(({ operation, sql }) => operation === 'rows' && sql[0] === 'unparsable')
-    // if a call takes several requests, each with a token
+    // a call that takes several requests gets a token for each
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)

@@ -23,8 +23,8 @@ function findVagueOutcome(call: Call, network: Network): string[] {
   if (tags.every((tag) => tag === null)) return []
   const sent = network.requests.filter(({ body }) => body.includes(callMark(call.id)))
   const mayHaveRun = sent.some(
-    ({ fault, respondedAt }) =>
-      !(fault?.kind.startsWith('refused') && fault.value === 429) || respondedAt >= call.settledAt,
+    ({ fault, settledAt }) =>
+      !(fault?.kind.startsWith('refused') && fault.value === 429) || settledAt >= call.settledAt,
   )
   return mayHaveRun
     ? []

@@ -23,7 +23,7 @@ export interface ClientPlan {
   readonly concurrency?: number
   readonly queueLimit?: number
   readonly readYourWrites?: boolean
-  /** `fetch` ignores its signal. */
+  /** Whether `fetch` ignores its signal. */
   readonly ignoresAbort?: boolean
   readonly observes?: boolean
   /** The token function: how long it takes, and which of its calls fail. */
@@ -68,7 +68,7 @@ export type Sql =
 export interface CallPlan {
   /** When it is awaited: by the next `await` step (`later`), never, or by default at once. */
   readonly wait?: 'later' | 'never'
-  /** The program continues if it rejects. */
+  /** Whether the program continues if it rejects. */
   readonly catches?: boolean
   readonly timeoutMs?: number
   /** When it is aborted, in ms after it was made; -1: before. */

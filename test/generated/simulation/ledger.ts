@@ -35,7 +35,7 @@ export interface Scope {
   readonly calls: Call[]
   /** The turn of the event loop in which it ended; Infinity before. */
   endedAt: number
-  /** `rollback()` was called on it. */
+  /** Whether `rollback()` was called on it. */
   isRolledBack: boolean
   /** The error that its callback threw; undefined if it returned. */
   thrown: unknown

@@ -131,9 +131,9 @@ export class Unreadable extends Error {}
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Its transaction lost the lock to a waiting one; the next program gets the error. */
+  /** Whether its transaction lost the lock to a waiting one; the next program gets the error. */
   isTimedOut = false
-  /** A statement is running, so its transaction cannot be ended now. */
+  /** Whether a statement is running, so that its transaction cannot be ended now. */
   isBusy = false
   #isEndDelayed = false
   #lastRowid = -1

@@ -20,17 +20,17 @@ import type { World } from './world.ts'
 
 /** How a server deviates from a current libsql-server. */
 export interface ServerPlan {
-  /** Supports only `/v2`, and no cursors. */
+  /** Whether it supports only `/v2`, and no cursors. */
   readonly isOld?: boolean
-  /** Supports only `execute` and `close` on `/v2/pipeline`. */
+  /** Whether it supports only `execute` and `close` on `/v2/pipeline`. */
   readonly isExecuteOnly?: boolean
-  /** Has `/v3/pipeline`, and no cursors. */
+  /** Whether it has `/v3/pipeline`, but no cursors. */
   readonly hasNoCursor?: boolean
   /** How far the responding replica lags behind, in ms. */
   readonly lagMs?: number
-  /** Responds without a replication index. */
+  /** Whether it responds without a replication index. */
   readonly hasNoIndex?: boolean
-  /** Runs Turso's engine: a writer is rejected while another one holds the lock, with no time limit. */
+  /** Whether it runs Turso's engine: a writer is rejected while another one holds the lock, with no time limit. */
   readonly isTursodb?: boolean
 }
 

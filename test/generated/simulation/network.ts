@@ -17,8 +17,8 @@ export interface ObservedRequest {
   readonly at: number
   readonly fault: Fault | null
   /** When its `fetch` settled. */
-  respondedAt: number
-  /** Whether Turso's engine ran none of it; if so, it may be sent again. */
+  settledAt: number
+  /** Whether Turso's engine rejected it without running any of it; if so, it may be sent again. */
   isRejected: boolean
 }
 
@@ -27,13 +27,13 @@ type Reply = Awaited<ReturnType<Fetch>>
 /** The network between clients and server. Every request has a number, which determines its faults and delays. */
 export class Network {
   readonly requests: ObservedRequest[] = []
-  /** Numbers in requests that were sent twice. */
+  /** Tags of the statements in requests that were sent twice. */
   readonly repeated = new Set<number>()
-  /** Those in requests that did not continue a stream. */
+  /** The ones among them whose request did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
-  /** Those in such requests whose second copy was rejected because of the write lock. */
+  /** The ones among those whose second copy was rejected because of the write lock. */
   readonly lockedCopies = new Set<number>()
-  /** From now on there are no faults and no delays. */
+  /** Whether faults and delays are no longer injected. */
   isFaultFree = false
   /** Requests that were sent, and whose `fetch` has not settled. */
   inFlight = 0
@@ -66,7 +66,7 @@ export class Network {
         body,
         at: this.#world.now,
         fault,
-        respondedAt: Infinity,
+        settledAt: Infinity,
         isRejected: false,
       }
       this.requests.push(request)
@@ -75,13 +75,13 @@ export class Network {
       this.inFlight += 1
       return exchange.run({ path: pathname, token, body }).finally(() => {
         this.inFlight -= 1
-        request.respondedAt = this.#world.now
+        request.settledAt = this.#world.now
       })
     }
   }
 
-  /** Returns a number that is the same in every run of the history. */
-  chance(number: number, salt: number, choices: number): number {
+  /** Chooses a whole number below `choices`, the same one in every run of the history. */
+  choose(number: number, salt: number, choices: number): number {
     if (this.#seed === 0) return 0
     let hash = Math.imul(this.#seed ^ (number * 0x9e3779b1), 0x85ebca6b) ^ Math.imul(salt + 1, 0xc2b2ae35)
     hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
@@ -92,9 +92,9 @@ export class Network {
   /** Waits for the network delay of a request or response. */
   async delay(number: number, leg: number): Promise<void> {
     if (this.isFaultFree) return
-    const ms = DELAYS[this.chance(number, leg, DELAYS.length)] as number
+    const ms = DELAYS[this.choose(number, leg, DELAYS.length)] as number
     if (ms > 0) await this.#world.sleep(ms)
-    await waitForMicrotasks(this.chance(number, leg + 1, 6))
+    await waitForMicrotasks(this.choose(number, leg + 1, 6))
   }
 
   sleep(ms: number): Promise<void> {
@@ -144,7 +144,7 @@ class Exchange {
     const { kind, value = 0 } = this.#fault ?? { kind: null }
     await network.delay(this.#number, 1)
     // aborted in transit: half of these requests never arrive
-    if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
+    if (this.#signal?.aborted && network.choose(this.#number, 9, 2) === 0) return await NEVER
     if (kind === 'lost') throw new Error('connection reset before the request arrived')
     if (kind === 'lost silently') return await NEVER
     if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused in transit' }))
@@ -176,7 +176,7 @@ class Exchange {
     if (kind === 'no response') return await NEVER
     if (kind === 'refused after') return textResponse(value, JSON.stringify({ error: 'gateway' }))
     if (kind === 'foreign response') return textResponse(200, makeForeignBody(reply.body, value))
-    return this.#shape(reply)
+    return this.#toReply(reply)
   }
 
   async #sendAgain(request: ServerRequest, first: ServerResponse): Promise<ServerResponse> {
@@ -193,12 +193,12 @@ class Exchange {
     return second
   }
 
-  #shape({ status, body, lines }: ServerResponse): Reply {
+  #toReply({ status, body, lines }: ServerResponse): Reply {
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
     const isTruncated = kind === 'truncated' || kind === 'truncated silently'
     const part = isTruncated ? body.slice(0, Math.floor(body.length * value)) : body
     const text = async (): Promise<string> => {
-      await waitForMicrotasks(this.#network.chance(this.#number, 5, 4))
+      await waitForMicrotasks(this.#network.choose(this.#number, 5, 4))
       if (kind === 'truncated') throw new Error('terminated')
       return part
     }
@@ -214,11 +214,11 @@ class Exchange {
   #stream(lines: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
     const network = this.#network
     const { kind, value = 0.5 } = this.#fault ?? { kind: null }
-    const maxLines = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
+    const maxLines = [1, 2, 3, 100][network.choose(this.#number, 6, 4)] as number
     const truncateAt =
       kind === 'truncated' || kind === 'truncated silently' ? Math.floor(value * 10) : Infinity
     let count = 0
-    // return() would not end a step that has not begun
+    // return() on a generator that has not started would skip its body, which executes the cursor on the server
     const end = (): Promise<unknown> => (count === 0 ? drain(lines) : lines.return())
     const encoder = new TextEncoder()
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {

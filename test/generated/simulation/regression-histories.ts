@@ -521,7 +521,7 @@ export const REGRESSIONS: readonly Regression[] = [
     },
   ),
   regression(
-    'without batches: a response of another service to a chain does not identify the statement, which was executed',
+    'without batches: a response from another service to a chain does not identify the statement, which was executed',
     [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
     { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
   ),

@@ -243,7 +243,7 @@ export class StepGenerator {
     }
   }
 
-  /** Generates calls of the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
+  /** Generates calls on the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
   #callOnClient(): Step {
     const read: Step = { do: 'execute', sql: this.#choose.pick(['select', 'commented select']), on: 'client' }
     const write: Step = { do: 'execute', sql: 'insert', on: 'client', wait: 'never' }

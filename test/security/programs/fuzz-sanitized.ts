@@ -1,5 +1,5 @@
 /*
- * Runs generated calls of every allowed function in the engine under a sanitizer:
+ * Runs generated calls to every allowed function in the engine under a sanitizer:
  * `node internal/embedded-engine/wasm/build.mjs --sanitize /tmp/engine`, then
  * `node test/security/programs/fuzz-sanitized.ts /tmp/engine 100000 [seed]`.
  */

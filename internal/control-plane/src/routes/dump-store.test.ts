@@ -48,7 +48,7 @@ test('if an organization has more than 16 dumps, its oldest are removed; other o
   expect((await readdir(directory)).length).toBe(2)
 })
 
-test('the shared budget is enforced, and released bytes can be taken again', () => {
+test('the shared budget is enforced, and released bytes can be reused', () => {
   const budget = new ByteBudget(10)
   const [first, second] = [budget.createShare(), budget.createShare()]
   first.take(6)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { limitBytes } from './read-body.ts'
 
-test('rejects a body that is too large with 413 before the rest of it is read, and passes on others unchanged', async () => {
+test('a body that is too large is rejected with 413 before the rest of it is read; others are passed on unchanged', async () => {
   let sent = 0
   const endless = new ReadableStream<Uint8Array>({
     pull(controller) {

@@ -52,5 +52,8 @@ export function toSlug(name: string): string {
 /** Checks the name of a token. @throws Rejection */
 export function checkTokenName(name: string): void {
   if (!TOKEN_NAME.test(name))
-    throw new Rejection(400, 'invalid token name: 1 to 64 letters, digits, spaces and any of . _ @ -')
+    throw new Rejection(
+      400,
+      'invalid token name: use 1 to 64 letters, digits, spaces and the characters . _ @ -',
+    )
 }

@@ -43,7 +43,7 @@ type CursorEntry =
   | { readonly type: 'step_error'; readonly error: WireError }
   | { readonly type: 'error'; readonly error: WireError }
 
-/** Headers that mark requests of this page, which the inspector does not list. */
+/** Headers that mark requests from this page, which the inspector does not list. */
 const REQUEST_HEADERS = { 'content-type': 'application/json', 'x-baton-inspector': '1' }
 
 async function post(database: string, path: string, body: object, signal?: AbortSignal): Promise<Response> {

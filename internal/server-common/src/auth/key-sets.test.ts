@@ -92,7 +92,7 @@ test('rejects invalid claims without another request to the issuer', async () =>
     [`{"exp":${inAnHour},"nbf":1e999}`, 'nbf'],
   ] as const)
     await expect(verify(claims)).rejects.toMatchObject({ claim })
-  for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
+  for (const text of ['[]', 'null', '5', 'not JSON']) expect(await verify(text)).toBeNull()
   // one for each of the last four, which are invalid with any key
   expect(issuer.requestCount).toBe(5)
 })

@@ -32,7 +32,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
 test('aborts a read-only request at once, and gives one that may write time to finish', async () => {
   const running = new RunningRequests()
   const [read, write] = [beginRead(running), beginWrite(running)]
-  const end = running.revoke(ID, 'all')
+  const revocation = running.revoke(ID, 'all')
   expect([read.isAborted, read.signal.aborted, write.isAborted, write.isRevoked]).toEqual([
     true,
     true,
@@ -41,20 +41,20 @@ test('aborts a read-only request at once, and gives one that may write time to f
   ])
   read.release()
   await vi.advanceTimersByTimeAsync(1_999)
-  expect(await isDone(end)).toBe(false)
+  expect(await isDone(revocation)).toBe(false)
   write.release()
-  expect(await end).toEqual([])
+  expect(await revocation).toEqual([])
   expect([write.isAborted, vi.getTimerCount()]).toEqual([false, 0])
 })
 
 test('aborts a request that does not finish in time, and returns it if it continues', async () => {
   const running = new RunningRequests()
   const write = beginWrite(running)
-  const end = running.revoke(ID, 'writes')
+  const revocation = running.revoke(ID, 'writes')
   await vi.advanceTimersByTimeAsync(2_000)
-  expect([write.isAborted, await isDone(end)]).toEqual([true, false])
+  expect([write.isAborted, await isDone(revocation)]).toEqual([true, false])
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(await end).toEqual([write])
+  expect(await revocation).toEqual([write])
 })
 
 test('revoking write access does not affect readers, later requests or other databases', async () => {
@@ -63,14 +63,14 @@ test('revoking write access does not affect readers, later requests or other dat
   const otherRequest = running.begin('two' as DatabaseId, new AbortController())
   otherRequest.mayWrite = () => true
   const write = beginWrite(running)
-  const end = running.revoke(ID, 'writes')
+  const revocation = running.revoke(ID, 'writes')
   const laterWrite = beginWrite(running)
   write.release()
-  expect(await end).toEqual([])
+  expect(await revocation).toEqual([])
   expect([read, otherRequest, laterWrite].map(({ isRevoked }) => isRevoked)).toEqual([false, false, false])
 })
 
-test('does not continue a stream that may have written after write access was revoked, even if its request is read-only', async () => {
+test('once write access is revoked, a stream that may have written is not continued, even if its request is read-only', async () => {
   const running = new RunningRequests()
   const read = beginRead(running)
   read.hasWriteAccess = true
@@ -78,13 +78,13 @@ test('does not continue a stream that may have written after write access was re
   expect([read.isRevoked, read.isAborted]).toEqual([true, false])
 })
 
-test('two concurrent changes wait for the same request', async () => {
+test('two concurrent revocations wait for the same request', async () => {
   const running = new RunningRequests()
   const write = beginWrite(running)
-  const ends = Promise.all([running.revoke(ID, 'writes'), running.revoke(ID, 'all')])
-  expect(await isDone(ends)).toBe(false)
+  const revocations = Promise.all([running.revoke(ID, 'writes'), running.revoke(ID, 'all')])
+  expect(await isDone(revocations)).toBe(false)
   write.release()
-  expect(await ends).toEqual([[], []])
+  expect(await revocations).toEqual([[], []])
 })
 
 test('marks a request whose body is being received as revoked, without waiting for it', async () => {
@@ -125,7 +125,7 @@ test('a response that arrives after the abort is not sent', async () => {
   await aborted
 })
 
-test('a request of a client that has disconnected is aborted, but its access was not revoked', () => {
+test('a request from a client that has disconnected is aborted, but its access is not revoked', () => {
   const controller = new AbortController()
   const request = new RunningRequests().begin(ID, controller)
   controller.abort(new Error('disconnected'))

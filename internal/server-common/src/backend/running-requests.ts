@@ -146,7 +146,7 @@ export class RunningRequests {
     return await waitUntilEnded(unfinished, ABORT_LIMIT_MS)
   }
 
-  /** Aborts all requests of a database at once. */
+  /** Aborts all requests to a database at once. */
   abort(id: DatabaseId): void {
     for (const request of this.#getRequests(id)) {
       if (!request.markRevoked()) continue
@@ -155,14 +155,14 @@ export class RunningRequests {
     }
   }
 
-  /** Aborts the requests of other databases that have this one attached, and waits for them to end. */
+  /** Aborts the requests to other databases that have this one attached, and waits for them to end. */
   async abortAttaching(id: DatabaseId): Promise<void> {
     const requests = this.#getAllRequests().filter(({ attached }) => attached.includes(id))
     for (const request of requests) request.abort()
     await waitUntilEnded(requests, ABORT_LIMIT_MS)
   }
 
-  /** Aborts the requests of all databases, and waits for them to end. */
+  /** Aborts the requests to all databases, and waits for them to end. */
   async abortAll(): Promise<void> {
     const requests = this.#getAllRequests()
     for (const request of requests) request.abort()

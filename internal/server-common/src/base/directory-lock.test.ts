@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { DirectoryLock } from './directory-lock.ts'
 
-test('names the process that uses a directory, and its machine if it is another one', async () => {
+test('names the process that uses a directory, and its host if that is another machine', async () => {
   // a server whose owner file was changed would exit at its next check
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())

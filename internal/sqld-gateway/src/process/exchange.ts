@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { readBytes, StreamedBody } from '@batonsql/server-common/http'
 import type { Dispatcher } from 'undici'
 
-/** A response of the server. */
+/** A response from the server. */
 export interface UpstreamResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>

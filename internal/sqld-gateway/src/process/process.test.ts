@@ -27,17 +27,20 @@ test.skipIf(isMissing)('starts a server that responds, reports its version, and 
   expect(sqld.isRunning).toBe(false)
 })
 
-test.skipIf(isMissing)('keeps the data of a directory, and rejects a second server on it', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  const first = await startSqld({ dataDirectory })
-  await execute(first.url, 'create table t(a)')
-  await expect(startSqld({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
-  await first.kill()
-  await using second = await startSqld({ dataDirectory })
-  expect(await execute(second.url, 'select count(*) from t')).toEqual([[{ type: 'integer', value: '0' }]])
-  await second.close()
-  await rm(dataDirectory, { recursive: true })
-})
+test.skipIf(isMissing)(
+  'keeps the data in its directory, and rejects a second server for the same directory',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const first = await startSqld({ dataDirectory })
+    await execute(first.url, 'create table t(a)')
+    await expect(startSqld({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
+    await first.kill()
+    await using second = await startSqld({ dataDirectory })
+    expect(await execute(second.url, 'select count(*) from t')).toEqual([[{ type: 'integer', value: '0' }]])
+    await second.close()
+    await rm(dataDirectory, { recursive: true })
+  },
+)
 
 test('rejects an unknown option and a wrong path', async () => {
   await expect(startSqld({ datadirectory: '/tmp' } as object)).rejects.toThrow(TypeError)

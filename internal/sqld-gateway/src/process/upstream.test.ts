@@ -21,7 +21,7 @@ const WAIT_UNTIL_REFUSED = `
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})
   connect()`
 
-test.skipIf(isMissing)('calls of the admin API are retried if the server has just exited', async () => {
+test.skipIf(isMissing)('calls to the admin API are retried if the server has just exited', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const upstream = new Upstream(
     { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote: undefined },

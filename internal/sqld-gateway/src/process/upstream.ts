@@ -50,7 +50,7 @@ export interface UpstreamCallbacks {
   readonly filterAttachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
 }
 
-/** An authorized request of a client. */
+/** An authorized request from a client. */
 export interface Call {
   readonly id: DatabaseId
   /** The parts of the client's request from which the request to the server is built. */

@@ -1,6 +1,6 @@
 import { getKeyword, scanSql, splitStatements, unquoteIdentifier } from '@batonsql/server-common/sql'
 
-/** Returns the id of the database with a name; undefined unless the sender of the request may attach it. */
+/** Returns the id of the database with this name; undefined unless the sender of the request may attach it. */
 export type ResolveName = (name: string) => string | undefined
 
 /** Replaces names in ATTACH with ids, because the server identifies databases only by id. */

@@ -33,7 +33,7 @@ const MAX_ROWS = 1_000
 const DEFAULT_REQUESTS = 20
 const MAX_REQUESTS = 200
 
-/** Registers the tools; the one that writes, only if the user allowed it. */
+/** Registers the tools, including the one that writes if the user has allowed it. */
 export function registerTools(server: McpServer, context: ToolContext): void {
   registerReadTools(server, context)
   registerRequestTool(server, context)

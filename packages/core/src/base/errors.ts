@@ -255,7 +255,7 @@ export function asNotApplied(error: unknown): unknown {
   return hasNoResponse ? withOutcome(error, 'not_applied') : error
 }
 
-/** The response of the server violates the protocol. */
+/** The server's response violates the protocol. */
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'

@@ -122,7 +122,7 @@ describe('a response proves', () => {
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 
-  test('nothing if a replica lost the response of the primary', async () => {
+  test("nothing if a replica lost the primary's response", async () => {
     const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
     const error = await getCommitError((steps) =>
       batchResponse(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),

@@ -17,7 +17,7 @@ export interface StatementDescription {
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
   /** Whether it is an EXPLAIN. */
   readonly isExplain: boolean
-  /** Whether it is certainly read-only. */
+  /** Whether it is known to be read-only. */
   readonly isReadOnly: boolean
 }
 

@@ -17,7 +17,7 @@ const observe = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('closes at once without calls in flight, even with drainMs and on the second call', async () => {
+test('closes at once if no calls are in flight, even with drainMs and on the second call', async () => {
   const { lifetime } = createLifetime()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -55,7 +55,7 @@ test('close waits for a stream that the last response has opened', async () => {
   await closed.promise
 })
 
-test('after drainMs, pending calls are aborted with the outcome that is known', async () => {
+test('after drainMs, each pending call is aborted with its own outcome', async () => {
   const { lifetime, clock } = createLifetime()
   lifetime.begin()
   const sent = expect(lifetime.wait({ mayHaveRun: () => true }).promise).rejects.toMatchObject({

@@ -28,7 +28,7 @@ export class Lifetime {
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
   /** Aborted requests that are left running, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
-  /** Pending calls of `close`. */
+  /** Pending calls to `close`. */
   readonly #drainers = new Set<Deferred>()
   #calls = 0
   /** Whether new calls are rejected. */
@@ -105,7 +105,7 @@ export class Lifetime {
   }
 
   /**
-   * Rejects new calls. Waits until all pending ones have settled or the shortest `drainMs` of all calls of `close` has passed;
+   * Rejects new calls. Waits until all pending ones have settled or the shortest `drainMs` of all calls to `close` has passed;
    * then aborts pending calls and closes open streams, so that none keeps the write lock.
    */
   async close(drainMs: number): Promise<void> {

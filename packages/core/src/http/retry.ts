@@ -2,7 +2,7 @@ import { HttpError, SqlError, StreamError, TransportError } from '../base/errors
 import { RETRY_BUDGET, RETRY_DELAY_MS } from '../base/limits.ts'
 
 /**
- * Decides which requests are retried: reads, and those that provably were not executed. All calls of a client share a budget,
+ * Decides which requests are retried: reads, and those that were provably not executed. All calls of a client share a budget,
  * so that a failing server does not receive all of its load twice.
  */
 export class RetryPolicy {

@@ -61,7 +61,7 @@ export type Observe = (event: ClientEvent) => void
 
 let lastId = 0
 
-/** Emits events to the observer of a client and, in node, to the diagnostics channel `baton`. */
+/** Emits events to the observer of a client and, in Node, to the diagnostics channel `baton`. */
 export class Events {
   readonly #observe: Observe | undefined
 

@@ -19,7 +19,7 @@ interface Entry {
 }
 
 /**
- * Coalesces statements outside of transactions that are called in the same tick of the event loop: reads with reads, and
+ * Coalesces statements outside of transactions that are issued in the same tick of the event loop: reads with reads, and
  * writes with writes in order. A read in the same request as a write would wait for the write lock, even if the transaction
  * that holds it awaits that read. Each statement has its own result or error, deadline and signal; none depends on another.
  */
@@ -107,7 +107,7 @@ export class Coalescer {
   }
 }
 
-/** For the option `coalesce` of {@link ClientConfig}: coalesces statements that are called in the same tick of the event loop. */
+/** For the option `coalesce` of {@link ClientConfig}: coalesces statements that are issued in the same tick of the event loop. */
 export const coalesce: Coalesce = (http: Http) => new Coalescer(http)
 
 /** Whether a call may be a write that returns rows. */

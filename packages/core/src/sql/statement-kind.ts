@@ -5,7 +5,7 @@ import { BLANK, getVerb, STATEMENT_START } from './verb.ts'
  * - `begin`, `commit` (also END), `rollback`: begins or ends a transaction;
  * - `savepoint`: sets a savepoint, and begins a transaction if none is open; `release`: RELEASE, or ROLLBACK TO;
  * - `session`: changes its connection for later statements: ATTACH, DETACH, a PRAGMA that sets a value;
- * - `read`: certainly read-only, so it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
+ * - `read`: known to be read-only, so it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
  * - `other`: everything else, such as DDL and a PRAGMA that reads.
  */
 export type StatementKind =

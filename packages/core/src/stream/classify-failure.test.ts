@@ -11,7 +11,7 @@ const badGateway = new HttpError(502, 'h', '')
 const connectionRefused = new TransportError('NETWORK', 'connection refused', 'not_applied')
 const connectionReset = new TransportError('NETWORK', 'connection reset', 'unknown')
 const timedOut = new TransportError('TIMEOUT', 'timeout', 'unknown')
-const malformed = new ProtocolError('no JSON')
+const malformed = new ProtocolError('not JSON')
 const callerAbort = new Error('aborted by the caller')
 const lost = new StreamError('TRANSACTION_LOST', 'lost')
 
@@ -122,7 +122,7 @@ describe('the error of', () => {
     },
   )
 
-  test('the first write of a stream proves that nothing was applied', () => {
+  test('a 4xx status for the first request of a stream proves that nothing was applied', () => {
     expect(getError(unauthorized, { scope: 'autocommit' }, { continuesStream: false })).toBe(unauthorized)
   })
 })

@@ -20,7 +20,7 @@ export interface StreamFailure {
   readonly message: string
   /** Whether the server has no such stream, in which case there is nothing to close. */
   readonly isUnknownStream: boolean
-  /** Whether the server certainly executed none of the request. */
+  /** Whether it is certain that the server executed none of the request. */
   readonly notExecuted: boolean
 }
 
@@ -29,7 +29,7 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const http = error instanceof HttpError ? error : null
   const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
   const isExpired = http?.serverCode === 'STREAM_EXPIRED'
-  // A proxy may have sent the request twice, and the second copy was rejected. The first certainly was not executed if the
+  // A proxy may have sent the request twice, and the second copy was rejected. The first was certainly not executed if the
   // stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS

@@ -37,7 +37,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   #lastSql: string | undefined
   /** Whether the last request got no usable response; if so, `close` does not wait for another. */
   #isUnresponsive = false
-  /** Resolves the pending calls of `close`. */
+  /** Resolves the pending calls to `close`. */
   #closeResolvers: (() => void)[] = []
   #resolveEnded!: () => void
   /** Settles when the stream no longer accepts calls. */

@@ -90,7 +90,7 @@ export class StatementQueue {
     return { ...call, prefix, statements, options: {}, isReadOnly: true, cursor: undefined, resolve, reject }
   }
 
-  /** Gives control statements that were not sent to the next call from position `at` on, or to the next one added. */
+  /** Passes unsent control statements to the next call from position `at` on, or to the next one added. */
   passPrefix(prefix: readonly ControlStatement[], at = 0): void {
     const next = this.calls.slice(at).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]

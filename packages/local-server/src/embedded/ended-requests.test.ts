@@ -1,4 +1,4 @@
-// Calls that end the requests of a database resolve once the requests in flight have ended.
+// Calls that end the requests to a database resolve once the requests in flight have ended.
 
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

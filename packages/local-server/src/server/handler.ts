@@ -71,7 +71,7 @@ export class LocalHandler implements AsyncDisposable {
     return toResponse(response, method === 'HEAD')
   }
 
-  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken. */
+  /** Creates a database. Names have 1 to 64 characters: `a-z`, `0-9` and `-`. Rejects if the name is taken. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     const service = await this.#start()
     await service.createDatabase(name, options)

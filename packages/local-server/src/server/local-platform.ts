@@ -12,7 +12,7 @@ import { checkOptionNames } from '@batonsql/server-common/base'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {
-  /** Up to 39 of `a-z`, `0-9` and `-`. */
+  /** Up to 39 characters: `a-z`, `0-9` and `-`. */
   readonly username: string
   /** @default `<username>@localhost` */
   readonly email?: string

@@ -50,7 +50,7 @@ export function checkPlatformOptions(options: PlatformOptions): void {
   checkOptionNames('platform', options, OPTION_NAMES)
   const { organization, domain, readyDelayMs = 0, takenNameStatus = 409 } = options
   if (organization !== undefined && !SLUG.test(organization))
-    throw new TypeError('platform: organization is a slug: 1 to 39 of a-z, 0-9 and "-"')
+    throw new TypeError('platform: organization must be a slug of 1 to 39 characters a-z, 0-9 and "-"')
   if (domain !== undefined && !DOMAIN.test(domain))
     throw new TypeError(
       'platform: domain is a host name in lower case, such as "db.example" or "db.example:8443"',

@@ -251,13 +251,13 @@ export class LocalServer implements AsyncDisposable {
     return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
   }
 
-  /** Returns the URLs of the replicas of a database by location. */
+  /** Returns the URLs of a database's replicas, by location. */
   replicaUrls(name: string): Readonly<Record<string, string>> {
     const paths = Object.entries(this.#service.getReplicaPaths(name))
     return Object.fromEntries(paths.map(([location, path]) => [location, `${this.url}/${path}/`]))
   }
 
-  /** Creates a database. Names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
+  /** Creates a database. Names have 1 to 64 characters: `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     const authToken = await this.#service.getOwnerToken(name)

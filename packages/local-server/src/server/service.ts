@@ -150,7 +150,7 @@ export class Service implements AsyncDisposable {
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
       // only on the first start: later, a missing database or group is deliberate
-      if (service.databaseNames.length === 0 && service.#canHaveDefault())
+      if (service.databaseNames.length === 0 && service.#canCreateDefaultDatabase())
         await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
@@ -165,7 +165,7 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  #canHaveDefault(): boolean {
+  #canCreateDefaultDatabase(): boolean {
     const { operator, registry, addresses } = this.controlPlane
     const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
     return (
@@ -233,7 +233,7 @@ export class Service implements AsyncDisposable {
     return this.#getDatabase(name).id
   }
 
-  /** Returns the paths of the replicas of a database by location. */
+  /** Returns the paths of a database's replicas, by location. */
   getReplicaPaths(name: string): Readonly<Record<string, string>> {
     const row = this.#getDatabase(name)
     const { registry, addresses } = this.controlPlane
@@ -380,7 +380,7 @@ function addReplicas({ registry, operator }: ControlPlane, locations: readonly s
 function checkDatabaseName(name: string): void {
   if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || RESERVED_NAMES.has(name)) {
     throw new TypeError(
-      `"${name}" is not a valid database name: use 1 to 64 of a-z, 0-9 and "-", except ${[...RESERVED_NAMES].join(', ')}`,
+      `"${name}" is not a valid database name: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"; reserved names are ${[...RESERVED_NAMES].join(', ')}`,
     )
   }
 }

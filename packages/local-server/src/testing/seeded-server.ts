@@ -85,7 +85,7 @@ let runningServer: Promise<SeededServer> | null = null
 let userCount = 0
 
 /**
- * Returns the server of this process, which is started for its first user. Each call must be followed by a call of
+ * Returns the server of this process, which is started for its first user. Each call must be followed by a call to
  * `releaseServer`.
  */
 export function acquireServer(): Promise<SeededServer> {
