@@ -51,7 +51,7 @@ test('the speeds in the README match the stored benchmark results', () => {
     return [original / baton, 1, original / serverless]
   }
   const [select, rows] = [getRatios('SELECT, one by one'), getRatios('10,000 rows')]
-  const expected = select.map((ratio, index) => `${formatRatio(ratio)} x, ${formatRatio(rows[index] ?? 0)} x`)
+  const expected = select.map((ratio, index) => `${formatRatio(ratio)}×, ${formatRatio(rows[index] ?? 0)}×`)
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
 })
 

@@ -157,7 +157,7 @@ describe.each(readmes)('%s', (file) => {
     )
     // the repository's tools also run on older versions, because they download a newer node
     if (file === 'README.md')
-      expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
+      expect(text).toContain(`Node ${manifest.engines.node.replace('>=', '')} or newer`)
   })
 
   test('has no other kind of block', () => {

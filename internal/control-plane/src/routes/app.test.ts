@@ -8,7 +8,7 @@ test('an internal error is logged, and its message is not sent', async () => {
   const log = vi.spyOn(console, 'error').mockReturnValue()
   const plane = {
     apiTokens: {
-      check: () => {
+      authenticate: () => {
         throw error
       },
     },

@@ -58,8 +58,9 @@ export class DatabaseFiles {
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(WAL_FILE, `${path}.wal`)
-    // removes copies left by a killed process
-    rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
+    const copies = join(dirname(path), ATTACHED_FOLDER)
+    // left by a killed process; rmSync is slow even for a folder that does not exist
+    if (existsSync(copies)) rmSync(copies, { recursive: true })
     // no other program can have opened a marked file: this WAL is from an interrupted release
     if (claimFile(path)) this.#isMarkSynced = false
     else if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
