@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { defineConfig, type UserConfig } from 'tsdown'
 
 /**
- * Omits the parts of undici that core never uses: HTTP/2, and bodies other than strings. Replaces each `require` of a node module
+ * Omits the parts of undici that core never uses: HTTP/2, and bodies other than strings. Replaces each `require` of a Node module
  * with `process.getBuiltinModule`: an import would load all of them at once, and with `node:http` everything that it exports,
  * which takes half of a short program's time.
  */

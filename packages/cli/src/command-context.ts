@@ -5,7 +5,7 @@ import type { OptionTable, ValuesOf } from './option-table.ts'
 /** The input of a command. */
 export interface CommandInput<Options extends OptionTable = OptionTable> {
   readonly values: ValuesOf<Options>
-  /** Arguments that are not options; their number was checked. */
+  /** Arguments that are not options; their number has been checked. */
   readonly operands: readonly string[]
   readonly context: CommandContext
 }
@@ -41,7 +41,7 @@ export class InterruptedError extends Error {}
 /** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipeError extends Error {}
 
-/** Writes to the output, and waits until it is read. @throws the signal's reason */
+/** Writes to the output, and waits while its buffer is full. @throws the signal's reason */
 export async function print({ output, signal }: CommandContext, text: string | Uint8Array): Promise<void> {
   signal.throwIfAborted()
   if (output.write(text)) return

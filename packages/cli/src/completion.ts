@@ -66,7 +66,7 @@ const caseStatements = (commands: Commands): string =>
   ].join('\n')
 
 function bashScript(commands: Commands): string {
-  return `# bash completion of baton
+  return `# bash completion for baton
 _baton_candidates() {
   local line= word
   for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
@@ -103,7 +103,7 @@ if [[ $funcstack[1] == _baton ]]; then _baton "$@"; else compdef _baton baton; f
 const quoteForFish = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 function fishScript(commands: Commands): string {
-  const lines = ['# fish completion of baton']
+  const lines = ['# fish completion for baton']
   const firstWords = new Set(commands.map(({ words }) => words[0] as string))
   for (const word of firstWords) {
     const group = commands.filter(({ words }) => words[0] === word)

@@ -42,7 +42,7 @@ const LOOPBACK = /^(?:(?:[^.]+\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/i
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
-/** Serves a copy of a file, unless a previous run has already created the copy. @returns a description of it */
+/** Creates a database as a copy of a file, unless a previous run has already done so. @returns a description of the copy */
 async function openCopy(server: LocalServer, file: string): Promise<string> {
   const name = toDatabaseName(file)
   if (server.databaseNames.includes(name))

@@ -59,7 +59,7 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
 
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
-/** Returns the signal's reason for an abort, regardless of the error that the aborted call threw. */
+/** Returns the innermost cause of an error: after an abort, the signal's reason, whatever error the aborted call threw. */
 function findRootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? findRootCause(error.cause) : error
 }

@@ -7,7 +7,7 @@ import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
 import { exportOnline, type RemoteDatabase } from './online-export.ts'
 
-/** A server whose export has begun and continues only on request. */
+/** Starts a server that sends half of an export, and the rest only when the test sends it. */
 async function startHeldExport(): Promise<{ database: RemoteDatabase; response: Promise<ServerResponse> }> {
   let resolve: (response: ServerResponse) => void = () => {}
   const response = new Promise<ServerResponse>((done) => {

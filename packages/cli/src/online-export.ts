@@ -8,7 +8,7 @@ const TOKEN_LIFETIME = '1h'
 /** Names that are safe as file names. */
 const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]*$/i
 
-/** A database of a running server. */
+/** A database on a running server. */
 export interface RemoteDatabase {
   readonly platform: PlatformClient
   readonly organization: string
@@ -30,14 +30,14 @@ export async function listAllDatabases(
   return (await Promise.all(lists)).flat()
 }
 
-/** Returns the path of a database in a folder of backups. @throws Error for a name that could lead elsewhere */
+/** Returns the path of a database's file in a folder of backups. @throws Error for a name that could lead elsewhere */
 export function backupFile(folder: string, { organization, name }: RemoteDatabase): string {
   for (const part of [organization, name])
     if (!PLAIN_NAME.test(part)) throw new Error(`${JSON.stringify(part)} is not a valid file name`)
   return join(folder, organization, `${name}.db`)
 }
 
-/** Writes a snapshot of a database of a running server to a new SQLite file that only this user can read. Writes continue. */
+/** Writes a snapshot of a database on a running server to a new SQLite file that only this user can read. Writes continue. */
 export async function exportOnline(
   database: RemoteDatabase,
   file: string,

@@ -43,7 +43,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'NAME',
-    help: 'Also create a database with this name, in addition to "default". Can be repeated',
+    help: 'Create a database with this name, in addition to "default". Can be repeated',
   },
   auth: { type: 'boolean', help: 'Require auth tokens (printed only on a terminal)' },
   'token-file': {
@@ -134,12 +134,12 @@ const ADDRESS_OPTIONS = {
   'auth-token': {
     type: 'string',
     value: 'TOKEN',
-    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN; other users can see command lines)',
+    help: 'Token for the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN; other users can see command lines)',
   },
   timeout: {
     type: 'string',
     value: 'SECONDS',
-    help: 'Timeout of a request (default 30; 0 for none)',
+    help: 'Timeout for each request (default 30; 0 for none)',
   },
 } as const satisfies OptionTable
 

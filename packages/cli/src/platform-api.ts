@@ -79,7 +79,7 @@ export async function getOnlyOrganization(platform: PlatformClient, signal: Abor
   return slug
 }
 
-/** Aligns rows in columns, with numbers to the right. The first row is the header. */
+/** Aligns rows in columns; numbers are right-aligned. The first row is the header. */
 function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const [, ...dataRows] = rows
   const isNumeric = (column: number): boolean => dataRows.every((cells) => /^\d+$/.test(cells[column] ?? ''))

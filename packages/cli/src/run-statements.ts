@@ -52,13 +52,13 @@ async function runChunk(
   options: RunOptions,
 ): Promise<void> {
   const { signal, file, onResult } = options
-  const call = { signal, rowMode: 'array' } as const
+  const callOptions = { signal, rowMode: 'array' } as const
   const [firstStatement] = chunk as [ScriptStatement]
   try {
     const results =
       chunk.length === 1
-        ? [await stream.execute(firstStatement.sql, [], call)]
-        : await (stream.inTransaction ? stream.batch(chunk, call) : stream.chain(chunk, call))
+        ? [await stream.execute(firstStatement.sql, [], callOptions)]
+        : await (stream.inTransaction ? stream.batch(chunk, callOptions) : stream.chain(chunk, callOptions))
     for (const result of results) await onResult(result as ResultSet<ArrayRow>)
   } catch (error) {
     if (!(error instanceof SqlError)) throw error

@@ -48,7 +48,7 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
 }
 
 /** Options for running a script. */
-interface ScriptRun {
+interface ScriptOptions {
   readonly context: CommandContext
   readonly file: string | null
 }
@@ -73,7 +73,7 @@ function parseScript(script: string, file: string | null): ScriptStatement[] {
 async function runAsTables(
   db: Client,
   statements: readonly ScriptStatement[],
-  { context, file }: ScriptRun,
+  { context, file }: ScriptOptions,
 ): Promise<void> {
   const { signal, errors } = context
   const style = getStyle(context)
@@ -99,7 +99,7 @@ async function runAsTables(
 async function runAsJson(
   db: Client,
   statements: readonly ScriptStatement[],
-  { context, file }: ScriptRun,
+  { context, file }: ScriptOptions,
 ): Promise<void> {
   const { signal } = context
   const printRows = async ({ columns, rows }: ResultSet<ArrayRow>): Promise<void> => {

@@ -30,7 +30,7 @@ export interface BatchOptions extends StatementOptions {
 /** Settings of a batch that is its own transaction. */
 export interface AtomicBatchOptions extends BatchOptions {
   /**
-   * `off` disables foreign key enforcement, which rebuilding a table needs. Check the result yourself:
+   * `off` disables foreign key enforcement, as is necessary for rebuilding a table. Check the result yourself:
    * `pragma foreign_key_check`.
    * @default 'on'
    */

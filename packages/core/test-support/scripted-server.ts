@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const task of cleanUp.splice(0).reverse()) await task()
 })
 
-/** Starts a server that responds as a test specifies, and a client of it. */
+/** Starts a server that responds as a test specifies, and creates a client for it. */
 export async function scripted(
   script: Script,
   config: Partial<ClientConfig> = {},

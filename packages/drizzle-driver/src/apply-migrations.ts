@@ -26,7 +26,7 @@ export interface MigrateOptions {
    */
   readonly transaction?: boolean | undefined
   /**
-   * Called with tables whose foreign keys cannot be checked, if migrations are pending.
+   * Called with a message that names the tables whose foreign keys cannot be checked, if migrations are pending.
    * @default console.warn
    */
   readonly onWarning?: ((message: string) => void) | undefined

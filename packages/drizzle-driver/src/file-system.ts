@@ -1,7 +1,7 @@
 import type * as FileSystem from 'node:fs/promises'
 
 /**
- * Returns node's file system module. Not imported, because bundlers for edge platforms reject even an unused import.
+ * Returns Node's file system module. Not imported, because bundlers for edge platforms reject even an unused import.
  * @throws TypeError on a platform without one
  */
 export function fileSystem(): typeof FileSystem {

@@ -1,7 +1,7 @@
 import { type Stream, StreamError } from '@batonsql/core'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction on a connection. When it ends, queries of it that are still in Kysely's queue are rejected. */
+/** A transaction on a connection. When it ends, those of its queries that are still in Kysely's queue are rejected. */
 export class ConnectionTransaction {
   readonly stream: Stream
   /** Whether Kysely begins and ends it; otherwise it was begun by a raw BEGIN. */

@@ -12,7 +12,7 @@ import {
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
-import { mayRead, queryResult } from './query-result.ts'
+import { mayBeReadOnly, queryResult } from './query-result.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -167,7 +167,7 @@ export class BatonConnection implements DatabaseConnection {
   /** Returns the transaction that a query runs in. @throws StreamError; TypeError for a write in a read-only transaction */
   #accept(query: CompiledQuery): ConnectionTransaction | null {
     this.#checkUsable()
-    if (this.#transaction?.isReadOnly && !mayRead(query))
+    if (this.#transaction?.isReadOnly && !mayBeReadOnly(query))
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
     return this.#transaction
   }

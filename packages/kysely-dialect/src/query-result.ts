@@ -2,14 +2,17 @@ import type { ResultSet } from '@batonsql/core'
 import { type CompiledQuery, type QueryResult, RawNode, SelectQueryNode } from 'kysely'
 
 /** Whether a query may be read-only. All builders except selects change something. */
-export const mayRead = ({ query }: CompiledQuery): boolean => SelectQueryNode.is(query) || RawNode.is(query)
+export const mayBeReadOnly = ({ query }: CompiledQuery): boolean =>
+  SelectQueryNode.is(query) || RawNode.is(query)
 
-/** Converts the result of a query to Kysely's. */
+/** Converts the result of a query to Kysely's form. */
 export function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {
   const { rowsAffected, lastInsertRowid } = result
-  const rows = mayRead(query) ? result.rows : withPlainNames(result)
+  const rows = mayBeReadOnly(query) ? result.rows : withPlainNames(result)
   if (result.columns.length > 0)
-    return rowsAffected > 0 || !mayRead(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
+    return rowsAffected > 0 || !mayBeReadOnly(query)
+      ? { rows, numAffectedRows: BigInt(rowsAffected) }
+      : { rows }
   return {
     rows,
     numAffectedRows: BigInt(rowsAffected),

@@ -184,7 +184,7 @@ function toBatonMode(mode: TransactionMode) {
 /**
  * Returns the Baton client that a client of this package uses, so that a program can be migrated call by call. It is closed with
  * that client.
- * @throws TypeError for any other client, such as that of a file
+ * @throws TypeError for any other client, such as one for a file
  */
 export function baton(client: Client): BatonClient {
   const batonClient = (client as Partial<HttpClient>)[BATON_KEY]

@@ -29,7 +29,7 @@ function toArgs(args: LibsqlArgs): InArgs {
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
 }
 
-/** Numbers are sent as REAL, even whole ones: the affinity of an integer column converts them to integers. */
+/** Converts an argument. Numbers are sent as REAL, even whole ones: the affinity of an integer column converts them to integers. */
 function toValue(value: unknown): InValue {
   if (typeof value === 'number') return new Real(value)
   if (value instanceof Date) return new Real(value.valueOf())

@@ -150,7 +150,7 @@ class Call {
       const requestId = readRequestId(receivedHeaders)
       return { response: { status, headers: receivedHeaders, requestId, attempts: this.#attempt }, text }
     } catch (error) {
-      // the error of `fetch` is not the cause, because printing it may show the request, including the token
+      // the error of `fetch` is not kept as the cause, because printing it may show the request, including the token
       const root = listCauses(error).at(-1)
       const message = redact(root instanceof Error ? root.message : String(root), this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'

@@ -50,7 +50,7 @@ export interface PlatformConfig {
   readonly url?: string | URL | undefined
   /** Timeout of a call in ms, including token, connection, response and delays before retries. @default 60000 */
   readonly requestTimeoutMs?: number | undefined
-  /** Sends the requests, instead of the platform's own `fetch`. */
+  /** Sends the requests, instead of the runtime's own `fetch`. */
   readonly fetch?: PlatformFetch | undefined
   /** Headers added to every request: an object, `Headers`, or pairs. */
   readonly headers?: Readonly<Record<string, string>> | Iterable<readonly [string, string]> | undefined

@@ -40,8 +40,8 @@ interface State {
 const freshState = (): State => ({ age: () => 1, pauseUntil: 0 })
 
 /**
- * Creates short-lived tokens on demand: one request at a time for all callers, and the next token before the current one expires.
- * While a token is valid, no call waits for the next one, and a failed renewal is not reported.
+ * Returns a function that creates short-lived tokens on demand: one request at a time for all callers, and the next token before
+ * the current one expires. While a token is valid, no call waits for the next one, and a failed renewal is not reported.
  */
 export function databaseTokenProvider(
   { databases, groups }: { readonly databases: Databases; readonly groups: Groups },

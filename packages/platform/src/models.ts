@@ -54,7 +54,7 @@ export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' |
 export interface DatabaseUsage extends Raw {
   readonly uuid: string
   readonly instances: readonly { readonly uuid: string; readonly usage: UsageFigures }[]
-  /** Null if the service sent neither of its two names for it. */
+  /** Null if the service sent it under neither of its two names. */
   readonly total: UsageFigures | null
 }
 

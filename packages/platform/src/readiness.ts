@@ -6,7 +6,7 @@ import type { DatabaseToken } from './token.ts'
 
 export interface WaitUntilReadyOptions extends PlatformCallOptions {
   /**
-   * Token of the database, for servers that require one before they check whether the database exists. Without it, a 401 response
+   * Token for the database, for servers that require one before they check whether the database exists. Without it, a 401 response
    * counts as ready.
    */
   readonly authToken?: DatabaseToken | (() => DatabaseToken | Promise<DatabaseToken>) | undefined

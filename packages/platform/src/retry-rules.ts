@@ -44,7 +44,7 @@ function parsePositive(text = '', factor = 1): number | null {
 const NOT_CONNECTED_CODES =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
-/** Returns the causes of a failure of `fetch`, which are nested one or two levels. An error may be its own cause. */
+/** Returns the causes of a failure of `fetch`, which are nested one or two levels deep. An error may be its own cause. */
 export function listCauses(failure: unknown): readonly unknown[] {
   const causes = [failure]
   for (let depth = 0; depth < 5; depth++) {

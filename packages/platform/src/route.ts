@@ -59,7 +59,7 @@ export interface PagedOptions extends PlatformCallOptions {
   readonly pageSize?: number | undefined
 }
 
-/** Creates the methods of a client, which throw a TypeError for invalid arguments before anything is sent. */
+/** Functions that create the methods of a client. The methods throw a TypeError for invalid arguments before anything is sent. */
 export type Routes = ReturnType<typeof buildRoutes>
 
 export function buildRoutes(config: ResolvedConfig) {

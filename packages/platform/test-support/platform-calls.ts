@@ -1,13 +1,18 @@
 import type { PlatformClient } from '../src/index.ts'
 
 const permissions = [{ tables: ['t'], actions: ['data_read'] }]
-const mint = { expiration: '1h', authorization: 'read-only', readAttach: ['id'], permissions } as const
-const reach = { organization: 'acme', group: 'default', scopes: ['read'] } as const
+const databaseTokenOptions = {
+  expiration: '1h',
+  authorization: 'read-only',
+  readAttach: ['id'],
+  permissions,
+} as const
+const apiTokenOptions = { organization: 'acme', group: 'default', scopes: ['read'] } as const
 const encryption = { encryptionKey: 'k', encryptionCipher: 'aes256gcm' }
 const [db, group, instance, location] = ['{databaseName}', '{groupName}', '{instanceName}', '{location}']
 
 /**
- * Every method that is a route, with all of its arguments. Names in a path are those of its pattern, such as
+ * Calls of every method that is a route, with all of its arguments. Names in a path are those of its pattern, such as
  * `{databaseName}`.
  */
 export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) => Promise<unknown>>> = {
@@ -35,7 +40,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) 
     }),
   'databases.listInstances': (p) => p.databases.listInstances(db),
   'databases.getInstance': (p) => p.databases.getInstance(db, instance),
-  'databases.createToken': (p) => p.databases.createToken(db, mint),
+  'databases.createToken': (p) => p.databases.createToken(db, databaseTokenOptions),
   'databases.usage': (p) => p.databases.usage(db, { from: new Date(0), to: new Date(1) }),
   'databases.stats': (p) => p.databases.stats(db),
   'databases.rotateTokens': (p) => p.databases.rotateTokens(db),
@@ -50,7 +55,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) 
   'groups.addLocation': (p) => p.groups.addLocation(group, location),
   'groups.removeLocation': (p) => p.groups.removeLocation(group, location),
   'groups.update': (p) => p.groups.update(group),
-  'groups.createToken': (p) => p.groups.createToken(group, mint),
+  'groups.createToken': (p) => p.groups.createToken(group, databaseTokenOptions),
   'groups.rotateTokens': (p) => p.groups.rotateTokens(group),
   'locations.list': (p) => p.locations.list(),
   'organizations.list': (p) => p.organizations.list(),
@@ -68,7 +73,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) 
   'members.remove': (p) => p.members.remove('{username}'),
   'apiTokens.validate': (p) => p.apiTokens.validate(),
   'apiTokens.list': (p) => p.apiTokens.list(),
-  'apiTokens.create': (p) => p.apiTokens.create('{tokenName}', reach),
+  'apiTokens.create': (p) => p.apiTokens.create('{tokenName}', apiTokenOptions),
   'apiTokens.revoke': (p) => p.apiTokens.revoke('{tokenName}'),
   'apiTokens.listOfOrganization': (p) => p.apiTokens.listOfOrganization(),
   'apiTokens.revokeOfOrganization': (p) => p.apiTokens.revokeOfOrganization('{tokenId}'),

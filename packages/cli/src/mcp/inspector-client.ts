@@ -4,8 +4,8 @@ import { WireModel } from '@batonsql/inspector/wire-model'
 const RECONNECT_MS = 1_000
 
 /**
- * Reads the events of the request inspector of a local server. The server reports requests only while a client reads them, so this
- * connects at once, and reconnects after the server was restarted.
+ * Reads the events of a local server's request inspector. The server reports requests only while a client reads them, so this
+ * connects at once, and reconnects after the server has been restarted.
  */
 export class InspectorClient {
   readonly #url: string
@@ -15,7 +15,7 @@ export class InspectorClient {
   /** Why the client is not connected; null while it is connected. */
   #problem: string | null = 'not connected yet'
 
-  /** Returns null for a database on another machine, whose inspector only that machine may read. */
+  /** Connects to the inspector of a database's server; null for another machine, whose inspector only that machine can read. */
   static forUrl(url: string): InspectorClient | null {
     const { protocol, hostname } = new URL(url)
     const isLocal = protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)

@@ -105,7 +105,7 @@ function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): 
     'recent_requests',
     {
       description:
-        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it in the meantime; and which transactions hold write locks now. Includes only requests made since this tool connected.',
+        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it during the wait; and which transactions hold write locks now. Includes only requests made since this tool connected.',
       inputSchema: { limit, contains },
       annotations: READ_ONLY_ANNOTATIONS,
     },

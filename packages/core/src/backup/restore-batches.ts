@@ -54,7 +54,7 @@ class DumpTranslator {
   readonly #virtualTables: string[] = []
 
   /**
-   * @returns an empty array for a statement that the batch makes unnecessary
+   * Translates one statement. @returns an empty array for a statement that the batch makes unnecessary
    * @throws ProtocolError for a statement that a complete dump never contains
    */
   translate(sql: string): string[] {
@@ -109,7 +109,7 @@ const VALUE = /* @__PURE__ */ (() => new RegExp(`${TEXT}|\\binf\\b`, 'gi'))()
 /** Matches literals in libsql-server's dumps that SQLite cannot parse: infinite numbers, and text with U+0000. */
 const UNREADABLE_LITERAL = /\binf\b|\0/i
 
-/** Replaces literals that SQLite cannot parse in an INSERT of a dump. */
+/** In an INSERT of a dump, replaces the literals that SQLite cannot parse. */
 function withReadableValues(sql: string): string {
   const [head] = (UNREADABLE_LITERAL.test(sql) && INSERT.exec(sql)) || []
   if (head === undefined) return sql

@@ -40,9 +40,9 @@ const HAS_TABLES = `exists (select 1 from sqlite_schema
 
 /**
  * Applies a dump to an empty database: chunks of text or bytes, such as `dump(other)`, a file or the body of a response. A dump
- * of up to a million characters is applied as a whole or not at all. A longer one is applied in batches, each exactly once,
- * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked during the
- * restore. `timeoutMs` applies to each request.
+ * of up to a million characters is applied as a whole or not at all. A longer one is applied in batches, each exactly once, even
+ * if a response is lost; a table `baton_restore_progress` records the progress until the end. Foreign keys are not checked during
+ * the restore. `timeoutMs` applies to each request.
  * @throws RestoreError with `applied` and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
  * that already has tables, or has an interrupted restore if `resume` is not set; the signal's reason
  */
@@ -163,7 +163,7 @@ class Restore {
     await this.#lifetime.sleep(backoffMs(attempt), this.#options.signal)
   }
 
-  /** Returns the statements before and after a batch that make it apply exactly once. */
+  /** Returns the statements before and after a batch, which ensure that it is applied exactly once. */
   #guardsFor({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
     const hasUnexpectedState = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS_TABLE}) <> ${this.#statements}`

@@ -11,8 +11,8 @@ interface BatchExecutor {
 }
 
 /**
- * For adapters: finds the statement that made the server reject a whole batch, because it does not parse. Bisects the batch, with
- * one request per step, and executes none of it.
+ * For adapters: finds the statement that does not parse, because of which the server rejected a whole batch. Bisects the batch,
+ * with one request per step, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error if it is of another kind, or no such statement is found
  */

@@ -39,7 +39,7 @@ export interface Guard {
   recordBegin?(begin: number): void
 }
 
-/** For `/v3`, where a condition can test whether a transaction is open. */
+/** The guard for `/v3`, where a condition can test whether a transaction is open. */
 export const V3_GUARD: Guard = {
   next: () => IN_TRANSACTION,
   proveLoss: (steps, callSteps) =>

@@ -138,11 +138,11 @@ test('white space in the middle of rows is ignored', () => {
   const start = text.indexOf('{"type":"text"')
   const cellLength = text.indexOf('}', start) - start
   // between two tokens of the first cells
-  const places = [
+  const positions = [
     ...text.slice(start, start + cellLength * 4).matchAll(/(?<=[[\]{},:])(?=[[\]{},:"])|(?<=")(?=[,:}])/g),
   ]
-  expect(places.length).toBeGreaterThan(30)
-  for (const { index } of places) {
+  expect(positions.length).toBeGreaterThan(30)
+  for (const { index } of positions) {
     const changedText = `${text.slice(0, start + index)} ${text.slice(start + index)}`
     expect(decodeResults(changedText).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([
       expectedRows('a'),

@@ -48,7 +48,7 @@ export interface SqlTemplate {
 }
 
 /**
- * Writes SQL as a template: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become arguments, never part
- * of the text; fragments, also made with `sql`, become part of the text. Do not write placeholders by hand.
+ * Creates a statement from a template literal: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become
+ * arguments, never part of the text; fragments, also made with `sql`, become part of the text. Do not write placeholders by hand.
  */
 export const sql: SqlTemplate = /* @__PURE__ */ Object.assign(template, { identifier, join })

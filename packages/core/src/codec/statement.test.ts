@@ -50,7 +50,7 @@ test('transaction control is not allowed in a batch or on its own', () => {
   expect(() => rejectControl(encodeStatement('savepoint a'))).not.toThrow()
 })
 
-test('SAVEPOINT begins a transaction if none is open', () => {
+test('rejects SAVEPOINT, which would begin a transaction, but not RELEASE', () => {
   expect(() => rejectSavepoint(encodeStatement('/* mine */ savepoint "a"'))).toThrow(TypeError)
   expect(() => rejectSavepoint(encodeStatement('release a'))).not.toThrow()
 })

@@ -2,7 +2,7 @@ import { addStep, type Guard, ifAll, ifNot, ifOk } from './batch.ts'
 import { beginStatement, ROLLBACK } from './control.ts'
 
 /**
- * For servers without `/v3`. BEGIN is tried before each statement: inside a transaction it fails and changes nothing; if it
+ * The guard for servers without `/v3`. BEGIN is tried before each statement: inside a transaction it fails and changes nothing; if it
  * succeeds, the transaction was lost, and the BEGIN is rolled back. (A savepoint could not detect this without hiding the user's
  * own savepoints.)
  */

@@ -135,9 +135,9 @@ test('an unknown type of value is a protocol error', () => {
 })
 
 test.each([
-  ['a buffer', (buffer: ArrayBuffer) => buffer],
-  ['a view', (buffer: ArrayBuffer) => new Uint8Array(buffer, 1, 2)],
-  ['a DataView', (buffer: ArrayBuffer) => new DataView(buffer)],
+  ['buffer', (buffer: ArrayBuffer) => buffer],
+  ['view', (buffer: ArrayBuffer) => new Uint8Array(buffer, 1, 2)],
+  ['DataView', (buffer: ArrayBuffer) => new DataView(buffer)],
 ])('a transferred %s is rejected, and the error names the parameter', (_, toValue) => {
   const buffer = new ArrayBuffer(8)
   const value = toValue(buffer)

@@ -15,7 +15,7 @@ export function encodeVector(values: InVector): Uint8Array {
   return bytes
 }
 
-/** Decodes the blob of an `F32_BLOB` column. @throws RangeError for another length */
+/** Decodes the blob of an `F32_BLOB` column. @throws RangeError if its length is not a multiple of four */
 export function decodeVector(blob: Uint8Array): Float32Array {
   if (blob.byteLength % 4 !== 0)
     throw new RangeError(`${blob.byteLength} bytes are not a vector of 32-bit numbers`)

@@ -6,7 +6,7 @@ import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { get } from './get.ts'
 
-/** `RunSuccess` and `RunFailure` are final. */
+/** Status of a job. `RunSuccess` and `RunFailure` are final. */
 export type JobStatus =
   | 'WaitingDryRun'
   | 'DryRunSuccess'
@@ -16,7 +16,7 @@ export type JobStatus =
   | 'RunFailure'
   | (string & {})
 
-/** Progress in one database. If a server uses the names of job statuses, they are translated. */
+/** Status of the task of a job in one database. If a server uses the names of job statuses, they are translated. */
 export type TaskStatus =
   | 'Enqueued'
   | 'DryRunSuccess'
@@ -82,7 +82,7 @@ export const jobs = {
 
   /**
    * Waits until a job has finished. `timeoutMs` limits the whole wait; by default there is no limit.
-   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed: none of it is applied
+   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed; its outcome is `unknown`
    */
   async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {
     checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', pollMs: TIME })

@@ -49,8 +49,8 @@ const LONGEST_DELAY_MS = 10_000
 const STABLE_AFTER_MS = 5_000
 
 /**
- * Listens for commits that change a table, and reports how many rows changed, but not which. Reconnects without limit after a
- * connection was lost or paused for too long, and then emits `lost`, because the server keeps no history.
+ * Listens for commits that change a table, and reports how many rows changed, but not which. Reconnects without limit when a
+ * connection is lost or receives no data for too long, and then emits `lost`, because the server keeps no history.
  *
  * ```ts
  * for await (const event of listen(db, { table: 'note' })) …

@@ -82,7 +82,7 @@ export class Rejection<R> {
 
 /**
  * Sends the requests of a client to Turso's engine, which has no queue for the write lock and rejects a writer at once. The writers
- * of the client queue here; while another client holds the lock, they are sent again.
+ * of the client queue here; while another client holds the lock, their requests are sent again.
  */
 export class Tursodb {
   readonly #http: Sender
@@ -159,7 +159,7 @@ export class Tursodb {
     return { deadline, signal, onTimeout }
   }
 
-  /** Holds the lock until the write permit of its transaction is released. */
+  /** Holds the lock until the transaction's write permit is released. */
   #holdWith(permit: Permit, lockPermit: Permit): void {
     const release = permit.release.bind(permit)
     this.#holders.add(permit)

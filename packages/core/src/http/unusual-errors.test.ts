@@ -14,7 +14,7 @@ function translate(error: WireError): { error: WireError; isTursodb: boolean } {
 }
 
 test.each<[message: string, text: string, code: string, extendedCode?: string]>([
-  // in the forms of the engine's JavaScript library, of the engine, and of its next version
+  // as reported by the engine's JavaScript library, by the engine itself, and by its next version
   [
     'step failed: Runtime error: UNIQUE constraint failed: t.a (19)',
     'UNIQUE constraint failed: t.a',

@@ -27,7 +27,7 @@ export interface QueuedCall {
    * `transaction`: in the transaction of the stream.
    */
   readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
-  /** Whether it commits or rolls back the transaction. */
+  /** How it ends the transaction; undefined if it does not. */
   readonly transactionEnd?: 'commit' | 'rollback' | undefined
   /** The cursor that reads the rows, unless the result is read as a whole. */
   readonly cursor?: Cursor | undefined

@@ -117,7 +117,7 @@ export class SqlRequest {
     }
   }
 
-  /** @throws ProtocolError if the response does not prove whether a COMMIT took effect */
+  /** Checks the result of a COMMIT. @throws ProtocolError if the response does not prove whether it took effect */
   #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
     const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
@@ -191,7 +191,7 @@ function decode(
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
-/** @throws SqlError with the earlier results, for the first step that failed; the error of a transaction that was lost */
+/** Reads the results of a call. @throws SqlError with the earlier results, for the first failed step; the loss of a transaction */
 function readSteps(
   callSteps: readonly number[],
   call: QueuedCall,
@@ -222,7 +222,7 @@ function readSteps(
   return results
 }
 
-/** @throws the error of the transaction if it was lost; SqlError if it was not begun */
+/** Checks that a transaction still existed. @throws its error if it was lost; SqlError if it was not begun */
 function checkTransaction(
   callSteps: readonly number[],
   { prefix }: QueuedCall,

@@ -94,12 +94,12 @@ describe('splitStatements', () => {
 
   test.each<[string, (text: string) => string]>([
     ['literal', (text) => `'${text}'`],
-    ['literal of quotes', (text) => `'${text.slice(0, 2_000_000).replaceAll('a', "''")}'`],
+    ['literal of doubled quotes', (text) => `'${text.slice(0, 2_000_000).replaceAll('a', "''")}'`],
     ['name', (text) => `"${text}"`],
     ['name in backticks', (text) => `\`${text}\``],
     ['name in brackets', (text) => `[${text}]`],
     ['comment', (text) => `/*${text}*/ 1`],
-    ['comment of lines', (text) => `1 --${text}\n`],
+    ['line comment', (text) => `1 --${text}\n`],
     ['word', (text) => text],
   ])('splits after a long %s', (_, quote) => {
     const sql = `select ${quote('a'.repeat(10_000_000))}`

@@ -29,8 +29,8 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const http = error instanceof HttpError ? error : null
   const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
   const isExpired = http?.serverCode === 'STREAM_EXPIRED'
-  // A proxy may have sent the request twice, and the second copy was rejected. The first was certainly not executed if the
-  // stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
+  // A proxy may have sent the request twice, and this may be the rejection of the second copy. The first was certainly not
+  // executed if the stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
@@ -70,7 +70,7 @@ export function callError(
     return provesNotApplied && !failure.isUnknownStream ? error : streamError
   }
   if (call.isReadOnly) return asNotApplied(error)
-  // a proxy may have sent it twice, and the second copy was rejected
+  // a proxy may have sent it twice, and this may be the rejection of the second copy
   if ((continuesStream || commits) && error instanceof HttpError) Object.assign(error, { outcome: 'unknown' })
   return error
 }

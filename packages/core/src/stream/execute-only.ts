@@ -39,7 +39,7 @@ const LAYOUT: Guard = {
 
 /** Streams on which a statement failed and may have ended the transaction. */
 const unprovenStreams = new WeakSet<SendingStream>()
-/** When BEGIN was sent on a stream. */
+/** When BEGIN was sent, by stream. */
 const beginTimes = new WeakMap<SendingStream, number>()
 /** Streams whose transaction was lost. */
 const lostStreams = new WeakSet<SendingStream>()
@@ -319,7 +319,7 @@ class Execution {
     // the call must not be retried as a whole, because an earlier part of it was executed
     if (!response.isOk) {
       if (isFirst) return response
-      // a proxy may have sent it twice, and the second copy was rejected
+      // a proxy may have sent it twice, and this may be the rejection of the second copy
       if (response.error instanceof HttpError) withOutcome(response.error, 'unknown')
       return { ...response, isSent: true }
     }

@@ -33,7 +33,7 @@ export class TransactionControl {
   readonly #stream: TransactionStream
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
-  /** Released after the server has ended the transaction. */
+  /** The write permit of the transaction, released after the server has ended the transaction. */
   permit: Permit | null = null
   /** The permit that the queued calls wait for. */
   queuedPermit: Permit | null = null

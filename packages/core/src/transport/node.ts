@@ -224,7 +224,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    // an informational response, such as early hints of a proxy
+    // an informational response, such as early hints from a proxy
     if (status < 200) return
     this.#hasBegun = true
     this.resolve({

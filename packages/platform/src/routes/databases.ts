@@ -80,7 +80,7 @@ export interface CreateTokenOptions extends PlatformCallOptions {
     | undefined
 }
 
-/** Permissions of a token. */
+/** Rules for the permissions of a token. */
 export const PERMISSIONS = {
   authorization: "'full-access' or 'read-only'",
   readAttach: 'object',

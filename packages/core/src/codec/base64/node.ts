@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { decodeBase64 as decodePortable } from './portable.ts'
 
-/** Length in characters above which node's decoder is faster: six times as fast for a vector of 384 floats. */
+/** Length in characters above which Node's decoder is faster: six times as fast for a vector of 384 floats. */
 const LONG_BASE64 = 200
 
 /** Encodes with the standard alphabet and padding. */
@@ -13,7 +13,7 @@ export function decodeBase64(base64: string): Uint8Array {
   if (base64.length > LONG_BASE64 && base64.length % 4 !== 1) {
     const padding = base64.endsWith('==') ? 2 : Number(base64.endsWith('='))
     const bytes = new Uint8Array(((base64.length - padding) * 3) >> 2)
-    // fewer bytes if node skipped invalid characters
+    // fewer bytes if Node skipped invalid characters
     if (Buffer.from(bytes.buffer).write(base64, 'base64') === bytes.length) return bytes
   }
   return decodePortable(base64)

@@ -1,2 +1,2 @@
-/** Platforms without channels have no listeners. */
+/** Replaces the channel on platforms without `diagnostics_channel`. */
 export const channel = { hasSubscribers: false, publish(_event: unknown): void {} }

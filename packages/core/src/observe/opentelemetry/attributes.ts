@@ -50,7 +50,7 @@ function combineNames(names: ReadonlySet<string>, isBatch: boolean): string {
 
 const getOperation = (sql: string): string => getVerb(sql).toUpperCase() || 'SQL'
 
-/** Returns the type of an error: its code, and the server's. */
+/** Returns the attributes of an error: its code, and the server's. */
 export function errorAttributes(error: unknown): Attributes {
   const { name, code, extendedCode, status } = Object(error) as Record<string, unknown>
   const type = typeof code === 'string' ? code : typeof name === 'string' ? name : '_OTHER'
