@@ -31,7 +31,7 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   last_value lead length like likelihood likely lower ltrim max min nth_value ntile nullif octet_length percent_rank
   printf quote random randomblob rank replace round row_number rtrim sign soundex sqlite_compileoption_get
   sqlite_compileoption_used sqlite_source_id sqlite_version strftime string_agg substr substring subtype sum time
-  timediff total total_changes trim typeof unhex unicode unixepoch unlikely getKeyword zeroblob
+  timediff total total_changes trim typeof unhex unicode unixepoch unlikely upper zeroblob
 
   json json_array json_array_length json_error_position json_extract json_group_array json_group_object json_insert
   json_object json_patch json_quote json_remove json_replace json_set json_type json_valid jsonb jsonb_array
