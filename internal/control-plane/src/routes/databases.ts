@@ -78,7 +78,7 @@ export const databaseRoutes: readonly Route[] = [
     async (call) => ({ database: await deleteDatabase(call) }),
   ),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
-  // all databases have the version of the server
+  // all databases run the server's version
   undocumented(
     'POST',
     `${DATABASE}/update`,
