@@ -231,7 +231,7 @@ test.each([
     ['dev', '--port', '0', '--platform-port', '0', '--platform-domain', '*'],
     1,
     /^$/,
-    /domain is a host name/,
+    /domain must be a host name/,
   ],
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
   [['dev', '--domain', 'x'], 2, /^$/, /--domain must be HOST=DATABASE, not x/],

@@ -301,7 +301,7 @@ describe.skipIf(browserPath === null)(
         await using inspectorPage = await open(browser, server)
         const { page, problems } = inspectorPage
         await page.setInputFiles('#file', invalidLog)
-        await page.getByText('has no events with a time').waitFor()
+        await page.getByText('has no events with a timestamp').waitFor()
         await page.setInputFiles('#file', log)
         await page.getByText('1 line skipped').waitFor()
         expect(await page.locator('#rows tr').count()).toBe(3)

@@ -22,7 +22,7 @@ export function openOperatorAccount(registry: Registry, slug: string): OperatorA
   const organization = registry.organizations.get(registry.getSetting('home') ?? '')
   const owner = registry.users.get(registry.getSetting('owner') ?? '')
   if (organization === undefined || owner === undefined)
-    throw new Error('the organization of the server is missing from the registry')
+    throw new Error("the server's organization is missing from the registry")
   if (storedId !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }

@@ -161,7 +161,7 @@ export class Databases {
   }
 
   /**
-   * Moves a database to a group, possibly of another organization, and aborts its requests in flight. `checkReceiver` is called
+   * Moves a database to a group, possibly in another organization, and aborts its requests in flight. `checkReceiver` is called
    * first, and again after the data has been copied.
    * @throws Rejection if the database was changed in the meantime; in that case it is not moved
    */

@@ -94,7 +94,7 @@ export class DatabaseWorker {
   #isShuttingDown = false
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
-  /** When the database was last used, by `performance.now()`. */
+  /** When the database was last used, according to `performance.now()`. */
   lastUsedAt = 0
 
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
@@ -128,7 +128,7 @@ export class DatabaseWorker {
     })
     ready.promise.then(
       () => this.#detachIfIdle(),
-      () => {}, // also rejects `ready`
+      () => {}, // callers of `ready` receive the error
     )
   }
 
@@ -164,7 +164,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Gives the memory of a text that is no longer needed back to the worker. */
+  /** Returns the memory of a text that is no longer needed to the worker. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)

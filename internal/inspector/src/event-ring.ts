@@ -19,7 +19,7 @@ export class EventRing {
       this.#events[this.#first] = ''
       this.#first += 1
     }
-    // removed in bulk, so that the cost of an event does not depend on the size
+    // removed in bulk, so that the cost of adding an event does not depend on their number
     if (this.#first > this.#maxEvents) {
       this.#events = this.#events.slice(this.#first)
       this.#first = 0

@@ -149,8 +149,8 @@ test('keeps the latest events, up to its limits', () => {
 
 test('sends notices about a server, even to pages that are opened later', async () => {
   const feed = new InspectorFeed({ version: 'v' })
-  feed.sendNotice('app', 'it is started again')
+  feed.sendNotice('app', 'it was restarted')
   expect(await readEvents(feed)).toEqual([
-    { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
+    { type: 'notice', at: expect.any(Number), database: 'app', text: 'it was restarted' },
   ])
 })

@@ -281,7 +281,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#baseCounts.delete(id)
     this.#writes.remove(id)
     await this.#upstream.withAdmin((admin) => admin.remove(id))
-    // the server leaves a directory in which a file was created during the removal
+    // the server leaves behind a directory in which a file was created during the removal
     if (this.#options.remote === undefined)
       await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#getStartedReplicas()) await replica.remove(id)
@@ -573,7 +573,7 @@ function describeBlock({ blockReason }: DatabaseSettings): string {
   return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
 }
 
-/** Converts a database's source to that of the admin API. */
+/** Converts the source of a database to the admin API's format. */
 function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':

@@ -53,7 +53,7 @@ export class BatonBinding {
     return tracked?.database === database && (mayWrite || !tracked.mayWrite) ? tracked : undefined
   }
 
-  /** Records the baton of a response, unless its stream may not be continued. */
+  /** Creates a watcher that records the baton of a response, unless the stream may not be continued. */
   createWatcher(attributes: StreamAttributes, gate: BatonGate): BodyWatcher {
     let head = ''
     return {

@@ -73,7 +73,7 @@ export class SqldGroups implements DatabaseBackend {
     await mkdir(directory, { recursive: true })
     if (await exists(join(directory, DATABASES)))
       throw new Error(
-        'the data directory contains databases of an older version, which had one libsql-server for all groups: ' +
+        'the data directory contains databases from an older version, which had one libsql-server for all groups: ' +
           'dump them with that version and recreate them',
       )
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))

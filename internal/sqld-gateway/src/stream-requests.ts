@@ -192,7 +192,8 @@ export class StreamRequests {
   }
 
   /**
-   * Sends a read-only cursor. If it writes, the server truncates the response, which is reported to the client as a rejection.
+   * Sends a cursor without write permission. If it attempts to write, the server truncates the response, which is reported to the
+   * client as a rejection.
    */
   async #sendReadOnlyCursor(
     call: ClientCall & RunningCall,
@@ -212,7 +213,7 @@ export class StreamRequests {
     }
   }
 
-  /** Records the stream of a response. It cannot be continued if its access was revoked meanwhile. */
+  /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
   #createBatonWatcher({ id, running }: ResponseStream, attributes: StreamAttributes): BodyWatcher {
     return this.#batons.createWatcher(attributes, {
       mayContinue: () => !running.isRevoked,

@@ -60,8 +60,8 @@ export class RegistryFile {
 }
 
 /**
- * Repairs the file of an earlier version, which marked an open file and renamed its WAL, and left both so if the process was killed.
- * Renames the WAL first, because an unmarked file is expected to have its WAL next to it.
+ * Repairs a file from an earlier version, which marked the file and renamed its WAL while it was open, and did not undo this if the
+ * process was killed. Renames the WAL first, because an unmarked file is expected to have its WAL next to it.
  */
 function restoreFile(path: string): void {
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)

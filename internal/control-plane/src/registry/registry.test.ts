@@ -57,7 +57,7 @@ test('an index is updated when a row changes its key', async () => {
   registry.close()
 })
 
-test('a file of a newer version is rejected, and so is a file that is not a database', async () => {
+test('a file from a newer version is rejected, and so is a file that is not a database', async () => {
   const registry = await Registry.open(directory)
   registry.file.run('PRAGMA user_version = 99')
   registry.close()
@@ -86,7 +86,7 @@ test('keeps usage recorded by version 3, and can split an hour between two organ
   registry.close()
 })
 
-test('a file of an earlier version is migrated, even if it was open when its server was killed', async () => {
+test('a file from an earlier version is migrated, even if it was open when its server was killed', async () => {
   for (const wasKilled of [false, true]) {
     const path = join(directory, REGISTRY_FILE)
     await rm(path, { force: true })

@@ -98,7 +98,7 @@ export class Registry {
     return this.#findGroup(compositeKey(organization, name))
   }
 
-  /** Returns an API token of a user by its name. */
+  /** Returns a user's API token by the token's name. */
   findToken(user: string, name: string): ApiTokenRow | undefined {
     return this.#findToken(compositeKey(user, name))
   }

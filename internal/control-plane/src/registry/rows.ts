@@ -102,7 +102,7 @@ export interface DatabaseRow {
   readonly isSchema: boolean
   /** Id of the database whose schema it shares. */
   readonly schema: string | null
-  /** Locations of its replicas, in addition to those of the group. Absent in rows of older versions. */
+  /** Locations of its replicas, in addition to those of the group. Absent in rows from older versions. */
   readonly replicas?: readonly string[]
   /** Signs tokens for this database only. */
   readonly key: KeyPair

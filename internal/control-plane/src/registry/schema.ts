@@ -13,7 +13,7 @@ const OTHER_TABLES = [
     id INTEGER PRIMARY KEY, organization TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
     origin TEXT NOT NULL, author TEXT NOT NULL, data TEXT NOT NULL, created_at INTEGER NOT NULL)`,
   'CREATE INDEX audit_log_by_organization ON audit_log (organization, id)',
-  // counts of the back end at the last sample; `epoch` identifies the process that counted
+  // the back end's counts at the last sample; `epoch` identifies the process that counted
   `CREATE TABLE usage_sample (
     database TEXT PRIMARY KEY, epoch TEXT NOT NULL, rows_read INTEGER NOT NULL, rows_written INTEGER NOT NULL,
     storage_bytes INTEGER NOT NULL)`,

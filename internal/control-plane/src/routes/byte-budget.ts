@@ -9,7 +9,7 @@ export class ByteBudget {
     this.#max = maxBytes
   }
 
-  /** Returns the share of one caller, initially empty. */
+  /** Creates a share for one caller, initially empty. */
   createShare(): ByteShare {
     let heldBytes = 0
     return {

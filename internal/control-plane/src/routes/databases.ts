@@ -78,7 +78,7 @@ export const databaseRoutes: readonly Route[] = [
     async (call) => ({ database: await deleteDatabase(call) }),
   ),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
-  // all databases have the version of the server
+  // all databases run the server's version
   undocumented(
     'POST',
     `${DATABASE}/update`,
@@ -265,7 +265,7 @@ export async function deleteDatabase(call: Call): Promise<string> {
 
 const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
 
-/** Reads a form with a dump. @throws Rejection */
+/** Reads a form that contains a dump. @throws Rejection */
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
   if (body === null || type === null) throw new Rejection(400, FORM_REQUIRED)
@@ -290,7 +290,7 @@ async function uploadDump(call: Call) {
   }
 }
 
-/** Does nothing, because only groups are archived, not individual databases. */
+/** Checks that the group is not archived; individual databases are never archived. @throws Rejection if it is */
 function wakeDatabase(call: Call): void {
   const { name, group } = call.database()
   if (call.plane.registry.groups.get(group)?.isArchived === true)

@@ -49,7 +49,7 @@ export class DumpStore {
     return this.#budget.createShare()
   }
 
-  /** Stores a dump of an organization for an hour. @returns the path of its URL @throws Rejection 413 */
+  /** Stores an organization's dump for an hour. @returns the path of its URL @throws Rejection 413 */
   async store(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
@@ -72,7 +72,7 @@ export class DumpStore {
   }
 
   /**
-   * Returns the file of a dump that the organization has uploaded, or downloads it. The caller removes the file.
+   * Returns the file of a dump that the organization has uploaded, or downloads a dump from any other URL. The caller removes the file.
    * @throws Rejection
    */
   async take(organization: string, url: string, baseUrl: string): Promise<string> {

@@ -104,7 +104,7 @@ export const groupRoutes: readonly Route[] = [
     (call) => {
       call.group()
       // so that the vendor's CLI does not offer to start a migration
-      return { status: 'finished', comment: 'groups of this server have nothing to migrate' }
+      return { status: 'finished', comment: 'groups on this server have nothing to migrate' }
     },
   ),
 ]

@@ -99,7 +99,7 @@ function checkUrl(text: string): void {
     )
 }
 
-/** Returns the claims that tokens of an issuer must have. */
+/** Returns the claims that an issuer's tokens must have. */
 function makeTemplate(call: Call) {
   const { database, group, scope, permissions } = call.body(TemplateBody)
   if ((database == null) === (group == null)) throw new Rejection(400, 'specify either a database or a group')

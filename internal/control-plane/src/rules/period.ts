@@ -11,7 +11,8 @@ export function readPeriod(from: string | undefined, to: string | undefined, now
     from: from === undefined ? startOfMonth : readTime('from', from),
     to: to === undefined ? now : readTime('to', to),
   }
-  if (period.from > period.to) throw new Rejection(400, 'invalid from parameter: it is after to')
+  if (period.from > period.to)
+    throw new Rejection(400, 'invalid from parameter: it must not be later than to')
   return period
 }
 

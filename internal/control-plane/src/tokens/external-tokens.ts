@@ -25,8 +25,8 @@ export class ExternalTokens {
   }
 
   /**
-   * Replaces an issuer's token with one signed with the database's own key; null for a request with another token, or without one.
-   * Rejects with a Rejection: 401 for an invalid token, 404 for a token of another database.
+   * Replaces an issuer's token with one signed with the database's own key. Returns null for a request with any other token, or
+   * without one. Rejects with a Rejection: 401 for an invalid token, 404 for a token for another database.
    * @param hasTablePermissions whether the back end enforces permissions for tables
    */
   exchange(

@@ -102,7 +102,7 @@ export class ClientConnection implements Writer {
     return this.#writeLock.isHeldBy(this)
   }
 
-  /** Returns whether the transaction was preempted since the last request, and resets this. */
+  /** Returns whether the transaction was preempted since the last request, and resets that flag. */
   takeTimeout(): boolean {
     const isTimedOut = this.#isTimedOut
     this.#isTimedOut = false

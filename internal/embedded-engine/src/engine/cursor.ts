@@ -13,7 +13,7 @@ import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** Receives a chunk of a cursor's text; resolves when the next is requested. @throws ClientDisconnectedError if the client is gone */
+/** Receives a chunk of a cursor's text; resolves when the next is requested. @throws ClientDisconnectedError */
 export type CursorOutput = (text: JsonText) => Promise<void>
 
 /** The batch of a cursor. */
@@ -47,7 +47,7 @@ class CursorLines implements CursorSink {
   }
 
   async beginStep(step: number, columns: readonly SqliteColumn[]): Promise<void> {
-    await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
+    await this.#addLine(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 
   async writeRows(lines: JsonText): Promise<void> {
@@ -59,13 +59,13 @@ class CursorLines implements CursorSink {
 
   async endStep({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
     // lastInsertRowid is a bare number of any size on the wire
-    await this.#line(
+    await this.#addLine(
       `{"type":"step_end","affected_row_count":${affectedRowCount},"last_insert_rowid":${lastInsertRowid}}`,
     )
   }
 
   async failStep(step: number, error: ResultError): Promise<void> {
-    await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error, this.#dialect)}}`)
+    await this.#addLine(`{"type":"step_error","step":${step},"error":${encodeError(error, this.#dialect)}}`)
   }
 
   async end(replicationIndex: string | null): Promise<void> {
@@ -73,7 +73,7 @@ class CursorLines implements CursorSink {
     await this.#output(this.#pending)
   }
 
-  async #line(text: string): Promise<void> {
+  async #addLine(text: string): Promise<void> {
     await this.#add(`${text}\n`)
   }
 

@@ -22,7 +22,7 @@ export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
-  /** Null for libsql-server, except that no statement is silently dropped. */
+  /** Null to behave like libsql-server, except that no statement is silently dropped. */
   readonly dialect: Dialect | null
   /** Whether each commit is on disk before it is acknowledged. */
   readonly isDurable: boolean

@@ -17,8 +17,8 @@ const OTHER_OBJECTS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index
 
 /**
  * Writes a database as statements that recreate it: tables with their rows, then indexes, triggers and views. The layout is that of
- * libsql-server; values are written so that they are restored exactly. The connection is in a transaction, so that the dump is a
- * snapshot.
+ * libsql-server; values are written so that they are restored exactly. The connection must be in a transaction, so that the dump is
+ * a snapshot.
  */
 export async function writeDump(
   engine: SqliteConnection,

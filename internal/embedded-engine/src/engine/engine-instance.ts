@@ -82,7 +82,10 @@ const SCRATCH_BYTES = 8
 
 /** Receives changes while a statement runs. Must not call the engine. */
 export interface ChangeWatcher {
-  /** Called when a row was changed. @param action SQLite's code @param savepoints number of open ones, including the statement's */
+  /**
+   * Called when a row was changed. @param action SQLite's code @param savepoints number of open savepoints, including the
+   * statement's
+   */
   onChange(action: number, table: string, savepoints: number): void
   /** Called when the changes since a savepoint were undone or kept. @param index index of the savepoint; -1 for all changes */
   onSavepointEnd(index: number, isUndone: boolean): void
@@ -228,7 +231,7 @@ export class EngineInstance {
   }
 }
 
-/** Stubs of the functions for sharing the file with engines in other threads; there are none here. */
+/** Stubs of the functions for sharing the file with engines in other threads; here, no other engine uses the file. */
 const SHARING_STUBS: WebAssembly.ModuleImports = {
   exclude_readers: () => 1,
   admit_readers() {},

@@ -38,7 +38,7 @@ function getTransferredBuffers(message: FromWorker): ArrayBuffer[] {
     : []
 }
 
-/** Returns the open database. If opening fails, every call retries it. */
+/** Returns the open database, opening it if necessary. If that fails, the next call retries. */
 function getDatabase(): OpenDatabase {
   if (openDatabase !== null) return openDatabase
   if (assignedDatabase === null) throw new Error('the worker has no database')
@@ -83,7 +83,7 @@ function sqliteVersion(): string {
   return new EngineInstance(instance, { files: new DatabaseFiles(null), state, fail }).version
 }
 
-/** Ignores messages for a database that was released. */
+/** Handles a message from the server. Ignores messages for a database that was released. */
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':

@@ -28,7 +28,7 @@ const INVALID_MESSAGE =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
- * Converts a program to a migration, which runs in a transaction: an outer BEGIN and COMMIT are replaced by queries, other statements
+ * Converts a program to a migration, which runs in a transaction: an outer BEGIN and COMMIT are replaced by queries; other statements
  * that begin or end transactions are rejected. @throws MigrationError
  */
 export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
@@ -60,7 +60,7 @@ export class MigrationError extends Error {
     return new MigrationError(`An error occured executing the migration at step ${index + 1}: ${reason}`)
   }
 
-  /** Converts the error to that of a batch, or of a statement. */
+  /** Converts the error to the error of a batch or of a single statement. */
   toResult(isBatch: boolean): ResultError {
     return isBatch
       ? new ResultError('SCHEMA_MIGRATION_ERROR', `Schema migration error: ${this.message}`)

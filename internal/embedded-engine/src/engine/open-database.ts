@@ -122,7 +122,7 @@ export class OpenDatabase {
     this.readMore(call)
   }
 
-  /** Receives buffers of results that have been sent. */
+  /** Keeps buffers of results that have been sent, for reuse. */
   recycle(buffers: readonly ArrayBuffer[]): void {
     for (const buffer of buffers) this.#engine.recycle(buffer)
   }
@@ -135,7 +135,7 @@ export class OpenDatabase {
     setImmediate(() => this.#database.prepareSpare())
   }
 
-  /** Rolls back open transactions, and leaves a file that all programs can read. */
+  /** Closes the database: rolls back open transactions, and leaves a file that all programs can read. */
   close(): void {
     for (const session of this.#sessions.values()) session.close()
     this.#database.close()

@@ -43,7 +43,7 @@ async function writeRow(path: string, row: string, whileOpen: () => Promise<void
 }
 
 test.each(['wal', 'delete'])(
-  'no data is lost, regardless of the order of the steps of both programs, in journal mode %s',
+  'no data is lost, regardless of how the steps of the two programs are interleaved, in journal mode %s',
   async (mode) => {
     const path = join(await temporaryDirectory(), 'data.db')
     const file = new DatabaseSync(path)

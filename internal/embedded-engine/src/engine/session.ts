@@ -78,7 +78,7 @@ export class Session {
   readonly #database: Database
   readonly #connection: ClientConnection
   readonly texts: StoredTexts
-  /** A session that works on the same call. */
+  /** A separate session that runs work for the current call. */
   #inner: Session | null = null
   #lastPause = 0
   #lastCall: Promise<unknown> = Promise.resolve()

@@ -106,8 +106,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Compiles SQL text with a single statement; null if it has none. Compiling a change to a vector index already executes it, so
-   * only statements that will be executed may be compiled.
+   * Compiles SQL text with a single statement; returns null if it has none. Compiling a change to a vector index already executes
+   * it, so only statements that will be executed may be compiled.
    * @throws SqliteError, and DeniedError without permission
    */
   prepare(sql: string, grant: Grant): SqliteStatement | null {

@@ -43,7 +43,7 @@ const SCHEMA_TABLES: ReadonlySet<string> = new Set([
 /** Table functions, which contain no data of the database. */
 const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
-/** Checks a statement against a token with permissions for tables. */
+/** Checks a statement against a token's permissions for tables. */
 export class TableAuthorizer {
   readonly #permissions: readonly TablePermission[]
   /** The object that the statement drops: SQLite also checks the deletion of its rows. */

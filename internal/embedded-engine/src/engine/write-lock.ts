@@ -1,6 +1,6 @@
 import type { Clock } from '@batonsql/server-common/base'
 
-/** A holder of the write lock. */
+/** A connection that can hold the write lock. */
 export interface Writer {
   /** Whether a request of the writer is being executed, in which case it keeps the lock. */
   readonly isRunning: boolean

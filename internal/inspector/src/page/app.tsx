@@ -88,7 +88,7 @@ function onTabKey(event: KeyboardEvent): void {
 function RequestTools(): JSX.Element {
   const input = useRef<HTMLInputElement>(null)
   const isPaused = pausedAt.value !== null
-  const missedText = requestsWhilePaused.value > 0 ? ` (${requestsWhilePaused.value} new)` : ''
+  const newText = requestsWhilePaused.value > 0 ? ` (${requestsWhilePaused.value} new)` : ''
   return (
     <div class="tools">
       <label class="search">
@@ -109,7 +109,7 @@ function RequestTools(): JSX.Element {
       <Checkbox id="errors-only" label="Errors only" checked={errorsOnly} />
       {fileName.value === null ? (
         <button id="pause" type="button" aria-pressed={isPaused} aria-keyshortcuts="p" onClick={togglePause}>
-          {isPaused ? `Resume${missedText}` : 'Pause'}
+          {isPaused ? `Resume${newText}` : 'Pause'}
         </button>
       ) : (
         <button id="back" type="button" onClick={returnToLive}>

@@ -1,4 +1,4 @@
-// Sends statements to a database of this server, over the server's own protocol.
+// Sends statements to a database on this server, over the server's own protocol.
 
 /** A value in the protocol's format; integers are text, which keeps them exact. */
 export type Cell =

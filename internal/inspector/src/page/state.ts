@@ -9,7 +9,7 @@ import {
   type WireRequest,
 } from './wire-model.ts'
 
-/** An event of a database's server. Times are in ms since the Unix epoch. */
+/** A notice about a database's server. Times are in ms since the Unix epoch. */
 export interface Notice {
   readonly at: number
   readonly database: string
@@ -114,7 +114,7 @@ export async function openFile(file: File | undefined): Promise<void> {
   if (file === undefined) return
   const { model, events, skipped } = await readEventLog(file)
   if (events === 0) {
-    status.value = `${file.name} has no events with a time; see "The request inspector" in the documentation`
+    status.value = `${file.name} has no events with a timestamp; see "The request inspector" in the documentation`
     return
   }
   batch(() => {

@@ -52,7 +52,7 @@ export class AccessPolicy {
     )
   }
 
-  /** Whether a page of another site sends this request through an HTML tag, for which browsers send no `Origin` header. */
+  /** Whether a page on another site sent this request through an HTML tag, for which browsers send no `Origin` header. */
   isCrossSiteLoad({ headers }: Headers): boolean {
     return headers['origin'] === undefined && headers['sec-fetch-site'] === 'cross-site'
   }

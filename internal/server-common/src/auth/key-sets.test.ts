@@ -117,7 +117,7 @@ test('does not fetch a set that is not needed, because its issuer may be slow', 
   expect([issuer.requestCount, otherIssuer.requestCount]).toEqual([1, 1])
 })
 
-test('distinguishes keys with the same id: of two issuers, in one set, and after a replacement', async () => {
+test('distinguishes keys with the same id: from two issuers, in one set, and after a replacement', async () => {
   const [issuer, otherIssuer] = [await start(), await start()]
   const sets = new KeySets(LONG)
   const isSignedBy = (signer: Issuer) => accepts(sets, [issuer.url, otherIssuer.url], signer, 'key')

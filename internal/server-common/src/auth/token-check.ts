@@ -8,7 +8,7 @@ import type { ServiceRequest } from '../http/service-request.ts'
 import { type Claims, decodeClaims, verifyToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
-/** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
+/** Permissions of a token without table permissions. Changing a shared schema requires an explicit permission at every level. */
 const FULL_ACCESS: Permissions = { ...FULL_PERMISSIONS, changeSharedSchema: false, attach: [] }
 const READ_ACCESS: Permissions = { ...FULL_ACCESS, write: false }
 /** Maximum number of verified tokens cached per database. */
@@ -51,7 +51,7 @@ export class TokenCheck {
     this.#keys.delete(database)
   }
 
-  /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token of another database */
+  /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token for another database */
   getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return FULL_PERMISSIONS
     const claims = readClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)

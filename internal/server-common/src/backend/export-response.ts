@@ -55,7 +55,7 @@ export async function buildExportResponse(
   }
 }
 
-/** Returns the response with the file. @param end called when the body is closed; not called if this rejects */
+/** Returns the response with the file. @param onClose called when the body is closed; not called if this rejects */
 async function buildFileResponse(
   file: ExportedFile,
   signal: AbortSignal,

@@ -20,7 +20,7 @@ test('names the process that uses a directory, and its host if that is another m
   expect(await acquireAgain()).toBe(inUseBy(`process ${process.pid}`))
   const ownerFile = join(directory, 'baton.lock')
   writeFileSync(ownerFile, JSON.stringify({ pid: 5, host: 'elsewhere' }))
-  expect(await acquireAgain()).toBe(inUseBy('process 5 of elsewhere'))
+  expect(await acquireAgain()).toBe(inUseBy('process 5 on elsewhere'))
   writeFileSync(ownerFile, '{')
   expect(await acquireAgain()).toBe(inUseBy('another process'))
   await lock.release()

@@ -161,7 +161,7 @@ async function isHeldByOwner(directory: string): Promise<boolean> {
 async function readOwner(directory: string): Promise<string> {
   try {
     const { pid, host } = await readNote(directory)
-    const hostSuffix = host === undefined || host === hostname() ? '' : ` of ${host}`
+    const hostSuffix = host === undefined || host === hostname() ? '' : ` on ${host}`
     if (typeof pid === 'number') return `process ${pid}${hostSuffix}`
   } catch {
     // the file is being written

@@ -51,7 +51,7 @@ export class StreamedBody extends Readable {
   readonly #watchers: BodyWatcher[] = []
   /** Data that arrived before the first read; null after it. */
   #buffered: Buffer[] | null = []
-  #isDrained = false
+  #drainsOnDisconnect = false
   #hasEnded = false
   #onClosed = (): void => {}
 
@@ -63,7 +63,7 @@ export class StreamedBody extends Readable {
   /** Adds watchers. @param onDisconnect whether to destroy the source or read it to its end if the client stops reading */
   watch(watchers: readonly BodyWatcher[], onDisconnect: 'destroy' | 'drain'): void {
     this.#watchers.push(...watchers)
-    if (onDisconnect === 'drain') this.#isDrained = true
+    if (onDisconnect === 'drain') this.#drainsOnDisconnect = true
   }
 
   receive(part: Buffer): void {
@@ -95,7 +95,7 @@ export class StreamedBody extends Readable {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (this.#hasEnded) return done(error)
     this.#onClosed = () => done(error)
-    if (this.#isDrained) {
+    if (this.#drainsOnDisconnect) {
       this.#begin()
       this.#source.resume()
     } else {

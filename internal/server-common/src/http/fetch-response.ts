@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { ServiceResponse } from './service-request.ts'
 
-/** Converts a response to that of the Fetch API. */
+/** Converts a response to a `Response` of the Fetch API. */
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
   const responseHeaders = new Headers()
   for (const [name, value] of Object.entries(headers)) responseHeaders.set(name, String(value))

@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const MAX_REJECTED_MS = 10_000
 const REJECTED_DELAY_MS = 50
 /**
- * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
- * can while the server records the progress of a migration: it does not wait for the lock of its own database. Removing a
- * directory fails if a file is created in it at the same time; the server no longer lists the database then.
+ * Matches transient rejections. A database with a shared schema cannot be changed while the schema is being migrated, nor can any
+ * database while the server records the progress of a migration, because the server does not wait for the lock on its own
+ * database. Removing a directory fails if a file is created in it at the same time; by then, the server no longer lists the
+ * database.
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not empty/
 /** How long to wait for a response. */

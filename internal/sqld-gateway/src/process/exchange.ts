@@ -25,12 +25,15 @@ export class TruncatedResponseError extends Error {
   readonly received: Buffer
 
   constructor(received: Buffer, cause: unknown) {
-    super('the response of libsql-server was truncated', { cause })
+    super('the response from libsql-server was truncated', { cause })
     this.received = received
   }
 }
 
-/** Sends a request over the connections of a pool. Avoids the streams of `request()`, which take longer than a small response. */
+/**
+ * Sends a request over the connections of a pool. Avoids the streams of `request()`, which cost more time than a small response
+ * itself.
+ */
 export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,

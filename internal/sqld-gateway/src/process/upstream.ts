@@ -254,7 +254,7 @@ export class Upstream {
     }
   }
 
-  /** Sends a request, and retries while the server reports an existing database as missing: nothing was executed then. */
+  /** Sends a request, and retries while the server reports an existing database as missing; in that case nothing was executed. */
   async send(call: Call, body: string | null): Promise<UpstreamResponse> {
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#sendWhenRunning(call, body)

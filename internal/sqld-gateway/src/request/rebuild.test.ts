@@ -13,7 +13,7 @@ test('a streamed response keeps its length, and only the headers that are meant 
   expect(kept).toEqual({ 'content-type': 'application/json', 'content-length': '2' })
 })
 
-test('omits the length of a response that was read completely, because the sender sets it', async () => {
+test('omits the length of a response that was read completely, because it is set when the response is sent', async () => {
   const body = Buffer.from('{}')
   const responses = [
     { status: 200, headers, body },

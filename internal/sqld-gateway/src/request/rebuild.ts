@@ -14,7 +14,7 @@ import { attachesDatabase, type GuardContext, guardRequest } from './request-gua
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
-/** Response headers of the server that are passed on to clients. */
+/** Headers of the server's responses that are passed on to clients. */
 const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
 /** A decoded request body. */

@@ -6,7 +6,10 @@ import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-
 
 /** A statement that the server rejects as blocked if reads are blocked. */
 const READ_STATEMENT = 'SELECT 1'
-/** A statement that the server rejects with 403 for senders without write permission, and with a missing table for others. */
+/**
+ * A statement that the server rejects with 403 for senders without write permission, and for others because the table does not
+ * exist.
+ */
 const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
 /** Permissions of the sender of a request, and the state of its stream. */

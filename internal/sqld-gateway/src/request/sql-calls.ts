@@ -34,7 +34,7 @@ export function callsOnlyKnownFunctions(sql: string): boolean {
   // with comments, the text before a parenthesis may not be what it seems
   if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
   for (; at !== -1; at = sql.indexOf('(', at + 1)) {
-    const end = endOfWhitespace(sql, at)
+    const end = findWhitespaceStart(sql, at)
     if (QUOTE.test(sql[end - 1] ?? '')) return false
     let start = end
     while (start > 0 && WORD_END.test(sql[start - 1] as string)) start -= 1
@@ -45,7 +45,7 @@ export function callsOnlyKnownFunctions(sql: string): boolean {
 }
 
 /** Returns the start of the white space that ends at a position. */
-function endOfWhitespace(sql: string, at: number): number {
+function findWhitespaceStart(sql: string, at: number): number {
   let end = at
   while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
   return end

@@ -17,7 +17,7 @@ export type SqlRejection =
   | { readonly type: 'permissions' }
   | { readonly type: 'rejected'; readonly name: string; readonly reason: string }
 
-/** Functions and tables through which SQL can access files, other SQL, or the process, including those of other builds. */
+/** Functions and tables through which SQL can access files, other SQL, or the process, including those in other builds. */
 const EXTERNAL_ACCESS =
   'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
@@ -111,7 +111,7 @@ function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): Sq
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return findPragmaRejection(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // preparing DDL of a vector index executes it; stored SQL is checked again when it runs
+  // preparing DDL for a vector index executes it; stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }

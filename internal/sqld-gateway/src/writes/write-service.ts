@@ -151,7 +151,7 @@ export class WriteService {
 
 function largeWalNotice(bytes: number): string {
   const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
-  return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, and reads overlap all the time`
+  return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, but there is always at least one`
 }
 
 const formatSeconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

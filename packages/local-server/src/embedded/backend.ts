@@ -81,9 +81,9 @@ export interface EmbeddedOptions {
   readonly isOpen: boolean
   /** Whether acknowledged writes must survive a power failure. False for a temporary directory. @default true */
   readonly isDurable?: boolean
-  /** Null for libsql-server, except that no statement is silently dropped. @default null */
+  /** Null to imitate libsql-server, except that no statement is silently dropped. @default null */
   readonly dialect?: Dialect | null
-  /** Resolves the name of a database in a statement of another one. By default, names are ids. */
+  /** Resolves the name of a database that a statement on another one attaches. By default, names are ids. */
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
@@ -206,7 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
-    if (!this.#isAttachable(id)) await this.#abortAttachedRequests(id)
+    if (!this.#isAttachable(id)) await this.#abortAttachingRequests(id)
     return await hasDatabaseFile(this.#getFile(id))
   }
 
@@ -222,7 +222,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#running.abort(id)
     const closing = this.#workers.forget(id)
     // without its settings, the database cannot be attached
-    await this.#abortAttachedRequests(id)
+    await this.#abortAttachingRequests(id)
     await closing
     this.#usage.forget(id)
     await rm(this.#getFolder(id), { recursive: true, force: true })
@@ -236,7 +236,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Aborts the requests to other databases that have this one attached, and closes their streams. */
-  async #abortAttachedRequests(id: DatabaseId): Promise<void> {
+  async #abortAttachingRequests(id: DatabaseId): Promise<void> {
     const requestsEnded = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
@@ -363,7 +363,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** Runs `work`, and closes its stream if it fails, for example because its database was deleted, so that the slot becomes free. */
+  /** Runs `work`, and closes its stream if it fails, for example because its database was deleted, so that its slot becomes free. */
   async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()

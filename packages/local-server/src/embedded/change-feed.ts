@@ -95,7 +95,7 @@ class Listener extends Readable {
     this.#pushPending()
   }
 
-  /** Ends the stream after the events that it has already received; pending ones are dropped. */
+  /** Ends the stream after the events that have already been pushed; pending ones are dropped. */
   end(): void {
     if (this.#hasEnded) return
     this.push(null)

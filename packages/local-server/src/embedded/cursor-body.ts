@@ -1,7 +1,7 @@
 import { PassThrough, type Readable } from 'node:stream'
 import { type CursorListener, type JsonText, type RunningCursor, toBytes } from '@batonsql/embedded-engine'
 
-/** A response body that consists of the text from `head` and of text from a worker, which is read no faster than it is consumed. */
+/** A response body that consists of the text from `head` and the text from a worker, which is read no faster than it is consumed. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
   readonly #head: () => string

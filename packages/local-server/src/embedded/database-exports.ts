@@ -40,7 +40,7 @@ export class DatabaseExports {
       await renameWal(path)
       await workers.checkpointCopy(id, path)
       if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
-        throw new Error('the WAL could not be moved into the file')
+        throw new Error('the WAL could not be checkpointed into the file')
       return { path, remove }
     } catch (error) {
       await remove()

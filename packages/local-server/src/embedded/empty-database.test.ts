@@ -36,7 +36,7 @@ test('a file that is not empty is left unchanged', async () => {
   expect(readFileSync(file, 'utf8')).toBe('something')
 })
 
-test('creates missing database files only in a directory of an older version', async () => {
+test('creates missing database files only in a directory from an older version', async () => {
   const folder = temporaryFolder()
   for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
   await completeDirectory(folder, true)

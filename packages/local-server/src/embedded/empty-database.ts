@@ -2,7 +2,10 @@ import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
 
-/** File that marks a directory in which every database has a file. Older versions created that file with the first request. */
+/**
+ * File that marks a directory in which every database has a file. Older versions created the file of a database on its first
+ * request.
+ */
 const MARKER_FILE = 'every-database-has-a-file'
 const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
@@ -19,7 +22,7 @@ export async function ensureDatabaseFile(path: string, isDurable: boolean): Prom
   }
 }
 
-/** Creates the missing files of the databases in a directory of an older version. */
+/** Creates the missing files of the databases in a directory from an older version. */
 export async function completeDirectory(directory: string, isDurable: boolean): Promise<void> {
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })

@@ -93,7 +93,7 @@ test('stopping the server resolves once a read in flight has ended', async () =>
   expect(await read.hasEnded()).toBe(true)
 })
 
-test('forbidding attachment of a database waits for a request that is attaching it', async () => {
+test('disallowing ATTACH of a database waits for a request that is attaching it', async () => {
   const attaching = Promise.withResolvers<void>()
   const backend = await openBackend((_from, name) => {
     attaching.resolve()

@@ -1,7 +1,7 @@
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { ACTIONS, type Action, type Subscription } from './change-feed.ts'
 
-/** Whether `GET /dump` includes row ids. @throws PipelineFailure with 400, as worded by the service */
+/** Parses the query of `GET /dump`. @throws PipelineFailure with 400, as worded by the service */
 export function readDumpQuery(query: string): { readonly preserveRowIds: boolean } {
   const value = readSingle(new URLSearchParams(query), 'preserve_row_ids')
   if (value !== null && value !== 'true' && value !== 'false') {

@@ -40,7 +40,7 @@ test('a baton is not valid while a request is using its stream', async () => {
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
 })
 
-test('rejects malformed batons, batons of another server or database, and batons of closed streams', async () => {
+test('rejects malformed batons, batons from another server, for another database, or for a closed stream', async () => {
   const { table } = setUp()
   const otherTable = setUp().table
   const lease = await table.open(A)
@@ -147,6 +147,6 @@ test('closes only the streams that have a database attached', async () => {
   expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])
   expect([table.has(attachingLease), table.has(otherLease)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
-  // a request of a closed stream may still request a copy
+  // a request on a closed stream may still request a copy
   expect(() => table.attach(attachingLease, B)).not.toThrow()
 })

@@ -42,7 +42,7 @@ export class UsageCounters {
     return { rowsRead, rowsWritten }
   }
 
-  /** Returns the queries with the highest usage first. */
+  /** Returns the queries with the highest usage, highest first. */
   getTopQueries(id: DatabaseId): readonly QueryUsage[] {
     const count = this.#counts.get(id)
     return count === undefined ? [] : sortByUsage(count).slice(0, MAX_TOP_QUERIES)

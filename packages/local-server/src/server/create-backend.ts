@@ -25,7 +25,7 @@ export interface BackendSelection {
   readonly backend: 'embedded' | 'sqld'
   readonly dataDirectory: string | undefined
   readonly auth: boolean
-  /** Only with the back end `embedded`; null for libsql-server, except that no statement is silently dropped. */
+  /** Only with the back end `embedded`; null to imitate libsql-server, except that no statement is silently dropped. */
   readonly dialect: Dialect | null
   readonly sqldPath: string | undefined
   /** A libsql-server that is already running. */

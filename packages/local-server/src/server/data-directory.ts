@@ -42,7 +42,7 @@ export async function createUserInDirectory(directory: string, user: NewPlatform
   }
 }
 
-/** Checks that a server has stored data in a directory, so that no new one is created. @throws Error otherwise */
+/** Checks that a directory is a server's data directory, so that no new one is created in it. @throws Error otherwise */
 function checkDirectory(directory: string): void {
   if (!existsSync(join(directory, REGISTRY_FILE)))
     throw new Error(`${directory} is not the data directory of a server`)

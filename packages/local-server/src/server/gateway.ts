@@ -205,7 +205,7 @@ export class Gateway {
 
   async #forward({ name, record, location }: Target, request: ServiceRequest): Promise<ServiceResponse> {
     if (this.#options.access.isCrossSiteLoad(request)) {
-      return errorResponse(403, 'Pages of other sites may not load this')
+      return errorResponse(403, 'Pages on other sites may not load this')
     }
     const { backend, databases, externalTokens, usage } = this.#options.controlPlane
     if (record === undefined || !databases.isReady(record)) return notFound(name)
@@ -224,7 +224,7 @@ export class Gateway {
     usage.touch(record.id)
     const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
-      this.#reportOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
+      this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
       return notFound(name)
     })
     usage.onResponse(record.id, response.body)
@@ -283,7 +283,7 @@ export class Gateway {
     }
   }
 
-  /** Returns the database that the token of an export names: the vendor's CLI exports from the bare host. */
+  /** Returns the database named in the token of an export request: the vendor's CLI exports from the bare host. */
   #findNameInToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = getClaimedDatabase(request)

@@ -48,7 +48,7 @@ export class LocalHandler implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Handles a request as the server does. Has the signature of the global `fetch`, and works without its object. */
+  /** Handles a request as the server does. Has the signature of the global `fetch`, and can be passed on without its object. */
   readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const service = await this.#start()
     const request = input instanceof Request && init === undefined ? input : new Request(input, init)

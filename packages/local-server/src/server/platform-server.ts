@@ -53,7 +53,7 @@ export function checkPlatformOptions(options: PlatformOptions): void {
     throw new TypeError('platform: organization must be a slug of 1 to 39 characters a-z, 0-9 and "-"')
   if (domain !== undefined && !DOMAIN.test(domain))
     throw new TypeError(
-      'platform: domain is a host name in lower case, such as "db.example" or "db.example:8443"',
+      'platform: domain must be a host name in lower case, such as "db.example" or "db.example:8443"',
     )
   if (!Number.isInteger(readyDelayMs) || readyDelayMs < 0)
     throw new RangeError('platform: readyDelayMs must be a whole number of milliseconds')
@@ -189,7 +189,7 @@ async function login({ controlPlane }: Handler, request: Request): Promise<Servi
   try {
     controlPlane.apiTokens.authenticate(`Bearer ${token}`)
   } catch {
-    return loginPage(loginRequest, 'This is not an API token of this server.')
+    return loginPage(loginRequest, 'This is not an API token for this server.')
   }
   return loginRedirect(loginRequest, token)
 }

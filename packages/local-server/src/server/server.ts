@@ -377,7 +377,7 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
   }
 }
 
-/** Parses the request target. Null if it and the headers name different hosts. */
+/** Parses the request target; returns null if it and the headers name different hosts. */
 function parseTarget(incoming: IncomingMessage): { path: string; query: string } | null {
   if (hasSeveralHosts(incoming.rawHeaders)) return null
   const target = incoming.url ?? '/'

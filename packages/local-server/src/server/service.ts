@@ -69,7 +69,7 @@ export interface DatabaseOptions {
 /** Initial content and settings of a database. */
 export interface NewDatabaseOptions extends DatabaseOptions {
   /**
-   * Path of an SQLite file to copy; no other program may write to it in the meantime. The back end `sqld` needs the default page
+   * Path of an SQLite file to copy; no other program may write to it while it is copied. The back end `sqld` needs the default page
    * size of 4,096 bytes; a libsql-server given by URL cannot import files.
    */
   readonly fromFile?: string

@@ -68,7 +68,7 @@ test.skipIf(isSqldMissing)(
 )
 
 test.skipIf(isSqldMissing)(
-  'a write interrupted by the exit of the server gets an error that states the outcome; acknowledged writes are kept',
+  'a write interrupted by the exit of the server is rejected with status 502; acknowledged writes are kept',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     try {
@@ -100,18 +100,20 @@ test.skipIf(isSqldMissing)(
 )
 
 test.skipIf(isSqldMissing)(
-  'rejects a data directory of a version with one server for all groups, and leaves it unchanged',
+  'rejects a data directory from a version with one server for all groups, and leaves it unchanged',
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const oldDatabase = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
     await mkdir(oldDatabase, { recursive: true })
-    await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow('of an older version')
+    await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow(
+      'from an older version',
+    )
     expect(await readdir(join(oldDatabase, '..'))).toEqual(['some-database'])
     await rm(dataDirectory, { recursive: true })
   },
 )
 
-test.skipIf(isSqldMissing)('a database of an unresponsive server is not healthy', async () => {
+test.skipIf(isSqldMissing)('a database on an unresponsive server is not healthy', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   try {
     const { server, signal } = await startKillable(dataDirectory)
@@ -140,7 +142,7 @@ describe.skipIf(isSqldMissing)(
       // the server can undo what it has begun to create, which fails in the first case
       ['another connection writes to its own database for a moment', 150, 'BEGIN IMMEDIATE', 'COMMIT'],
       [
-        'the schema migrates',
+        'the schema is being migrated',
         300,
         'INSERT INTO jobs (schema, migration, status) SELECT schema, migration, 1 FROM jobs LIMIT 1',
         'DELETE FROM jobs WHERE NOT finished',
@@ -205,7 +207,7 @@ describe.skipIf(isSqldMissing)(
         expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
       expect(await run(changedChild, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
       expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removedChild)
-      // the databases that were created now belong to the schema
+      // the new children belong to the schema
       await run(schema, 'CREATE TABLE later(a)')
       const [child] = sources.keys()
       expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')

@@ -27,7 +27,7 @@ export interface TestDatabase {
 const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
 
 /**
- * Gives each test a fresh database, on an embedded server in the process of the tests. Call it while a test file is loaded, or in a
+ * Gives each test a fresh database, on an embedded server in the test process. Call it while a test file is loaded, or in a
  * `describe`; the runner's hooks remove the databases and close the server.
  *
  * @returns the address of the database; reading it throws outside of tests and hooks, and if the template has failed

@@ -2,7 +2,7 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 import { errorResponse, type ServiceResponse, textResponse } from '@batonsql/server-common/http'
 import type { SchemaStore } from './schema-store.ts'
 
-/** Version of libsql-server's database of jobs, which its responses contain. */
+/** Schema version of libsql-server's job database, which its responses contain. */
 const SCHEMA_VERSION = 4
 const JOB_PATH = /^\/v1\/jobs\/(.*)$/
 const JOB_NUMBER = /^\d{1,20}$/

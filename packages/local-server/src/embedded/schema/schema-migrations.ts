@@ -118,7 +118,7 @@ export class SchemaMigrations {
         await this.#store.save()
       },
     )
-    if (this.#isClosed) return 'the server was closed; the migration is resumed at its next start'
+    if (this.#isClosed) return 'the server was closed; the migration is resumed at the next start'
     job.error ??= await this.#host.run(job.schema, job, false)
     job.status = job.error === null ? 'RunSuccess' : 'RunFailure'
     await this.#store.save()

@@ -143,7 +143,7 @@ export class SchemaStore {
         const scratch = `${storePath(this.#directory)}.new`
         const file = await open(scratch, 'w')
         try {
-          await file.writeFile(`${JSON.stringify(this.#readStoredState(), null, 2)}\n`)
+          await file.writeFile(`${JSON.stringify(this.#buildStoredState(), null, 2)}\n`)
           await file.sync()
         } finally {
           await file.close()
@@ -153,7 +153,7 @@ export class SchemaStore {
     return this.#saving
   }
 
-  #readStoredState(): StoredState {
+  #buildStoredState(): StoredState {
     return {
       schemas: [...this.#schemas],
       parents: Object.fromEntries(this.#parents),
