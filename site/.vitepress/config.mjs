@@ -9,9 +9,9 @@ export default defineConfig({
   srcDir: 'pages',
   outDir: 'dist',
   cleanUrls: true,
-  // no picture, and no request for one
+  // no favicon, and no request for one
   head: [['link', { rel: 'icon', href: 'data:,' }]],
-  // the index of the search is one piece
+  // the search index is a single chunk
   vite: { build: { chunkSizeWarningLimit: 2_000 } },
   lastUpdated: false,
   markdown: { html: false },
