@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.$client.close())
 
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const createA: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
 const createB: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
 const readJournal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
@@ -47,11 +47,11 @@ test('pending migrations are listed, and nothing is changed', async () => {
 
 test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then one', async () => {
   expect(
-    await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
+    await countRequestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
   ).toBe(2)
-  expect(await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual([]))).toBe(
-    1,
-  )
+  expect(
+    await countRequestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual([])),
+  ).toBe(1)
   expect(await readJournal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
 })
 

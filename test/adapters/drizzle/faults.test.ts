@@ -153,7 +153,7 @@ test('a transaction that takes more than 5 s while another writer waits is lost,
     drizzle({ connection: { ...database.config, transactionTimeoutMs: Infinity } })
   const [db1, db2] = [withoutTimeout(), withoutTimeout()]
   let resolveBegun = (): void => {}
-  const hasBegun = new Promise<void>((resolve) => {
+  const begun = new Promise<void>((resolve) => {
     resolveBegun = resolve
   })
   const longTransaction = db1.transaction(async (tx) => {
@@ -165,7 +165,7 @@ test('a transaction that takes more than 5 s while another writer waits is lost,
     })
     throw ownError
   })
-  await hasBegun
+  await begun
   await Promise.all([
     expect(longTransaction).rejects.toBe(ownError),
     db2.insert(items).values({ name: 'the other' }),

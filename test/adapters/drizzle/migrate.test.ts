@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.$client.close())
 
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const createMigration = (number: number, text: string): MigrationSource => ({
   tag: `000${number}_test`,
   sql: text,
@@ -45,9 +45,13 @@ const createB = createMigration(2, 'create table b (id integer)')
 
 test('migrating takes two requests, or one if nothing is pending, and returns what was applied', async () => {
   expect(
-    await requestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual(['0001_test'])),
+    await countRequestsOf(() =>
+      expect(migrate(db, { migrations: [createA] })).resolves.toEqual(['0001_test']),
+    ),
   ).toBe(2)
-  expect(await requestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual([]))).toBe(1)
+  expect(
+    await countRequestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual([])),
+  ).toBe(1)
   expect(await migrate(db, { migrations: [createA, createB] })).toEqual(['0002_test'])
   expect(await migrate(db, { migrations: [] })).toEqual([])
   expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
@@ -56,7 +60,7 @@ test('migrating takes two requests, or one if nothing is pending, and returns wh
 test('listing pending migrations takes one request, and changes nothing', async () => {
   const bothMigrations = { migrations: [createA, createB] }
   expect(
-    await requestsOf(() =>
+    await countRequestsOf(() =>
       expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test']),
     ),
   ).toBe(1)
@@ -191,7 +195,7 @@ describe('all or nothing', () => {
     expect(await migrate(db, { migrations: [creation, createB] })).toEqual(['0002_test'])
   })
 
-  describe('with an old foreign key that cannot be checked', () => {
+  describe('with an existing foreign key that cannot be checked', () => {
     const warnings: string[] = []
     const options = { onWarning: (message: string) => void warnings.push(message) }
 
@@ -217,9 +221,9 @@ describe('all or nothing', () => {
       expect(await migrate(db, { migrations: [createA], ...options })).toEqual(['0001_test'])
       expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
       expect(warnings[0]).not.toContain('child')
-      expect(await requestsOf(() => migrate(db, { migrations: [createA], ...options }))).toBe(1)
+      expect(await countRequestsOf(() => migrate(db, { migrations: [createA], ...options }))).toBe(1)
       expect(warnings).toHaveLength(1)
-      // the same with an existing table of migrations
+      // the same with an existing migrations table
       expect(await migrate(db, { migrations: [createA, createB], ...options })).toEqual(['0002_test'])
       expect(warnings).toHaveLength(2)
     })

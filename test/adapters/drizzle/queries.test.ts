@@ -84,12 +84,12 @@ beforeEach(async () => {
   log = []
 })
 
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('query builders', () => {
   test('a select is one request', async () => {
     await db.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
-    expect(await requestsOf(async () => await db.select().from(users))).toBe(1)
+    expect(await countRequestsOf(async () => await db.select().from(users))).toBe(1)
     expect(await db.select().from(users)).toEqual([
       { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
     ])
@@ -99,9 +99,9 @@ describe('query builders', () => {
 
   test('queries started together run concurrently', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
-    expect(await requestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name }))))).toBe(
-      10,
-    )
+    expect(
+      await countRequestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name })))),
+    ).toBe(10)
     expect(await db.$count(users)).toBe(10)
   })
 
@@ -279,7 +279,7 @@ describe('errors', () => {
 
   test('BEGIN as a query is rejected before anything is sent', async () => {
     expect(
-      await requestsOf(() =>
+      await countRequestsOf(() =>
         expect(db.run(sql`begin`)).rejects.toMatchObject({
           cause: { message: expect.stringContaining('transaction()') as string },
         }),
@@ -380,7 +380,7 @@ describe('values', () => {
     ['a lone surrogate', '\ud800', RangeError],
     ['an invalid Date', new Date(Number.NaN), RangeError],
   ])('%s is rejected before anything is sent', async (_, value, type) => {
-    const requests = await requestsOf(async () => {
+    const requests = await countRequestsOf(async () => {
       const error: unknown = await db
         .all(sql`select ${1}, ${sql.param(value)}`)
         .catch((reason: unknown) => reason)

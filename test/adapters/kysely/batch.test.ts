@@ -52,14 +52,14 @@ beforeEach(async () => {
   log = []
 })
 
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const readNames = async (): Promise<string[]> => {
   const rows = await db.selectFrom('person').select('name').orderBy('name').execute()
   return rows.map((row) => row.name)
 }
 
 test('six queries of different kinds take one request, each with its own result and type', async () => {
-  const requests = await requestsOf(async () => {
+  const requests = await countRequestsOf(async () => {
     const results = await batch(db, [
       db.insertInto('person').values({ id: 1, name: 'Ada' }),
       db.insertInto('pet').values({ owner_id: 1, name: 'Rex' }).returning(['id', 'name']),
@@ -114,7 +114,7 @@ test('accepts arrays of unknown length, and an empty array', async () => {
   )
   expectTypeOf(inserted).toEqualTypeOf<{ name: string }[][]>()
   expect(inserted).toEqual([[{ name: 'a' }], [{ name: 'b' }]])
-  expect(await requestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
+  expect(await countRequestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
 })
 
 test('a compiled query can be used in several batches, and executed separately afterwards', async () => {
@@ -131,7 +131,7 @@ test('a compiled query can be used in several batches, and executed separately a
 
 test('a query that is in a batch twice runs twice', async () => {
   const pet = db.insertInto('pet').values({ name: 'Rex', owner_id: 1 }).returning('name')
-  const requests = await requestsOf(async () => {
+  const requests = await countRequestsOf(async () => {
     expect(await batch(db, [pet, pet])).toEqual([[{ name: 'Rex' }], [{ name: 'Rex' }]])
   })
   expect(requests).toBe(1)
@@ -176,7 +176,7 @@ test('is atomic, and the error identifies the query that failed', async () => {
 })
 
 test('a batch inside a transaction is one request, and its failure does not end the transaction', async () => {
-  const requests = await requestsOf(() =>
+  const requests = await countRequestsOf(() =>
     db.transaction().execute(async (trx) => {
       const [, rows] = await batch(trx, [
         trx.insertInto('person').values({ name: 'a' }),
@@ -222,7 +222,7 @@ test('a query of another Kysely instance is rejected before anything is sent', a
     plugins: [new CamelCasePlugin()],
   })
   const insert = (executor: typeof db) => executor.insertInto('person').values({ name: 'a' })
-  const requests = await requestsOf(async () => {
+  const requests = await countRequestsOf(async () => {
     await expect(batch(db, [insert(db), insert(other)])).rejects.toThrow('query 1 of the batch')
     await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')
   })

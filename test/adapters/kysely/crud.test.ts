@@ -49,13 +49,13 @@ beforeEach(async () => {
   await db.deleteFrom('person').execute()
 })
 
-const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('queries', () => {
   test('a select is one request and returns plain, mutable rows', async () => {
     await db.insertInto('person').values({ name: 'Ada', age: 36 }).execute()
     const query = db.selectFrom('person').select(['name', 'age'])
-    expect(await requestsOf(() => query.execute())).toBe(1)
+    expect(await countRequestsOf(() => query.execute())).toBe(1)
     const rows = await query.execute()
     expect(rows).toEqual([{ name: 'Ada', age: 36 }])
     expect(Object.getPrototypeOf(rows[0])).toBe(Object.prototype)
@@ -83,7 +83,7 @@ describe('queries', () => {
   })
 
   test('writes started together are all applied', async () => {
-    const requests = await requestsOf(() =>
+    const requests = await countRequestsOf(() =>
       Promise.all(
         Array.from({ length: 10 }, (_, n) =>
           db
@@ -333,7 +333,7 @@ describe('values', () => {
     ['a Date', new Date(0), TypeError],
     ['a symbol', Symbol('x'), TypeError],
   ])('%s is rejected before anything is sent', async (_, value, type) => {
-    const requests = await requestsOf(async () => {
+    const requests = await countRequestsOf(async () => {
       const attempt = db
         .insertInto('anything')
         .values([{ value: 1 }, { value: sql`${value}` }])

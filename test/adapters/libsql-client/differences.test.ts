@@ -123,7 +123,7 @@ test('-0 is preserved, and a lone surrogate is rejected', async () => {
   await expect(ours.execute('select ?', ['\ud800'])).rejects.toThrow(RangeError)
 })
 
-// the original's own tests expect this; but over HTTP, its last statement runs outside the transaction and is committed
+// the original's own tests expect the same, but over HTTP, the original commits the last statement outside the transaction
 test.each([
   ['ROLLBACK', ['insert into t values (1)', 'rollback', 'insert into t values (3)'], ['done', 'done']],
   [

@@ -33,12 +33,12 @@ function columnOf({ type, required, references }: AuthField, isSerial: boolean) 
   return required ? column().notNull() : column()
 }
 
-/** Names the relations as better-auth expects them: `one` by the model, `many` with an s. */
+/** Returns the relations between the tables, named as better-auth expects: `one` after the model, `many` with an added s. */
 function relationsOf(
   authTables: ReturnType<typeof getAuthTables>,
   tables: Record<string, ReturnType<typeof sqliteTable>>,
 ): Record<string, unknown> {
-  // a reference has the key of the table or its name, and the key of the field
+  // a reference contains the key or the name of a table, and the key of a field
   const nameOf = (model: string): string => authTables[model]?.modelName ?? model
   const fieldOf = (model: string, key: string): string => authTables[model]?.fields[key]?.fieldName ?? key
   const references = Object.values(authTables).flatMap(({ modelName, fields }) =>

@@ -149,7 +149,7 @@ describe('MikroORM', () => {
     expect(authors.map(({ name }) => name)).toEqual(['also kept', 'kept'])
   })
 
-  test('a violated constraint causes the corresponding exception of MikroORM', async () => {
+  test('a violated constraint throws MikroORM’s corresponding exception', async () => {
     const em = orm.em.fork()
     em.create(Author, authorData('Ada'))
     em.create(Author, authorData('Ada'))
