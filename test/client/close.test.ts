@@ -17,7 +17,7 @@ describe('close', () => {
   test('without drainMs: calls in flight are aborted at once, and the write lock is released', async () => {
     const db = createClient(database.config)
     let resolveOpen = (): void => {}
-    const isOpen = new Promise<void>((resolve) => {
+    const opened = new Promise<void>((resolve) => {
       resolveOpen = resolve
     })
     const transaction = db.transaction(async (tx) => {
@@ -27,7 +27,7 @@ describe('close', () => {
       await tx.execute('insert into t values (2)')
     })
     const rejected = expect(transaction).rejects.toThrow()
-    await isOpen
+    await opened
     const query = expect(db.execute(SLOW_QUERY)).rejects.toThrow('the client is closed')
     await db.close()
     await Promise.all([rejected, query])
@@ -61,16 +61,16 @@ describe('close', () => {
 
   test('after drainMs: pending calls are aborted', async () => {
     const db = createClient(database.config)
-    const isOpen = Promise.withResolvers<void>()
+    const opened = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      isOpen.resolve()
+      opened.resolve()
       await closed.promise
       await tx.execute('insert into t values (2)')
     })
     const rejected = expect(transaction).rejects.toThrow()
-    await isOpen.promise
+    await opened.promise
     await db.close({ drainMs: 60 })
     closed.resolve()
     await rejected

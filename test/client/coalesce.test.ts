@@ -14,7 +14,7 @@ beforeEach(async () => {
 const countRequests = (): number => events.filter(({ type }) => type === 'request').length
 
 test('statements in one request each have their own result', async () => {
-  const [first, count, second, changed, none] = await Promise.all([
+  const [first, selected, second, changed, none] = await Promise.all([
     db.execute('insert into t (a) values (?)', ['x']),
     db.execute('select typeof(?) as type', [2n ** 53n + 1n]),
     db.execute('insert into t values (41, :a)', { a: new Uint8Array() }),
@@ -22,7 +22,7 @@ test('statements in one request each have their own result', async () => {
     db.execute('select * from t where id = 0', [], { rowMode: 'array' }),
   ])
   expect(first.lastInsertRowid).toBe(1n)
-  expect(count.rows).toEqual([{ type: 'integer' }])
+  expect(selected.rows).toEqual([{ type: 'integer' }])
   expect(second.lastInsertRowid).toBe(41n)
   expect(changed).toMatchObject({ rowsAffected: 1, lastInsertRowid: null })
   expect(none.rows).toEqual([])

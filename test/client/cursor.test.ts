@@ -67,7 +67,7 @@ describe.each([
     expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('leaving the rows of a write early reads it completely', async () => {
+  test('a write whose rows are left early is read to its end', async () => {
     await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
     const manyInserts = `insert into left_early ${selectNumbers(20_000).replace(", 'row ' || i as name", '')} returning a`
     for (let round = 0; round < 5; round++) {
@@ -167,7 +167,7 @@ describe.each([
     expect((await db.execute('select a from c')).rows).toEqual([{ a: 3 }])
   })
 
-  test('an aborted signal or an invalid timeout before it begins does not affect the transaction', async () => {
+  test('a cursor with an aborted signal or an invalid timeout does not affect the transaction', async () => {
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
       const reason = new Error('changed my mind')

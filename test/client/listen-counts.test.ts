@@ -7,7 +7,7 @@ import { openTestServer, type TestDatabase } from '../support/test-server.ts'
 
 const server = await openTestServer()
 
-/** Number of rows in the last insert. When a listener receives it, all earlier changes have been reported. */
+/** Number of rows in the last insert. When a listener receives this number, all earlier changes have been reported. */
 const LAST_COUNT = 50
 
 /** Runs the statements on one stream. @returns the number of inserted rows reported for each table */

@@ -182,7 +182,7 @@ test('reports the rows read from a cursor, even if the loop is left early', asyn
   ])
 })
 
-test('the diagnostics channel of node receives the same events', async () => {
+test('Node’s diagnostics channel receives the same events', async () => {
   const received: unknown[] = []
   const listen = (event: unknown): unknown => received.push(event)
   const baton = channel('baton')

@@ -201,8 +201,8 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(await platform.organizations.invoices({ type: 'all' })).toEqual([])
     expect(await platform.locations.list()).toHaveProperty('local')
     expect(await platform.users.current()).toHaveProperty('username')
-    const foreignPlatform = platform.forOrganization('nobody')
-    await expect(foreignPlatform.databases.delete('db', { missingOk: true })).rejects.toThrow(
+    const unknownOrganization = platform.forOrganization('nobody')
+    await expect(unknownOrganization.databases.delete('db', { missingOk: true })).rejects.toThrow(
       'organization not found',
     )
   })

@@ -126,7 +126,7 @@ test.each<[string, InValue]>([
   expect(rows[0]?.['a']).toEqual(value)
 })
 
-test('accepts named arguments with and without prefix, and numbered arguments', async () => {
+test('accepts named arguments with and without a prefix, and numbered arguments', async () => {
   const query = 'select :a as a, @b as b, $c as c'
   expect((await db.execute(query, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute(query, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { collect, holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 
-// Verifies the claims of docs/tursodb.md about the engine. If a test fails with a newer version, the engine may have been
+// Verifies the claims of docs/tursodb.md about the engine. If a test fails with a newer version, the engine may have
 // improved.
 
 requireTursodb()

@@ -104,7 +104,7 @@ describe('migrate() for Drizzle', () => {
     await close()
   })
 
-  test('a foreign key that cannot be checked is rejected if it is new, and reported with a warning if it is old', async () => {
+  test('a foreign key that cannot be checked is rejected if it is new, and only reported with a warning if it already existed', async () => {
     const { db, close } = await openServer()
     const unknown = createMigration(
       1,

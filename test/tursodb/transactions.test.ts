@@ -226,7 +226,7 @@ test('a write in a deferred transaction waits for the lock, but fails if its sna
   expect((await db.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
 })
 
-test('a client call that is awaited inside a transaction callback fails with a hint', async () => {
+test('a call on the client that is awaited inside a transaction callback fails with a hint', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')

@@ -80,7 +80,7 @@ class FunctionProcess implements AsyncDisposable {
     this.#child.kill('SIGSTOP')
   }
 
-  /** @param sql a statement that is already pending when the process continues */
+  /** Continues the process. @param sql a statement that is already pending by then @returns its outcome */
   async thaw(sql: string, onRetry?: () => void): Promise<unknown> {
     const response = this.call(sql, onRetry)
     this.#child.kill('SIGCONT')
