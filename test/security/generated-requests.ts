@@ -92,7 +92,7 @@ const MALFORMED_VALUES: readonly Json[] = [
   { __proto__: null, toString: 1 },
 ]
 
-/** Generates valid, invalid and malicious requests. `batons` were issued by the server. */
+/** Generates a valid, invalid or malicious request. @param batons batons that the server issued */
 export function generateRequest(random: () => number, batons: readonly string[]): GeneratedRequest {
   const path = `/${pick(random, DATABASES)}/${pick(random, ROUTES)}`
   const isPost = /pipeline|cursor/.test(path)

@@ -28,7 +28,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
     return { status: response.status, text: await response.text() }
   }
 
-  test('accepts neither tokens of clients nor requests without a token', async () => {
+  test('accepts neither clients’ tokens nor requests without a token', async () => {
     const victimFile = join(attacked.directory, 'written')
     const file = join(attacked.directory, 'data/registry.db')
     const headersForDatabase = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
@@ -57,7 +57,7 @@ describe.skipIf(process.platform !== 'linux').each(SQLD_KINDS)('the port behind 
     await expect(stat(victimFile)).rejects.toThrow('ENOENT')
   })
 
-  test('rejects them on the admin API too', async () => {
+  test('rejects clients’ tokens and requests without a token on the admin API, too', async () => {
     for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
       const url = `http://${ports.admin}/v1/namespaces/${id}/config`
       expect((await fetch(url, { headers })).status).toBe(401)
@@ -69,7 +69,7 @@ function createPipeline(sql: string): object {
   return { requests: [execute(sql), close] }
 }
 
-/** Reads the ports of the first server with its data in a folder from the arguments of its process. */
+/** Finds the first server whose data is in a folder, and reads its ports from the arguments of its process. */
 async function readPorts(folder: string): Promise<{ data: string; admin: string }> {
   const [group = ''] = await readdir(folder)
   const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }

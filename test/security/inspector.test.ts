@@ -264,7 +264,7 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
-    test('its content security policy allows neither other scripts nor embedding', async () => {
+    test('its content security policy allows neither other scripts nor requests to other servers', async () => {
       await using server = await startLocalServer({ inspector: true })
       await using inspectorPage = await open(browser, server)
       const { page, problems } = inspectorPage
@@ -327,7 +327,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test.each(['light', 'dark'] as const)(
-      'takes the screenshots of the documentation: %s',
+      'takes the screenshots for the documentation: %s',
       async (colorScheme) => {
         await using server = await startLocalServer({ inspector: true })
         for (const name of ['app', 'billing']) await server.createDatabase(name)

@@ -1,5 +1,5 @@
-// Sends generated requests to the embedded server, valid, invalid and malicious. Each gets a response that is not caused by a
-// server failure, and the server still works afterwards. FUZZ_REQUESTS sets their number, FUZZ_SEED repeats a run.
+// Sends generated requests, valid, invalid and malicious ones, to the embedded server. No response may report a server failure,
+// and the server must still work afterwards. FUZZ_REQUESTS sets the number of requests, FUZZ_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { SCHEMA } from './generated-statements.ts'
 const REQUEST_COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const CONCURRENCY = 8
-/** A transaction may hold the write lock for 5 s, and several may be queued. */
+/** How long to wait for a response. A transaction may hold the write lock for 5 s, and several may be queued. */
 const MAX_WAIT_MS = 60_000
 const LISTEN_MS = 30
 /** Requests for which libsql-server also returns 500. */

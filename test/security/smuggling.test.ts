@@ -7,7 +7,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   let attacked: AttackedServer
   let port: number
   let authorization: string
-  /** A request forged by an attacker, which must never be treated as a request. */
+  /** The text of a request that an attacker hides in another one. The server must never execute it. */
   let smuggledRequest: string
 
   beforeAll(async () => {
@@ -18,7 +18,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     const options = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
     const creation = await pipeline(attacked.url(), [execute('create table t(a)'), close], options)
     expect(creation.status).toBe(200)
-    smuggledRequest = post('insert into t values (666)')
+    smuggledRequest = createPost('insert into t values (666)')
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
@@ -30,7 +30,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     return JSON.stringify({ requests: [execute(sql), close] })
   }
 
-  function post(sql: string, headers = ''): string {
+  function createPost(sql: string, headers = ''): string {
     const body = createBody(sql)
     return `${createHead('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
   }
@@ -115,7 +115,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       `${secondPart.length.toString(16)};x=1\r\n${secondPart}\r\n0\r\nx-namespace: other\r\n\r\n`
     const received = await sendRaw(
       port,
-      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
+      `${createHead('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${createPost('select 43 as a')}`,
     )
     expect(statuses(received)).toEqual([200, 200])
     expect([...received.matchAll(/"value":"(4\d)"/g)].map(([, value]) => value)).toEqual(['42', '43'])
@@ -136,7 +136,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
   })
 
   test('pipelined requests get their responses in order', async () => {
-    const requests = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
+    const requests = Array.from({ length: 20 }, (_, n) => createPost(`select ${1000 + n} as a`)).join('')
     const received = await sendRaw(port, requests, 20)
     const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
     expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
@@ -160,7 +160,7 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
       'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n'
     const received = await sendRaw(
       port,
-      post('select 42 as a', upgrade) + smuggledRequest.replace('666', '667'),
+      createPost('select 42 as a', upgrade) + smuggledRequest.replace('666', '667'),
     )
     expect(received).not.toContain('HTTP/1.1 101')
   })

@@ -4,7 +4,7 @@ import { databaseIdOf } from '../server/group-key.ts'
 import { close, execute } from '../server/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
-/** Encodes a part of a token. Accepts a value, or text that does not result from serializing one. */
+/** Encodes a part of a token. Accepts a value, or JSON text that cannot be the result of serializing one. */
 const encodePart = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 const SELECT_BODY = { requests: [execute('select 42'), close] }

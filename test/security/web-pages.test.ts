@@ -52,7 +52,7 @@ const FOREIGN_ORIGINS = [
   'null',
   '',
 ]
-const OWN_ORIGINS = [
+const LOCAL_ORIGINS = [
   'http://localhost',
   'http://localhost:3000',
   'https://localhost:5173',
@@ -77,7 +77,7 @@ const FOREIGN_HOSTS = [
   '__proto__',
   'constructor',
 ]
-const OWN_HOSTS = [
+const LOCAL_HOSTS = [
   'localhost',
   'LOCALHOST:8080',
   'app.localhost:1',
@@ -120,7 +120,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
       expect((await sendRequest(attacked.server.url + path, 'GET', { ...headers, origin })).status).toBe(403)
   })
 
-  test.each([...OWN_ORIGINS, 'https://app.example', 'tauri://localhost'])(
+  test.each([...LOCAL_ORIGINS, 'https://app.example', 'tauri://localhost'])(
     'of %j are allowed',
     async (origin) => {
       const body = JSON.stringify({ requests: [execute('select 1'), close] })
@@ -161,7 +161,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect((await sendRequest(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(reply.status)
   })
 
-  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])(
+  test.each([...LOCAL_HOSTS, 'db.example', 'db.example:80'])(
     'accepts requests for the host %j',
     async (host) => {
       expect(
