@@ -86,12 +86,9 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test("rejects a token for another database with 401 if signed with that database's key, and with 404 if signed with the group's", async () => {
-      const foreignToken = await server.createToken('other')
-      expect(await sendWith(`Bearer ${foreignToken}`)).toEqual([
-        401,
-        formatUnauthorized('The JWT is invalid'),
-      ])
-      const header = await signHeader({ id: databaseIdOf(foreignToken) })
+      const otherToken = await server.createToken('other')
+      expect(await sendWith(`Bearer ${otherToken}`)).toEqual([401, formatUnauthorized('The JWT is invalid')])
+      const header = await signHeader({ id: databaseIdOf(otherToken) })
       expect(await sendWith(header)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
       expect(await sendWith(null, `${server.url}/nobody/`)).toEqual([
         404,
@@ -116,16 +113,16 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(await query(url, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
     })
 
-    test('a baton also needs a token of its database', async () => {
+    test('a baton also needs a token for its database', async () => {
       const stream = await pipeline(url, [execute('BEGIN')], { token })
       const withoutToken = await pipeline(url, [execute('SELECT 1')], { baton: stream.baton })
       expect(withoutToken.status).toBe(401)
-      const foreignToken = await server.createToken('other')
-      const withForeignToken = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
+      const otherToken = await server.createToken('other')
+      const withOtherToken = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
         baton: stream.baton,
-        token: foreignToken,
+        token: otherToken,
       })
-      expect([withForeignToken.status, withForeignToken.text]).toEqual([400, 'Received an invalid baton'])
+      expect([withOtherToken.status, withOtherToken.text]).toEqual([400, 'Received an invalid baton'])
       const withOwnToken = await pipeline(url, [execute('ROLLBACK'), close], { baton: stream.baton, token })
       expect(codes(withOwnToken)).toEqual(['ok', 'ok'])
     })

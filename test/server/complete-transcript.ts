@@ -13,7 +13,7 @@ const DISCONNECTS_AFTER_MS: Readonly<Record<number, number>> = {
 }
 /** How long a stream of events was read in the recording, if longer than the default. */
 const LISTEN_MS: Readonly<Record<number, number>> = { 124: 31_000 }
-/** The batons that are called `{{c}}` in recordings. */
+/** The baton that the recording of a case calls `{{c}}`. */
 const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
 /** How long the last step waited for steps in the background. */
 const FINAL_WAIT_MS: Readonly<Record<number, number>> = { 258: 4_500 }

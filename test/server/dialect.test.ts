@@ -43,7 +43,7 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect(codes(reply)).toEqual(['ok', 'ok', 'ok'])
   })
 
-  test('errors have the codes and messages of libsql-server, and by default the extended code', async () => {
+  test('errors have the codes and messages of libsql-server; the default dialect adds the extended code', async () => {
     await query(getUrl(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
     const codesByColumn = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
     for (const [column, extended_code] of Object.entries(codesByColumn)) {

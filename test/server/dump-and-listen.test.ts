@@ -22,7 +22,7 @@ async function readDump(url: string, query = ''): Promise<string> {
   return await response.text()
 }
 
-/** Reads this many events. @param onOpen called when the server has begun to listen */
+/** Reads the given number of events. @param onOpen called when the server has begun to listen */
 async function readEvents(url: string, count: number, onOpen: () => void): Promise<string[]> {
   const controller = new AbortController()
   const response = await fetch(url, { signal: controller.signal })

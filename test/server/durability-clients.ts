@@ -9,7 +9,7 @@ interface Change {
 /** Every change that was ever attempted, by `client/number`. */
 export type Ledger = Map<string, Change>
 
-/** The ways to write. */
+/** The kinds of clients, each with its own way to write. */
 export const CLIENTS = [
   'single',
   'batch',
@@ -73,7 +73,7 @@ interface Rows {
   readonly parts: number
 }
 
-/** Resolves to whether the change was acknowledged as committed. Rejects when the server is killed. */
+/** Each makes a change, and returns whether it was acknowledged as committed. Rejects when the server is killed. */
 const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Promise<boolean>> = {
   single: async (url, rows) => await succeeds(url, [execute(insert(rows, 0)), close]),
   batch: async (url, rows) => {

@@ -125,7 +125,7 @@ describe('compiling has no effect', () => {
     expect(await query(server.url, SELECT_NEAREST)).toEqual([['1']])
   })
 
-  test('a vector index finds rows that were inserted before it', async () => {
+  test('a vector index finds rows that were inserted before it was created', async () => {
     await using server = await startLocalServer()
     for (const sql of CREATE_VECTORS) await query(server.url, sql)
     expect(await query(server.url, SELECT_NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])

@@ -48,7 +48,7 @@ test('while another program has the file open, the server rejects requests', asy
   expect(await program.run('close')).toBe('ok')
   expect(await query(url, 'select a from t')).toEqual([['edited'], ['added']])
   await query(url, "insert into t values ('after')")
-  // now vice versa
+  // while the server has the file open, the other program is rejected
   expect(await program.run('open')).toBe('ok')
   expect(await program.run("insert into t values ('too late')")).toBe('file is not a database')
   await program.run('close')

@@ -101,7 +101,7 @@ class Replay {
     this.delayMs += performance.now() - startedAt - ms
   }
 
-  /** Abandons the open streams as soon as the responses in flight have arrived. */
+  /** Abandons the open streams after the longest time for which a step reads one. */
   async abandonStreams(steps: readonly TranscriptStep[]): Promise<void> {
     await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listen_ms ?? 0)))
     for (const stream of this.#streams) stream.abort()

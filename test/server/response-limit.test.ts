@@ -19,7 +19,7 @@ const batch = (...sqls: string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
 })
-/** Returns a query for this many rows with one column. */
+/** Returns a query for the given number of rows with one column. */
 const selectRows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
 /** Returns a batch with a statement between two large steps. @param countedBytes the bytes that count for the statement */

@@ -22,7 +22,7 @@ export class TokenForge {
     return new TokenForge(key, ids)
   }
 
-  /** The id of a database. */
+  /** Returns the id of a database. */
   idOf(name: string): string {
     return this.#ids.get(name) ?? name
   }

@@ -42,7 +42,7 @@ export interface Transcript {
   readonly steps: readonly TranscriptStep[]
 }
 
-/** Reads all recorded cases, by number. */
+/** Reads all recorded cases, sorted by number. */
 export function readTranscripts(): Transcript[] {
   const folder = new URL('../fixtures/transcripts/', import.meta.url)
   return readdirSync(folder)

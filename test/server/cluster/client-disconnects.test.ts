@@ -17,7 +17,7 @@ function createPipelineSender(url: string) {
   }
 }
 
-/** Sends a request, and disconnects before the response. @param arrived settles when the server has the request */
+/** Sends a request, and disconnects before the response. @param arrived settles when the server has received it */
 async function sendAndDisconnect(
   url: string,
   { baton, sql, arrived }: { baton: string | null; sql: string; arrived: Promise<unknown> },

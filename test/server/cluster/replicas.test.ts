@@ -63,12 +63,13 @@ async function isStuck(): Promise<boolean> {
   }
 }
 
-/** Ways to write a number, and to read the largest. */
+/** Ways to write a number. */
 const WRITES: readonly ((db: Client, n: number) => Promise<unknown>)[] = [
   (db, n) => db.execute('insert into pair values (?)', [n]),
   (db, n) => db.batch([{ sql: 'insert into pair values (?)', args: [n] }, 'select 1']),
   (db, n) => db.transaction((tx) => tx.execute('insert into pair values (?)', [n])),
 ]
+/** Ways to read the largest number. */
 const READS: readonly ((db: Client) => Promise<unknown>)[] = [
   async (db) => (await db.execute('select max(a) as n from pair')).rows[0]?.['n'],
   async (db) => (await db.batch(['select max(a) as n from pair'], { mode: 'readonly' }))[0]?.rows[0]?.['n'],
@@ -99,7 +100,7 @@ describe('reads see earlier writes', () => {
     expect(staleReads).toEqual([])
   })
 
-  test('through another replica, by its index', limits, async () => {
+  test('through another replica, given the replication index', limits, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     const staleReads: number[] = []
@@ -149,7 +150,7 @@ test.each([
 
 describe('an index that the database never reaches', () => {
   const UNREACHABLE_INDEX = '999999'
-  /** Creates a client of a replica that counts its requests. */
+  /** Creates a client for a replica, and counts the client's requests. */
   const createCountingClient = (minReplicationIndex: string) => {
     const counts = { requests: 0 }
     const url = cluster.replicaUrls[0] as string
@@ -255,7 +256,7 @@ describe('writes through a replica', () => {
   test('fail at their deadline with an unknown outcome while the primary is down; reads succeed', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
-    // waits until the replica has it
+    // waits until the replica has the table
     await db.execute('select a from pair')
     await cluster.killPrimary()
     try {

@@ -147,7 +147,7 @@ test('a database that was moved to another group can no longer be attached', asy
   for (const name of ['other', other.dbId]) expect((await attach(name)).status).toBe(403)
 })
 
-/** Sets the environment variables of the recipe for a bucket on this machine, and returns its server arguments. */
+/** Sets the recipe's environment variables for a bucket on this machine, and returns the recipe's server arguments. */
 function createBackupArguments({
   url,
   bucket,

@@ -3,7 +3,7 @@ import { useDatabase } from '@batonsql/local-server/testing'
 import { beforeAll, expect, test } from 'vitest'
 import type * as App from './app.ts'
 
-/** Tests the recipe from docs/testing.md; used by more than one file. */
+/** Tests the recipe from the local server's docs/testing.md. More than one file runs these tests. */
 export function testApp(): void {
   const database = useDatabase({
     scope: 'file',
@@ -19,7 +19,7 @@ export function testApp(): void {
     app = await import('./app.ts')
   })
 
-  test('the client of the application has the database of the file', async () => {
+  test('the client of the application uses the database of the file', async () => {
     await app.addNote('one')
     expect(await app.readNotes()).toEqual([{ text: 'one' }])
   })
