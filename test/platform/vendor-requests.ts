@@ -10,8 +10,8 @@ const GROUP = `${ORGANIZATION}/groups/{groupName}`
 const GROUP_V3 = `${ORGANIZATION_V3}/groups/{groupId}`
 
 /**
- * Requests of the vendor's CLI, at commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing database,
- * and starting and aborting a migration to AWS, which the CLI offers only until a migration is finished.
+ * Requests of the vendor's CLI, at commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing
+ * database, and starting and aborting a migration to AWS, which the CLI offers only until a migration is finished.
  */
 export const COMMAND_LINE_REQUESTS: readonly string[] = [
   'GET /v1/auth/validate',
