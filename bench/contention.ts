@@ -55,7 +55,7 @@ async function run(load: Load, server: string, client: string): Promise<Row> {
     finished.abort()
     await walSampler
     await benchServer.close()
-    // requests that were aborted when the server stopped
+    // rejects if requests were aborted when the server stopped
     await program.close().catch(() => {})
   }
 }

@@ -17,8 +17,8 @@ await db.execute('create table guarded (id integer primary key, a)')
 const pool = new Pool(sqld.url)
 const headers = { 'content-type': 'application/json' }
 
+/** Returns the operation of a request that runs a statement, alone or with its guard. */
 type MakeOperation = (sql: string) => string
-/** A statement, alone or with its guard, as the operation of one request. */
 const execute: MakeOperation = (sql) => `{"type":"execute","stmt":{"sql":"${sql}"}}`
 const executeGuardedOnV3: MakeOperation = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"${sql}"},"condition":${V3_GUARD}}]}}`
@@ -27,7 +27,7 @@ const executeGuardedOnV2: MakeOperation = (sql) =>
   `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
 
 /** Runs a handwritten transaction. */
-async function runByHand(path: string, request: MakeOperation): Promise<void> {
+async function runByHand(path: string, makeOperation: MakeOperation): Promise<void> {
   let baton = ''
   const send = async (operations: string): Promise<void> => {
     const body = `{${baton && `"baton":"${baton}",`}"requests":[${operations}]}`
@@ -36,8 +36,8 @@ async function runByHand(path: string, request: MakeOperation): Promise<void> {
     baton = next ?? ''
   }
   await send(`${execute('BEGIN IMMEDIATE')},${execute(INSERT)}`)
-  for (let index = 1; index < STATEMENTS; index++) await send(request(INSERT))
-  await send(`${request('COMMIT')},{"type":"close"}`)
+  for (let index = 1; index < STATEMENTS; index++) await send(makeOperation(INSERT))
+  await send(`${makeOperation('COMMIT')},{"type":"close"}`)
 }
 
 const SUBJECTS: Record<string, () => Promise<void>> = {

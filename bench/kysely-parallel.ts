@@ -1,4 +1,4 @@
-// Measures whether parallel queries run in parallel: ten simultaneous selects with Kysely, with 50 ms added to every request.
+// Measures whether simultaneous Kysely queries run in parallel: ten selects, with 50 ms added to every request.
 // Run: npm run bench:kysely
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { startSqld } from '@batonsql/local-server/sqld'

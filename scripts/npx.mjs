@@ -1,8 +1,8 @@
 // Runs programs from the npm registry with npx, without installing them; they are stored only in npm's cache.
 
 /**
- * Runs a package. Install scripts are allowed, because pnpm's install script puts its native binary in place, which turbo needs
- * to start pnpm.
+ * The first words of a command that runs a package. Install scripts are allowed, because pnpm's install script puts its native
+ * binary in place, which turbo needs to start pnpm.
  */
 export const NPX = [
   process.platform === 'win32' ? 'npx.cmd' : 'npx',

@@ -1,4 +1,4 @@
-// Bundles small programs with the built packages, like a user's bundler, and fails if one exceeds its budget (bytes after gzip
+// Bundles small programs with the built packages, as a user's bundler does, and fails if one exceeds its budget (bytes after gzip
 // -9). Modules imported with `import()` do not count, because they are loaded only when needed.
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'

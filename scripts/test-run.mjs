@@ -19,7 +19,7 @@ export function runLong(env, args) {
   process.exit(status ?? 1)
 }
 
-/** Delays all requests if TEST_REQUEST_DELAY_MS is set. */
+/** The module that delays all requests, loaded if TEST_REQUEST_DELAY_MS is set. */
 const DELAYS = new URL('../test/support/delayed-requests.mjs', import.meta.url).href
 
 /** Caches that third-party tools keep in the temporary directory. */

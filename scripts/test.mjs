@@ -32,7 +32,7 @@ const EXCLUDED = {
   projects: ['packages', '*-kysely-*', '*-drizzle-*'],
 }
 
-/** @returns the arguments for vitest */
+/** Returns the arguments for vitest. */
 function vitestArguments([first, ...rest]) {
   if (first === undefined) return EXCLUDED.projects.flatMap((name) => ['--project', `!${name}`])
   if (first === '--all' || first === '--all-versions') return rest

@@ -7,7 +7,7 @@ export interface Load {
   readonly name: string
   readonly writers: number
   readonly transactions: 'short' | 'long' | 'aborted'
-  /** Programs that keep a read transaction open, for three seconds each. */
+  /** Number of workers that keep a read transaction open, for three seconds at a time. */
   readonly reports: number
   /** Multiplies the default duration, unless `--seconds` is set. */
   readonly durationFactor: number

@@ -11,7 +11,7 @@ export interface MemoryFigures {
 
 const ROW_COUNTS = [250_000, 1_000_000] as const
 
-/** Reads a result of a million rows with a cursor. The memory must not depend on the number of rows. */
+/** Measures the memory and time to read a million rows with a cursor. The memory must not depend on the number of rows. */
 export async function measureMemory(url: string, environment: string): Promise<Measurement[]> {
   const figures: MemoryFigures[] = []
   for (const rows of ROW_COUNTS) {

@@ -100,7 +100,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
   })
 
   describe('examples/aws-lambda-kysely', () => {
-    test('runs from a single bundled file, and is frozen between two calls', async () => {
+    test('runs from a single bundled file, and works after being frozen between two calls', async () => {
       const folder = copyExample('aws-lambda-kysely', project)
       const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
         scripts: { build: string }

@@ -212,7 +212,7 @@ describe('the README, from its first line', () => {
   testFunctions({ project, runtimes: RUNTIMES, commandOf })
   testRunners({ project, runtimes: RUNTIMES, commandOf })
 
-  test('Ctrl-C ends the server without an error', async () => {
+  test('Ctrl-C stops the server without an error', async () => {
     const { url, interrupt } = server as unknown as ServerProcess
     expect(await interrupt()).toBe('')
     await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed')

@@ -14,7 +14,7 @@ declare module 'vitest' {
 /** Builds and packs the packages before the test files of a project, which share the result. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'baton-packed-'))
-  // the first package is packed with the script that builds all packages, as by a developer
+  // the first package is packed with the script that builds all packages, as a developer would pack it
   for (const [index, name] of FOLDERS.entries()) await pack('npm', name, folder, index === 0)
   project.provide('packed', folder)
   return () => rm(folder, { recursive: true })

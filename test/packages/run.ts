@@ -84,7 +84,7 @@ export async function downloadDeno(version: string): Promise<Runtime> {
   return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
 }
 
-/** Downloads a package that runs JavaScript when it is imported. It is located next to the file of its command. */
+/** Downloads a package. The `command` is the folder of its executables, from which the package can also be imported. */
 export async function downloadModule(name: string, packageName: string): Promise<Runtime> {
   // npx puts its folder first on the path
   return await download(name, packageName, 'node -p "process.env.PATH.split(path.delimiter)[0]"')

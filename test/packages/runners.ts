@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { copyExample, run } from './run.ts'
 import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
 
-/** Runs the example tests with their test runners. */
+/** Registers tests that run the tests of the examples with their test runners. */
 export function testRunners({ project, runtimes, commandOf }: RuntimeTests): void {
   describe('the tests of a user project', () => {
     const bun = runtimes.find((name) => name.startsWith('Bun')) ?? ''

@@ -6,7 +6,7 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-/** Depends on workerd, and on miniflare 4, which starts it here. Later versions depend on miniflare 5, which is still a beta. */
+/** The version of wrangler. Depends on workerd and on miniflare 4, which starts workerd here; later versions depend on a beta. */
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'
@@ -22,7 +22,7 @@ export interface RuntimeTests {
   commandOf(name: string, context: TestContext): readonly string[]
 }
 
-/** Tests of the same scenario on every runtime, from the installed packages. */
+/** Registers tests that run the same scenario on every runtime, with the installed packages. */
 export function testRuntimes({ project, runtimes, commandOf }: RuntimeTests): void {
   describe('core, Kysely, Drizzle and the platform client', () => {
     let server: LocalServer

@@ -21,7 +21,7 @@ interface Caller {
   /** The status of every response to a token that is not valid. */
   readonly rejected?: 401
   readonly level: 'unrestricted' | 'organization' | 'group'
-  /** Whether it gives access to the requested organization. */
+  /** Whether it belongs to another organization, so that it gives no access to the requested one. */
   readonly isForeign?: boolean
   readonly scopes?: readonly string[]
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
@@ -52,7 +52,7 @@ beforeAll(async () => {
   await harness.requestOk('DELETE', `${orgPath}/groups/doomed`)
   callers.push(
     { ...owner, name: 'no token', token: null, rejected: 401 },
-    { ...owner, name: 'no JWT', token: 'nonsense', rejected: 401 },
+    { ...owner, name: 'not a JWT', token: 'nonsense', rejected: 401 },
     { ...owner, name: 'database token', token: databaseToken, rejected: 401 },
     { ...owner, name: 'revoked', token: revoked, rejected: 401 },
     { ...owner, name: 'of a deleted group', token: orphan, rejected: 401 },
@@ -122,7 +122,7 @@ const ASSUMED_SCOPES: Readonly<Record<string, Scopes>> = {
 const scopesOf = ({ method, path, scopes }: KnownRoute): Scopes =>
   ASSUMED_SCOPES[`${method} ${path}`] ?? scopes
 
-/** Permissions that the CLI expects and that differ from the list. */
+/** Routes that the list lacks, with the permissions that the CLI expects. */
 const ADDITIONAL_ROUTES: readonly KnownRoute[] = [
   ['POST', `${ORGANIZATION_PATH}/invite`, ADMIN_SCOPES] as const,
   ['POST', '/v1/billing/portal', { ...PUBLIC_SCOPES, min_level: 'unrestricted' }] as const,
@@ -134,7 +134,7 @@ const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...ADDITIONAL_ROUT
 /** Routes that would break the test if a call succeeded, so only callers that must be rejected call them. */
 const DESTRUCTIVE_ROUTES = ['POST /v1/auth/invalidate', `DELETE ${ORGANIZATION_PATH}`]
 
-/** Returns whether the documented permissions allow a call; if none are documented, whether the purpose of the role does. */
+/** Returns whether the documented permissions allow a call; if none are documented, whether the caller's role should allow it. */
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
@@ -146,7 +146,7 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
   if (isAboutOrganization(route) && caller.isForeign === true) return false
   if (caller.level === 'group')
     return scopes.min_level === 'group' && caller.scopes?.includes(scopes.group_scope ?? '') === true
-  // for revoking tokens, the permission limits which tokens are found instead
+  // the permission determines which tokens are listed or found, not whether the call is allowed
   if (path.includes('/api-tokens')) return true
   if (scopes.role === 'owner') return caller.role === 'owner'
   const needsAdmin = scopes.role?.includes('admin') === true

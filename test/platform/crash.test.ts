@@ -129,7 +129,7 @@ class Slot {
     const reply = await sendRequest(running, 'GET', this.path)
     const id: string | null = reply?.status === 200 ? reply.body.database.DbId : null
     if (this.database !== undefined) expect([this.name, id]).toEqual([this.name, this.database])
-    // no database without its group, or without its data
+    // a database does not exist without its group, or without its data
     if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
     if (id !== null) await this.#checkData(running, reply?.body.database.Hostname, id)
     for (const token of this.invalidTokens)
@@ -232,12 +232,12 @@ test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged chan
   const countCalls = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
   while (countCalls() < CALL_COUNT) {
-    const round = { isOver: false }
+    const round = { hasEnded: false }
     const roundEnd = Math.min(CALL_COUNT, countCalls() + CALL_COUNT / 4)
     const calling = slots.map(async (slot) => {
       // after a call without a response, its outcome is checked before the next call
       while (
-        !round.isOver &&
+        !round.hasEnded &&
         countCalls() < roundEnd &&
         slot.database !== undefined &&
         slot.hasGroup !== undefined
@@ -248,7 +248,7 @@ test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged chan
     const killed = kill(running)
     await killed
     kills += 1
-    round.isOver = true
+    round.hasEnded = true
     await Promise.all(calling)
     running = await startServer(directory)
     for (const slot of slots) await slot.check(running)

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Harness, sql } from './platform-harness.ts'
 
-/** The database API as the user documentation describes it, on the back end of this run. */
+// Tests the database API as the user documentation describes it, on the back end of this run.
 
 /** Opens a change stream, and collects the text that arrives on it. */
 async function listen(host: string, token: string, query: string) {

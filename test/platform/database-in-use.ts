@@ -4,9 +4,9 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Harness, sql } from './platform-harness.ts'
 
-/** More than fits in socket buffers, so that a cursor or a dump stays in progress until it is read. */
+/** Defines 40,000 rows `c`. */
 const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
-/** A statement whose rows have not been read yet. */
+/** A read with more rows than fit in socket buffers, so that a cursor or a dump stays in progress until it is read. */
 export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** The outcome of a request. */
 interface Outcome {
@@ -25,7 +25,7 @@ export interface UnreadResponse {
   abort(): void
 }
 
-/** The settings for a client's requests. */
+/** The database that a client uses, and its token. */
 export interface Client {
   readonly host: string
   readonly token: string

@@ -66,9 +66,9 @@ describe('the initial state of a database', () => {
 
   test.each([
     ['nothing', ''],
-    ['no SQL', '<html><body>404</body></html>'],
+    ['HTML', '<html><body>404</body></html>'],
     ['a failing statement', 'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);'],
-    ['SQL that reaches files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
+    ['SQL that reads files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
   ])('a dump of %s creates no database', async (_, dump) => {
     const harness = await Harness.forTest()
     const url = await upload(harness, dump)

@@ -67,7 +67,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
     await restoreReads?.(database)
     const rows = await database.rows()
     const { status, text } = await endless.outcome()
-    // or it began after the change, so that none of its statements were executed
+    // or the request began after the change, so that none of its statements were executed
     if (status === 200) expect(text).not.toContain('"type":"execute"')
     else expect([401, 403, 502]).toContain(status)
     await database.configure({ block_writes: false })

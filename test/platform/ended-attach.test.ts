@@ -93,7 +93,7 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   expect(await database.run([READ_ATTACHED], baton)).toMatchObject(INVALID_BATON)
 })
 
-test('a change that allows attaching the database does not end a stream', async () => {
+test('a change that still allows attaching the database does not end a stream', async () => {
   const { openStream, configure, run } = await createAttachable()
   const baton = await openStream()
   await configure({ block_writes: true })

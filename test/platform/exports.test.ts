@@ -100,7 +100,7 @@ test('at most four exports of a database run at a time; an abandoned one release
   const harness = await Harness.forTest()
   const { host } = await harness.createDatabase('app')
   const token = await harness.tokenFor('app')
-  // more than fits in the buffers in between
+  // more than fits in the buffers between server and client
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
   const other = await harness.createDatabase('other')

@@ -18,7 +18,7 @@ class GeneratedRequests {
   readonly #database: DatabaseInUse
   readonly #random: () => number
   #lastValue = 0
-  /** Responses that never end by themselves. */
+  /** Requests whose responses never end on their own. */
   readonly listeners: UnreadResponse[] = []
 
   constructor(database: DatabaseInUse, random: () => number) {
@@ -71,7 +71,7 @@ class GeneratedRequests {
 /** Picks one change, or two of different kinds that are requested at the same time. */
 function pickChanges(random: () => number): readonly AccessChange[] {
   const firstChange = pick(random, ACCESS_CHANGES)
-  // two changes that can be combined
+  // a rotation can be combined with any change except a transfer
   const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
   const secondChange = pick(random, ACCESS_CHANGES.filter(isRotation))
   return random() < 0.3 && firstChange !== secondChange && firstChange.name !== 'a transfer to another group'

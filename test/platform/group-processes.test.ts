@@ -63,7 +63,7 @@ test('streams of a deleted database release their slots to other databases of th
 })
 
 describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () => {
-  test('is stopped and its data removed when the group is deleted; another group’s libsql-server continues', async () => {
+  test('is stopped and its data removed when the group is deleted; another group’s libsql-server keeps running', async () => {
     const directory = await createDataDirectory()
     await using harness = await Harness.start({}, directory)
     const { red, blue } = await populate(harness)
@@ -189,7 +189,7 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
     expect([...(await findProcesses(directory)).keys()]).toEqual([group])
-    // the other group's usage so far is known without starting it
+    // the other group's usage is known without starting its libsql-server
     await harness.requestOk('GET', `${harness.orgPath}/databases/blue/usage`)
     expect((await findProcesses(directory)).size).toBe(1)
   })

@@ -4,10 +4,10 @@ import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Program, type ProgramResult, startExample, waitForExit } from '../docs/examples/program.ts'
 
-// Tests what the README of examples/migrate-tenants promises.
+// Tests the claims in the README of examples/migrate-tenants.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
-/** A realistic number for the example. The platform part does not depend on the database server. */
+/** Realistic only before a release, and only on one server, because the platform part does not depend on the database server. */
 const TENANT_COUNT = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
@@ -37,16 +37,16 @@ async function createTenants(group: string, count: number): Promise<string> {
 /** Queries ten databases of a group. @returns the results, and how many databases returned each */
 async function countResults(group: string, sql: string): Promise<Record<string, number>> {
   const authToken = platform.databaseToken({ group, ttl: '15m' })
-  const responses: Record<string, number> = {}
+  const counts: Record<string, number> = {}
   const databases = await platform.databases.list({ group }).toArray({ limit: TENANT_COUNT })
   const step = Math.ceil(databases.length / 10)
   for (const { hostname } of databases.filter((_, index) => index % step === 0)) {
     await using db = createClient({ url: databaseUrl(hostname), authToken })
     const { rows } = await db.execute(sql, [], { rowMode: 'array' })
-    const response = rows.flat().join()
-    responses[response] = (responses[response] ?? 0) + 1
+    const result = rows.flat().join()
+    counts[result] = (counts[result] ?? 0) + 1
   }
-  return responses
+  return counts
 }
 const SELECT_TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
 const COUNT_APPLIED = 'select count(*) from __drizzle_migrations'
@@ -55,7 +55,7 @@ const startMigration = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
 const countOccurrences = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
-test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after it was killed, and then has nothing to do`, {
+test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after being killed, and then has nothing to do`, {
   timeout: 180_000,
 }, async () => {
   const group = await createTenants('many', TENANT_COUNT)

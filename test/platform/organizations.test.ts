@@ -97,7 +97,7 @@ describe('groups', () => {
     expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.archived).toBe(true)
     await harness.requestOk('POST', `${harness.orgPath}/groups/default/unarchive`)
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-    // no group is sleeping
+    // groups never sleep, so there is nothing to wake up
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
     expect((await harness.sendRequest('POST', `${harness.orgPath}/databases/nowhere/wakeup`)).status).toBe(
       404,

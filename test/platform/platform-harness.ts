@@ -94,7 +94,7 @@ export class Harness implements AsyncDisposable {
     return { host: database.Hostname, id: database.DbId }
   }
 
-  /** Returns the id of the server's organization, which version 3 of the API has in its paths. */
+  /** Returns the id of the server's organization, which version 3 of the API uses in its paths. */
   async organizationId(): Promise<string> {
     const { organizations } = await this.requestOk('GET', '/v2/organizations')
     const isOwn = ({ slug }: { readonly slug: string }): boolean => slug === this.platform.organization

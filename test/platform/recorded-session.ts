@@ -47,7 +47,7 @@ class Session {
     return `${this.#lines.join('\n')}\n`
   }
 
-  /** Runs a command. It first validates the token, because the token does not contain its expiry. */
+  /** Runs a command. Like the CLI, first validates the token, which does not contain its expiry. */
   async command(line: string, work: () => Promise<void>): Promise<void> {
     this.#lines.push(`${this.#lines.length === 0 ? '' : '\n'}$ turso ${line}`)
     if (this.token !== '') assert.deepEqual(await this.sendRequest('GET', '/v1/auth/validate'), { exp: -1 })
@@ -191,7 +191,7 @@ async function runShell(session: Session): Promise<Shell> {
   const openShell = async (): Promise<Shell> => {
     const { databases } = await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
-    // any other region would mean TLS
+    // with any other region, the CLI would use TLS
     assert.equal(primaryRegion, 'local')
     const { jwt } = await session.sendRequest(
       'POST',

@@ -15,7 +15,7 @@ import { groupFolders, Harness, sql } from './platform-harness.ts'
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
-/** Each kill takes several seconds on a slow machine. */
+/** Maximum number of kills, because each takes several seconds on a slow machine. */
 const MAX_KILLS = 20
 
 async function createTemporaryDirectory(): Promise<string> {
@@ -45,7 +45,7 @@ async function findOnlyGroup(directory: string): Promise<string> {
 async function populate(harness: Harness) {
   const { host } = await harness.createDatabase('app')
   const token = await harness.tokenFor('app')
-  const db = createClientOf(host, token)
+  const db = createClientFor(host, token)
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   await harness.requestOk('POST', `${harness.orgPath}/groups/default/locations/fra`)
   const [, instance] = (await harness.requestOk('GET', `${harness.orgPath}/databases/app/instances`))
@@ -55,11 +55,11 @@ async function populate(harness: Harness) {
     token,
     db,
     replicaHost: instance.hostname as string,
-    replica: createClientOf(instance.hostname, token),
+    replica: createClientFor(instance.hostname, token),
   }
 }
 
-function createClientOf(host: string, authToken: string, options: object = {}): Client {
+function createClientFor(host: string, authToken: string, options: object = {}): Client {
   const client = createClient({ url: `http://${host}`, authToken, ...options })
   onTestFinished(() => client.close())
   return client
@@ -139,7 +139,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const { db, replica, replicaHost, token } = await populate(harness)
     // without an earlier request, with a read-only token
     const readOnly = await harness.tokenFor('app', '?authorization=read-only')
-    expect(await countRows(createClientOf(replicaHost, readOnly))).toBe(1)
+    expect(await countRows(createClientFor(replicaHost, readOnly))).toBe(1)
     await replica.execute('INSERT INTO t VALUES (2)')
     expect(await countRows(db)).toBe(2)
     expect(await countRows(replica)).toBe(2)
@@ -159,7 +159,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('lags as configured: reads are stale unless they wait for an index', async () => {
     const harness = await Harness.forTest()
     const { db, replica, replicaHost, token } = await populate(harness)
-    const withoutIndex = createClientOf(replicaHost, token, { readYourWrites: false })
+    const withoutIndex = createClientFor(replicaHost, token, { readYourWrites: false })
     let rowCount = 1
     // until the replica has caught up after its start, the primary responds
     await waitFor(async () => {
@@ -259,7 +259,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const group = await findOnlyGroup(directory)
     const writes = new EventEmitter()
     const observe = ({ type }: ClientEvent): void => void writes.emit(type)
-    const writer = createClientOf(replicaHost, token, { requestTimeoutMs: 5_000, concurrency: 8, observe })
+    const writer = createClientFor(replicaHost, token, { requestTimeoutMs: 5_000, concurrency: 8, observe })
     const writing = new AbortController()
     let kills = 0
     const killer = (async () => {
@@ -301,7 +301,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     }
     await using harness = await Harness.start({}, directory)
     const token = await harness.tokenFor('app')
-    const replica = createClientOf(`127.0.0.1:${harness.server.port}${host}`, token)
+    const replica = createClientFor(`127.0.0.1:${harness.server.port}${host}`, token)
     expect(await countRows(replica)).toBe(1)
     const group = await findOnlyGroup(directory)
     const id = harness.server.databaseId('app')

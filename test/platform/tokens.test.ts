@@ -28,8 +28,8 @@ async function sendInHalves(url: string, token: string, body: string): Promise<(
   }
 }
 
-describe('a token that is invalidated while the body of its request is in flight', () => {
-  test('for a database prevents the statements from being executed', async () => {
+describe('the invalidation of a token while the body of its request is in flight', () => {
+  test('prevents the statements on a database from being executed', async () => {
     const harness = await Harness.forTest()
     const { host } = await harness.createDatabase('app')
     const token = await harness.tokenFor('app')
@@ -41,7 +41,7 @@ describe('a token that is invalidated while the body of its request is in flight
     expect(names.rows).toEqual([])
   })
 
-  test('for the API prevents the change', async () => {
+  test('prevents the change through the API', async () => {
     const harness = await Harness.forTest()
     const { token } = await harness.requestOk('POST', '/v1/auth/api-tokens/brief')
     const url = `${harness.platform.url}${harness.orgPath}/groups`
@@ -147,7 +147,7 @@ describe('tokens for databases', () => {
     await harness.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
 
-  test('a stream that has attached a database ends when that database becomes unreadable', async () => {
+  test('a stream that has attached a database is closed when that database becomes unreadable', async () => {
     const harness = await Harness.forTest()
     const app = await harness.createDatabase('app')
     const other = await harness.createDatabase('other')

@@ -1,4 +1,5 @@
-// Requests from the vendor's programs to the platform API, from their sources. Variables are named as in the table of routes.
+// Requests that the vendor's programs send to the platform API, taken from their sources. Variables are named as in the table of
+// routes.
 
 const ORGANIZATION = '/v1/organizations/{organizationSlug}'
 const ORGANIZATION_V2 = '/v2/organizations/{organizationSlug}'
@@ -9,8 +10,8 @@ const GROUP = `${ORGANIZATION}/groups/{groupName}`
 const GROUP_V3 = `${ORGANIZATION_V3}/groups/{groupId}`
 
 /**
- * The vendor's CLI, commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing database,
- * and starting and aborting a migration to AWS, which the CLI offers only until a migration is finished.
+ * Requests of the vendor's CLI, at commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing
+ * database, and starting and aborting a migration to AWS, which the CLI offers only until a migration is finished.
  */
 export const COMMAND_LINE_REQUESTS: readonly string[] = [
   'GET /v1/auth/validate',
@@ -92,7 +93,7 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   `POST ${GROUP_V3}/auth/tokens`,
 ]
 
-/** `@tursodatabase/api` 2.0.5. Omits two requests that no server supports, because their paths are incorrect. */
+/** Requests of `@tursodatabase/api` 2.0.5. Omits two requests that no server supports, because their paths are incorrect. */
 export const CLIENT_REQUESTS: readonly string[] = [
   'GET /v1/auth/api-tokens',
   'POST /v1/auth/api-tokens/{tokenName}',

@@ -17,7 +17,7 @@ export type Fault =
   | { readonly kind: 'truncate' }
   /** A proxy responds in place of the server, which does not receive the request. */
   | { readonly kind: 'status'; readonly status: 429 | 502 | 503 | 504; readonly html: boolean }
-  /** The server executes the request, but a proxy responds with 504 after its own timeout. */
+  /** The server executes the request, but a proxy responds with an error of its own, as after a timeout. */
   | { readonly kind: 'status-after'; readonly status: 502 | 504 }
 
 export const NO_FAULT: Fault = { kind: 'none' }

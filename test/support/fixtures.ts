@@ -37,7 +37,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 /** A write to table `t` that never ends: it holds the write lock until it is interrupted. */
 export const ENDLESS_WRITE = `insert into t ${ENDLESS_READ}`
 
-/** Whether a promise settles before another one does. */
+/** Returns whether a promise settles before another one does. */
 export function settlesBefore(first: Promise<unknown>, second: Promise<unknown>): Promise<boolean> {
   const waitFor = async (promise: Promise<unknown>, isFirst: boolean): Promise<boolean> => {
     await Promise.allSettled([promise])

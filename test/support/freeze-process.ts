@@ -1,14 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Time limit for a signal to arrive. */
-const SIGNAL_TIMEOUT_MS = 500
+/** Time to wait for a signal to take effect, where the state of a process cannot be read. */
+const SIGNAL_DELAY_MS = 500
 
 /** Stops a process until it receives SIGCONT. Waits until all of its threads have stopped, because they may continue briefly. */
 export async function freezeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   // on other platforms, an external program would be needed to read the state
-  if (process.platform !== 'linux') return await sleep(SIGNAL_TIMEOUT_MS)
+  if (process.platform !== 'linux') return await sleep(SIGNAL_DELAY_MS)
   const deadline = performance.now() + 10_000
   while (!(await isStopped(pid))) {
     if (performance.now() > deadline) throw new Error(`process ${pid} is still running 10 s after SIGSTOP`)

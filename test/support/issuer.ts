@@ -81,7 +81,7 @@ export class Issuer implements AsyncDisposable {
   }
 }
 
-/** Signs like an attacker who uses a public key as an HMAC secret. */
+/** Returns a function that signs as an attacker would, with a public key as the HMAC secret. */
 export function hmacWithPublicKey(secret: string): (text: Buffer) => Buffer {
   return (text) => createHmac('sha256', secret).update(text).digest()
 }

@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net'
 const MAX_LISTED = 1_000
 
 /**
- * The part of S3 that a backup needs: puts, reads, lists and deletes the objects of one bucket, by paths
- * `/<bucket>/<key>`, and keeps them in memory. It does not check credentials, and does not support versions, parts or ranges.
+ * The part of S3 that a backup needs: puts, reads, lists and deletes the objects of one bucket, at paths
+ * `/<bucket>/<key>`, and keeps them in memory. It does not check credentials, and does not support versioning, multipart uploads
+ * or ranges.
  */
 export class ObjectStore implements AsyncDisposable {
   readonly bucket: string

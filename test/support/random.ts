@@ -1,4 +1,4 @@
-/** Creates a generator of numbers from 0 to 1 that a seed determines (mulberry32), so that a run can be repeated. */
+/** Creates a seeded generator of numbers from 0 to 1 (mulberry32), so that a run can be repeated. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {

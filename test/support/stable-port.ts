@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 
 /**
  * Returns a port for a server that is started more than once. It is below the range that systems use for outgoing connections,
- * one of which could use the port when the server restarts.
+ * one of which could otherwise take the port before the server restarts.
  */
 export async function stablePort(): Promise<number> {
   for (;;) {

@@ -6,7 +6,7 @@ export type TargetName = 'embedded' | 'sqld' | 'url' | 'container' | 'tursodb'
 
 export interface TargetStatus {
   readonly name: TargetName
-  /** Null if the target is used; otherwise the reason why it cannot be. */
+  /** Null if the target is used; otherwise the reason why it is not. */
   readonly unavailableReason: string | null
 }
 

@@ -8,7 +8,7 @@ import { waitFor } from './wait-for.ts'
 export const terminalProblem: string | null =
   process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
     ? null
-    : 'the prompt in a terminal: `script` of util-linux is missing'
+    : 'the prompt in a terminal: `script` from util-linux is missing'
 
 /** Runs the command in a terminal that `script` from util-linux provides. */
 export class Terminal {

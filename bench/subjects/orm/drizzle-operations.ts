@@ -3,7 +3,7 @@ import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import { type Subject, toId } from '../../lib/subject.ts'
 import { account, item, log, type schema } from './schema.ts'
 
-/** Creates a subject with the operations of Drizzle, for any driver. */
+/** Opens a subject that performs the operations with Drizzle, for any driver. */
 export function openWithDatabase(
   db: BaseSQLiteDatabase<'async', unknown, typeof schema>,
   close: () => Promise<unknown>,

@@ -43,7 +43,7 @@ describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classe
     expect([...codes].filter((code) => !described.has(code))).toEqual([])
   })
 
-  test('every class of errors is on the page', () => {
+  test('every error class is on the page', () => {
     const exported = Object.keys(module).filter((name) => /^[A-Z]\w*Error$/.test(name))
     expect(exported.length).toBeGreaterThanOrEqual(classes)
     expect(exported.filter((name) => !page.includes(name))).toEqual([])

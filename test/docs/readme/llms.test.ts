@@ -25,7 +25,7 @@ test('every page is listed in site/pages.mjs, from which llms.txt, the README an
   expect([status, stderr]).toEqual([0, ''])
 })
 
-test('the list of decisions links every record, and their numbers have no gaps', () => {
+test('the list of decisions links to every record, and the numbers of the records have no gaps', () => {
   const records = pagesOf('docs/decisions').filter((page) => !page.endsWith('README.md'))
   const links = [...read('docs/decisions/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
   expect(links.map((link) => `docs/decisions/${link}`)).toEqual(records.toSorted())

@@ -1,7 +1,7 @@
 import type { Exchange } from './sequences.ts'
 import { INVALID_TEXTS } from './statements.ts'
 
-/** Differences of the embedded server that are accepted, each with its reason. */
+/** Accepted differences between the embedded server and libsql-server, each with its reason. */
 const ACCEPTED_DIFFERENCES: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server accepts `1e;` as a number, but rejects `1e` at the end of the SQL',
@@ -31,7 +31,7 @@ const ACCEPTED_DIFFERENCES: readonly { readonly reason: string; applies(exchange
   },
   {
     reason:
-      'describing a pragma that changes a setting is rejected, because compiling it changes the setting',
+      'the embedded server rejects describing a pragma that changes a setting, because compiling it changes the setting',
     applies: (exchange) => /"type":"describe","sql":"PRAGMA \w+ = /.test(getBodyText(exchange)),
   },
 ]

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { type SubjectSource, startEmbeddedSource, startSqldSource } from './servers.ts'
 
 /** Whether libsql-server is missing on this machine. */
-export const isMissing = await findSqld().then(
+export const isSqldMissing = await findSqld().then(
   () => false,
   () => true,
 )
@@ -13,7 +13,7 @@ export function useBothServers(): { readonly embedded: SubjectSource; readonly r
   const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
   beforeAll(async () => {
     sources.embedded = await startEmbeddedSource()
-    if (!isMissing) sources.real = await startSqldSource()
+    if (!isSqldMissing) sources.real = await startSqldSource()
   })
   afterAll(async () => {
     await sources.embedded?.[Symbol.asyncDispose]()

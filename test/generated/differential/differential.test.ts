@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isAccepted } from './accepted-differences.ts'
-import { isMissing, useBothServers } from './both-servers.ts'
+import { isSqldMissing, useBothServers } from './both-servers.ts'
 import { REGRESSIONS } from './regression-sequences.ts'
 import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
@@ -19,7 +19,7 @@ const SEED = Number(
   process.env['FUZZ_SEED'] ?? (SEQUENCE_COUNT <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + SEQUENCE_COUNT * 2_000
-/** Number of sequences from one seed. Requests after a difference are omitted. */
+/** Number of sequences from one seed. After a difference, the rest of the batch is skipped. */
 const BATCH_SIZE = 100
 const MAX_REPORTS = 20
 
@@ -63,8 +63,8 @@ async function findDifferences(count: number): Promise<readonly string[]> {
   return reports
 }
 
-test.skipIf(isMissing)(
-  `${SEQUENCE_COUNT} generated sequences get the same responses as from libsql-server (FUZZ_SEED=${SEED})`,
+test.skipIf(isSqldMissing)(
+  `${SEQUENCE_COUNT} generated sequences get the same responses from both servers (FUZZ_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async () => {
     console.log(`differential: ${SEQUENCE_COUNT} sequences, FUZZ_SEED=${SEED}`)
@@ -72,6 +72,6 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing).each(REGRESSIONS)('regression: $title', async ({ exchanges }) => {
+test.skipIf(isSqldMissing).each(REGRESSIONS)('regression: $title', async ({ exchanges }) => {
   expect(await findDifference(exchanges)).toBeNull()
 })

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isAccepted } from './accepted-differences.ts'
-import { isMissing, useBothServers } from './both-servers.ts'
+import { isSqldMissing, useBothServers } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE } from './sequences.ts'
 import type { NamedSubject, SubjectSource } from './servers.ts'
@@ -20,7 +20,7 @@ const SEED = Number(
   process.env['FUZZ_SEED'] ?? (CASE_COUNT <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
 )
 const TIMEOUT_MS = 60_000 + CASE_COUNT * 4_000
-/** Number of cases from one seed. Steps after a difference are omitted. */
+/** Number of cases from one seed. After a difference, the rest of the batch is skipped. */
 const BATCH_SIZE = 50
 const MAX_REPORTS = 5
 /** Time for an open change stream to receive all committed changes. */
@@ -249,7 +249,7 @@ async function findDifferences(
 const shortListOf = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
   fc.array(arbitrary, { minLength: 1, maxLength: 5 })
 
-test.skipIf(isMissing).each([
+test.skipIf(isSqldMissing).each([
   ['dumps, and databases loaded from them', program, compareDumps],
   ['events', program, compareEvents],
   ['jobs and their changes', shortListOf(schemaChange), compareJobs],

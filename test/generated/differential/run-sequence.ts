@@ -8,7 +8,7 @@ export interface Subject {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The responses of a server, without values that depend on time or randomness. */
+/** A response from a server, without values that depend on time or randomness. */
 export interface Reply {
   readonly status: number
   readonly body: unknown

@@ -14,7 +14,7 @@ interface SubjectKind {
 /** A database with the server's name for it. */
 export type NamedSubject = Subject & AsyncDisposable & { readonly name: string }
 
-/** Creates a fresh database, and removes it afterwards. */
+/** A server on which fresh databases can be created. Disposing of a database removes it. */
 export interface SubjectSource extends AsyncDisposable {
   create(kind?: SubjectKind): Promise<NamedSubject>
 }

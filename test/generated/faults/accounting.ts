@@ -34,7 +34,7 @@ const FAULTS: readonly Fault[] = [
 ]
 
 /**
- * Makes one request in ten fail.
+ * Chooses a fault for one request in ten.
  * @param keepsTransactions whether to keep responses that continue a transaction. If one is lost, the transaction cannot be
  * closed, and the server blocks all writers for up to 5 s.
  */

@@ -78,7 +78,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   ['a value that exists twice', createHistory({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
   [
-    'a savepoint that was kept',
+    'a rolled-back savepoint that was kept',
     createHistory({ id: 1, appends: [[0, 10]], undone: [11] }),
     { 0: [10, 11] },
     /rolled back/,
@@ -120,7 +120,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
     /became/,
   ],
   [
-    'a read that misses its own append',
+    'a read that misses an append of its own transaction',
     createHistory({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
     { 0: [10] },
     /that it appended/,

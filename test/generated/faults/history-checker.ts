@@ -23,7 +23,7 @@ export interface HistoryReport {
   readonly transactions: number
   readonly committed: number
   readonly edges: Readonly<Record<'ww' | 'wr' | 'rw' | 'order', number>>
-  /** Sets of transactions that depend on each other in a cycle. */
+  /** Number of sets of transactions that depend on each other in a cycle. */
   readonly cycles: number
   readonly violations: readonly string[]
 }
@@ -32,8 +32,8 @@ type EdgeKind = keyof HistoryReport['edges']
 
 /**
  * Checks that a history is serializable, as Elle does for lists: the final lists give the order of the writes, and the reads
- * give the other dependencies. There must be no cycle of dependencies, no read of a value
- * that was rolled back, no partly applied transaction, and no missing acknowledged append.
+ * give the other dependencies. There must be no cycle of dependencies, no read of a value that was rolled back, no partly applied
+ * transaction, and no missing acknowledged append.
  * @param finalLists the final lists
  * @param order further constraints: `real-time`, a transaction that ended before another began comes before it; `session`,
  * only for the same client, as when each client reads from its own replica
@@ -139,7 +139,8 @@ function findOtherValues(
 }
 
 /**
- * Checks that no reader sees part of a transaction: one that sees its last append to a list sees all of its appends to it.
+ * Checks that no reader sees only part of another transaction: if the last value that it reads in a list was appended by one,
+ * it must also read all other values that this transaction appended to the list.
  */
 function checkCompleteRead(
   { id }: HistoryTransaction,
@@ -215,7 +216,7 @@ class Graph {
     this.#successors.set(from, successors.add(to))
   }
 
-  /** Returns the strongly connected components (Tarjan's algorithm, without recursion). */
+  /** Returns the strongly connected components of two or more transactions (Tarjan's algorithm, without recursion). */
   cycles(): number[][] {
     const index = new Map<number, number>()
     const lowLinks = new Map<number, number>()

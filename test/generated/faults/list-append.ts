@@ -162,7 +162,7 @@ export async function runListAppend(
             async (tx) => {
               const previousAttempt = record
               record = new Progress()
-              // runs again if the transaction is lost, because none of it was applied
+              // the callback runs again if the transaction is lost, in which case none of the previous attempt was applied
               record.undone.push(
                 ...previousAttempt.undone,
                 ...previousAttempt.appends.map(([, value]) => value),

@@ -36,7 +36,7 @@ export interface TornReport {
   readonly committed: number
   /** Transactions that the server ended on its own. */
   readonly endedByServer: number
-  /** Rows of transactions that did not commit, or missing from ones that did. */
+  /** Rows of transactions that did not commit, and rows missing from ones that did. */
   readonly leaks: readonly string[]
 }
 

@@ -129,7 +129,7 @@ async function tryMutation(copy: string, mutation: Mutation, seed: number): Prom
   }
 }
 
-/** Returns `--count` mutations, in an order determined by the seed: one of each folder, then another of each, and so on. */
+/** Returns `--count` mutations, in an order determined by the seed: one from each folder, then another from each, and so on. */
 function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
   const folders = [...Map.groupBy(mutations, ({ file }) => dirname(file)).values()]
   const selected: Mutation[] = []

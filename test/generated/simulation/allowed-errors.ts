@@ -53,7 +53,7 @@ export function checkErrors(program: Program, network: Network, history: History
   })
 }
 
-/** Whether a call only reads, and is not preceded by a savepoint. */
+/** Returns whether a call is a transaction or only reads. */
 const isPlainRead = ({ operation, sql }: Call): boolean =>
   operation === 'transaction' ||
   (operation === 'execute' && sql.every((text) => text === 'large' || text === 'select'))
@@ -111,7 +111,7 @@ class ErrorChecker {
     )
   }
 
-  /** Errors that the program throws may reject only its own calls. */
+  /** Checks that an error thrown by the program rejects only the calls that run its callbacks, or that need its token. */
   #checkPlannedError({ operation, error, scope }: Call): string | null {
     if ((error as Error).message === 'no token' && this.#history.clients[scope.client]?.token) return null
     const mayReject = operation === 'transaction' || operation === 'savepoint'
@@ -131,7 +131,7 @@ class ErrorChecker {
     const calls = operation === 'transaction' ? this.#program.ledger.calls : scope.root.calls
     if (isTransactionEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child')))
       return null
-    // a savepoint of a stream that does not exist
+    // a stream's savepoint that does not exist
     const isMissingSavepoint = scope.calls.some(
       (call) => call.operation === 'undo' || call.operation === 'forget',
     )
@@ -165,7 +165,7 @@ class ErrorChecker {
       return this.#hazards.slowMs > QUICK_MS || minMs < 5_000 ? null : 'nothing was slow'
     }
     const mayBeAborted = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
-    const hasShortTime = this.#getPlan(call).requestTimeoutMs !== undefined
+    const hasShortTimeout = this.#getPlan(call).requestTimeoutMs !== undefined
     const endsOnItsOwn = calls.some(({ sql }) =>
       sql.some((text) => text === 'or rollback' || text.endsWith(' p')),
     )
@@ -185,7 +185,7 @@ class ErrorChecker {
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
     return mayBeAborted ||
       (isAfterCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
-      hasShortTime ||
+      hasShortTimeout ||
       hasNoToken ||
       endsOnItsOwn ||
       isBusy ||

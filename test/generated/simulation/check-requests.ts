@@ -54,7 +54,7 @@ function getMaxScriptRequests(length: number, [from, to]: readonly [number, numb
   )
 }
 
-/** Counts the requests saved because calls of one tick in a transaction share one. */
+/** Counts the requests saved because calls made in the same tick in a transaction share one. */
 function countSavedRequests(steps: readonly Step[], isInside = false): number {
   return steps.reduce((sum, step) => {
     if (step.do === 'transaction' || step.do === 'savepoint')

@@ -55,19 +55,20 @@ function findProblemOutside(
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((request) => !isRejected(request)))
     return 'a write that may have been executed was sent again'
-  const hasTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
+  const hasEnoughTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
   const wasRejected = call.error instanceof HttpError && call.error.status === 429
   const isTransient =
     wasRejected ||
     (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
     (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
-  return isTransient && hasTime && sent.length <= maxRetries
+  return isTransient && hasEnoughTime && sent.length <= maxRetries
     ? `not retried after ${sent.length} requests`
     : null
 }
 
 /**
- * Whether reads shared a request that may have failed because of one of their results: each is then sent again separately.
+ * Returns whether reads shared a request that may have failed because of one of their results; each is then sent again
+ * separately.
  */
 function isDivided({ body, fault }: ObservedRequest): boolean {
   const isShared = body.split(CALL_MARK_PREFIX).length > 2

@@ -30,7 +30,7 @@ export function checkRows(
   for (const commit of commits) {
     const owner = owners.get(commit.tags[0] as number)
     if (!owner) {
-      violations.push(`exists, but was not written by a call that may have written it: ${commit.tags.join()}`)
+      violations.push(`exists, although no call may have written it: ${commit.tags.join()}`)
       continue
     }
     const foreignTags = commit.tags.filter((tag) => owners.get(tag) !== owner)

@@ -6,9 +6,9 @@ import type { Network } from './network.ts'
 import type { Program } from './program.ts'
 import { callMark, hasMark } from './statement-texts.ts'
 
-/** Timers count whole milliseconds. */
+/** Tolerance, because timers count whole milliseconds. */
 const SLACK_MS = 10
-/** A call without its own time limit that shares a request has the latest deadline of the calls that share it. */
+/** Additional time for a call without its own time limit that shares a request: it has the latest deadline of those calls. */
 const SHARED_MS = 2_010
 const CLOSE_MS = 2_000
 

@@ -19,7 +19,7 @@ interface Part {
 
 const isTag = (tag: number | null): tag is number => tag !== null
 
-/** Returns the rows written by a call in a transaction, or by a part of a batch. */
+/** Returns the rows written by a call in a transaction; of a batch that failed, those up to the failed statement. */
 function getPart(call: Call): Part {
   const callTags = call.tags.filter(isTag)
   if (call.state === 'ok') return { tags: callTags, optional: new Set() }
@@ -34,7 +34,7 @@ function getPart(call: Call): Part {
     : { tags: [], optional: new Set() }
 }
 
-/** The progress of a transaction, of a stream or a callback. */
+/** The rows and savepoints so far of a transaction on a stream or in a callback. */
 class OpenTransaction {
   #part: Part = { tags: [], optional: new Set() }
   readonly #savepoints: { name: string; length: number }[] = []

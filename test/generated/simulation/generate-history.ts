@@ -2,7 +2,7 @@ import { Chooser } from './chooser.ts'
 
 import type { ClientPlan, Fault, FaultKind, History, ServerEvent, Task } from './history.ts'
 import type { ServerPlan } from './model-server.ts'
-import { CALL_TIMES, makeProfile, type Profile } from './profile.ts'
+import { CALL_TIMEOUTS_MS, makeProfile, type Profile } from './profile.ts'
 import { StepGenerator } from './step-generator.ts'
 
 const FAULTS: readonly FaultKind[] = [
@@ -27,7 +27,7 @@ const SLOW_MS = [10, 300, 6_000]
 /** On servers without batches, there is no guarantee if a request takes half of a transaction's time limit. */
 const EXECUTE_ONLY_SLOW_MS = [10, 150]
 
-/** Generates the history of a seed. */
+/** Generates the history for a seed. */
 export function generateHistory(seed: number): History {
   return new Generator(seed).generate()
 }
@@ -74,11 +74,11 @@ class Generator {
       ...(this.#choose.chance(0.3) && {
         coalesce: true,
       }),
-      ...(this.#profile.hasTimes &&
-        this.#choose.chance(0.5) && { requestTimeoutMs: this.#choose.pick(CALL_TIMES) }),
-      ...(this.#profile.hasTimes &&
+      ...(this.#profile.hasTimeouts &&
+        this.#choose.chance(0.5) && { requestTimeoutMs: this.#choose.pick(CALL_TIMEOUTS_MS) }),
+      ...(this.#profile.hasTimeouts &&
         this.#choose.chance(0.3) && { transactionTimeoutMs: this.#choose.pick([10, 100, 1_000, 60_000]) }),
-      ...(this.#profile.hasTimes &&
+      ...(this.#profile.hasTimeouts &&
         this.#choose.chance(0.3) && { writeLockTimeoutMs: this.#choose.pick([10, 100, 1_000]) }),
       ...(this.#choose.chance(0.2) && { maxRetries: this.#choose.pick([0, 1, 5]) }),
       ...(this.#choose.chance(0.2) && { concurrency: this.#choose.pick([1, 2]) }),

@@ -97,7 +97,7 @@ export type Step =
       /** Breaks out of the loop at this row. */
       readonly take?: number
       readonly throws?: boolean
-      /** The action at the first row. */
+      /** The steps that are run at the first row. */
       readonly steps?: readonly Step[]
       readonly on?: 'client' | 'outer'
     } & CallPlan)
@@ -178,6 +178,6 @@ export interface ServerEvent {
   readonly kind: 'restart' | 'restart with a lower index' | 'token expires'
 }
 
-/** Returns the range of statements of a script between BEGIN and COMMIT; null for any other call, or if there are none. */
+/** Returns the range of statements of a script between BEGIN and COMMIT; null for any other call, or for a script without them. */
 export const getTransactionRange = (plan: object): readonly [number, number] | null =>
   (plan as { readonly transactionRange?: readonly [number, number] }).transactionRange ?? null

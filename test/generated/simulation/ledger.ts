@@ -40,7 +40,7 @@ export interface Scope {
   /** The error that its callback threw; undefined if it returned. */
   thrown: unknown
   hasThrown: boolean
-  /** The state of its handle at the end. */
+  /** The `expiresAt` of its handle when it ended. */
   expiresAt: number | null
 }
 

@@ -133,7 +133,7 @@ export class ModelProgram {
   }
 }
 
-/** Reads the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
+/** Parses the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
 export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[] {
   return steps.map(({ stmt, condition }, index) => {
     const command = toCommand(stmt)

@@ -8,7 +8,7 @@ export interface ModelExchange {
   readonly requests: readonly unknown[]
 }
 
-/** Generates requests in the language of the model. Each row has a unique number. */
+/** Generates requests that the model supports. Each row has a unique number. */
 export class RequestGenerator {
   readonly #random: () => number
   #tag = 0

@@ -89,7 +89,7 @@ export class ModelServer {
   #indexBase = 10
   /** The token that it accepts; null accepts any. */
   token: string | null = null
-  /** Whether replicas respond without waiting. */
+  /** Whether faults are no longer injected, so that replicas do not lag. */
   isFaultFree = false
   /** Number of streams that clients left open until they expired. */
   expiries = 0
@@ -113,7 +113,7 @@ export class ModelServer {
     if (restartsIndex) this.#indexBase = -this.database.commits.length
   }
 
-  /** @throws DisconnectedError if it stops in the meantime */
+  /** Handles a request. @throws DisconnectedError if the server stops in the meantime */
   async handle(request: ServerRequest): Promise<ServerResponse> {
     const generation = this.#generation
     const reply = await this.#respond(request)

@@ -1,4 +1,4 @@
-/** The SQL that the model of the server understands. */
+/** A statement that the model of the server supports. */
 export type Command =
   | {
       readonly kind: 'insert'

@@ -1,11 +1,11 @@
 /*
- * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the
+ * Sends generated requests that the model supports to the model and to the real libsql-server, and compares the
  * responses. MODEL_SEQUENCES sets the number of sequences, MODEL_SEED repeats a run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seeded } from '../../support/random.ts'
-import { isMissing } from '../differential/both-servers.ts'
+import { isSqldMissing } from '../differential/both-servers.ts'
 import { type NamedSubject, type SubjectSource, startSqldSource } from '../differential/servers.ts'
 import { type ModelExchange, RequestGenerator } from './model-requests.ts'
 import { ModelServer } from './model-server.ts'
@@ -27,7 +27,7 @@ interface Reply {
 
 let source: SubjectSource | undefined
 beforeAll(async () => {
-  if (!isMissing) source = await startSqldSource()
+  if (!isSqldMissing) source = await startSqldSource()
 })
 afterAll(() => source?.[Symbol.asyncDispose]())
 
@@ -177,7 +177,7 @@ async function compare(seed: number): Promise<void> {
   await clientPairs[1].closeStreams()
 }
 
-test.skipIf(isMissing)(
+test.skipIf(isSqldMissing)(
   `${SEQUENCE_COUNT} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
   { timeout: 180_000 + SEQUENCE_COUNT * 1_000 },
   async () => {
@@ -203,7 +203,7 @@ async function runUntilTimeouts(clients: Clients, wait: (ms: number) => Promise<
   return responses
 }
 
-test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
+test.skipIf(isSqldMissing)('the model ends transactions and streams when libsql-server does', async () => {
   if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
   const real = createRealClients(subject)

@@ -29,9 +29,9 @@ export class Network {
   readonly requests: ObservedRequest[] = []
   /** Tags of the statements in requests that were sent twice. */
   readonly repeated = new Set<number>()
-  /** The ones among them whose request did not continue a stream. */
+  /** The tags in `repeated` whose request did not continue a stream. */
   readonly repeatedWithoutBaton = new Set<number>()
-  /** The ones among those whose second copy was rejected because of the write lock. */
+  /** The tags in `repeatedWithoutBaton` whose second copy was rejected because of the write lock. */
   readonly lockedCopies = new Set<number>()
   /** Whether faults and delays are no longer injected. */
   isFaultFree = false

@@ -49,7 +49,7 @@ const toKyselyHandle = (trx: Transaction<unknown>): OrmHandle => ({
   savepoint: () => Promise.reject(new TypeError('Kysely has no savepoints of this kind')),
 })
 
-/** The parts that a Drizzle transaction also has. */
+/** The common interface of Drizzle's transactions and savepoints. */
 interface DrizzleTransaction {
   all(query: ReturnType<typeof fragment.raw>): Promise<unknown[]>
   transaction<T>(callback: (tx: DrizzleTransaction) => Promise<T>): Promise<T>

@@ -5,7 +5,7 @@ import type { Mode } from './history.ts'
 export interface Profile {
   readonly faults: number
   readonly aborts: boolean
-  readonly hasTimes: boolean
+  readonly hasTimeouts: boolean
   readonly closes: boolean
   readonly sleeps: readonly number[]
   /** How often a call is not awaited at once. */
@@ -25,7 +25,7 @@ export interface Profile {
 }
 
 /** Time limits of calls, in ms. */
-export const CALL_TIMES = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
+export const CALL_TIMEOUTS_MS = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
 
 /** Chooses the kinds of events in a history. */
 export function makeProfile(choose: Chooser): Profile {
@@ -34,7 +34,7 @@ export function makeProfile(choose: Chooser): Profile {
   return {
     faults: isFaulty ? choose.pick([1, 2, 2, 5]) : 0,
     aborts: choose.chance(0.3),
-    hasTimes: choose.chance(0.15),
+    hasTimeouts: choose.chance(0.15),
     closes: choose.chance(0.12),
     sleeps: choose.chance(0.7) ? [0, 1, 2, 5] : [1, 100, 1_000, 4_000, 5_000, 6_000, 11_000],
     parallel: choose.pick([0, 0.2, 0.5]),

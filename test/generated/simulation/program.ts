@@ -384,7 +384,7 @@ export class Program {
   }
 }
 
-/** Whether a handle has a method: a shrunk history may have steps in places where they are not possible. */
+/** Returns whether a step is possible on a handle, because a shrunk history may have steps in places where they are not. */
 function isPossible({ do: operation }: Step, { kind, isOrm }: Scope): boolean {
   if (isOrm && /^(batch|rollback)$/.test(operation)) return false
   if (operation === 'savepoint') return kind === 'transaction' || kind === 'savepoint'

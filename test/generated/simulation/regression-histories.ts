@@ -97,7 +97,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
     { client: { coalesce: true } },
   ),
-  regression('a write of the client in a callback that is not awaited', [
+  regression('a write on the client that a callback does not await', [
     [
       inTransaction(
         insert,
@@ -106,7 +106,7 @@ export const REGRESSIONS: readonly Regression[] = [
       ),
     ],
   ]),
-  regression('a read of the client in a callback, after a comment', [
+  regression('a read on the client in a callback, after a comment', [
     [
       inTransaction(
         { do: 'batch', sql: ['pragma'] },
@@ -329,7 +329,7 @@ export const REGRESSIONS: readonly Regression[] = [
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 4 }] },
   ),
-  regression('the statement ROLLBACK that is aborted after a rollback in flight', [
+  regression('a ROLLBACK statement that is aborted after a rollback in flight', [
     [
       onStream(
         { do: 'begin' },
@@ -387,7 +387,7 @@ export const REGRESSIONS: readonly Regression[] = [
     },
   ),
   regression(
-    'the statement ROLLBACK after a COMMIT with an unknown outcome',
+    'a ROLLBACK statement after a COMMIT with an unknown outcome',
     [
       [
         onStream(

@@ -15,11 +15,11 @@ import { World } from './world.ts'
 
 /** Time limit of a whole history, in ms; the programs' own sleeps are shorter. */
 const HORIZON_MS = 600_000
-/** Time in which a healthy client completes a write, transactions and a read on a network without delays, in ms. */
+/** Time in which a healthy client completes a write, a transaction and a read on a network without delays, in ms. */
 const FOLLOW_UP_MS = 100
 /** A pause longer than any delay before a retry, in ms. */
 const LONG_PAUSE_MS = 1_100
-/** Number of write transactions of one client on the server at a time. */
+/** Maximum number of write transactions that one client has on the server at a time. */
 const MAX_WRITE_TRANSACTIONS = 2
 /** Time for a client's work after its calls have settled: aborted requests, and the closing of streams. */
 const DRAIN_MS = 3_500
@@ -30,7 +30,7 @@ const FAULTY_DRAIN_MS = 300_000
 
 /** The outcome of a history. */
 export interface Outcome {
-  /** Empty if there are none. */
+  /** Descriptions of the guarantees that were violated. */
   readonly violations: readonly string[]
   readonly requests: number
   readonly calls: number
@@ -110,7 +110,7 @@ class Run {
    */
   #checkPause(ms: number): void {
     if (ms < LONG_PAUSE_MS || this.#network.inFlight > 0 || this.#isFaulty) return
-    // the next one waits until the client detects that the server has closed the stream
+    // the next transaction waits until the client detects that the server has closed the stream
     if (this.#history.server.isTursodb && this.#hasLongSleeps) return
     const { database, streams } = this.#server
     // without a queue on the server, no transaction waits there
@@ -128,7 +128,7 @@ class Run {
       )
   }
 
-  /** Transactions that hold a write permit may not hold the lock yet. */
+  /** Whether there may be transactions that hold a write permit, but not the lock yet. */
   get #hasModes(): boolean {
     return /"mode"|"sql":"begin"|"staysOpen"/.test(JSON.stringify(this.#history))
   }
@@ -154,7 +154,7 @@ class Run {
     return this.#network.faultCount > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
   }
 
-  /** Waits until aborted requests have ended, and the streams whose close request was lost. */
+  /** Waits until aborted requests have ended, and the server has closed the streams whose close request was lost. */
   async #settle(): Promise<void> {
     this.#network.isFaultFree = true
     this.#server.isFaultFree = true

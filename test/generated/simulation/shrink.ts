@@ -50,7 +50,7 @@ function* generateSmaller(value: Json, name = ''): Generator<Json> {
       for (let start = 0; start + size <= list.length; start += size)
         if (name !== 'sql' || size < list.length) yield [...list.slice(0, start), ...list.slice(start + size)]
     for (const [index, element] of list.entries()) {
-      // a step around others is replaced by them
+      // a step that contains other steps is replaced with them
       const inner = (element as { steps?: readonly Json[] } | null)?.steps
       if (name === 'steps' && inner) yield [...list.slice(0, index), ...inner, ...list.slice(index + 1)]
       for (const smaller of generateSmaller(element)) yield list.with(index, smaller)

@@ -1,5 +1,5 @@
 /*
- * Runs generated histories of the client in a separate process with simulated clock and timers. SIMULATED_HISTORIES
+ * Runs generated histories of the client in a separate process with a simulated clock and timers. SIMULATED_HISTORIES
  * sets their number, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long version.
  */
 import { execFile } from 'node:child_process'
@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? 8_000)
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
-/** Ten times as long as on an otherwise idle machine. */
+/** Time limit for each history: ten times as long as it takes on an otherwise idle machine. */
 const MS_PER_HISTORY = 30
 
 test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {

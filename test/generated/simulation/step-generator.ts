@@ -1,6 +1,6 @@
 import type { Chooser } from './chooser.ts'
 import type { CallPlan, Sql, Step } from './history.ts'
-import { CALL_TIMES, type Profile } from './profile.ts'
+import { CALL_TIMEOUTS_MS, type Profile } from './profile.ts'
 
 const VALID_SQL: readonly Sql[] = [
   'insert',
@@ -39,14 +39,14 @@ export class StepGenerator {
     this.#profile = profile
   }
 
-  /** Generates how a call is made. */
+  /** Generates the plan of a call. */
   #call(): CallPlan {
-    const { parallel, aborts, hasTimes } = this.#profile
+    const { parallel, aborts, hasTimeouts } = this.#profile
     const wait = this.#choose.chance(parallel) ? this.#choose.pick(['later', 'never'] as const) : undefined
     return {
       ...(wait && { wait }),
       ...(this.#choose.chance(0.5) && { catches: true }),
-      ...(hasTimes && this.#choose.chance(0.2) && { timeoutMs: this.#choose.pick(CALL_TIMES) }),
+      ...(hasTimeouts && this.#choose.chance(0.2) && { timeoutMs: this.#choose.pick(CALL_TIMEOUTS_MS) }),
       ...(aborts &&
         this.#choose.chance(0.25) &&
         (this.#choose.chance(0.6)
@@ -75,7 +75,7 @@ export class StepGenerator {
       : { do: 'ticks', count: this.#choose.int(12) }
   }
 
-  /** Generates calls of one tick. */
+  /** Generates calls that are made in the same tick. */
   #together(make: () => Step): Step {
     return {
       do: 'together',

@@ -14,7 +14,7 @@ interface Timer {
 const EPOCH = 1_700_000_000_000
 
 const { any } = AbortSignal
-const real = { setImmediate, performance: performance.now.bind(performance) }
+const real = { setImmediate, now: performance.now.bind(performance) }
 let currentWorld: World | null = null
 
 /**
@@ -36,11 +36,11 @@ export class World {
   readonly #immediates: Timer[] = []
   #order = 0
 
-  /** Whether there is an `AbortSignal.any`. */
-  readonly hasAny: boolean
+  /** Whether `AbortSignal.any` exists. */
+  readonly hasAbortSignalAny: boolean
 
   constructor(seed: number) {
-    this.hasAny = seed % 2 === 0
+    this.hasAbortSignalAny = seed % 2 === 0
     this.random = seeded(seed)
     this.#chance = seeded(seed + 1)
   }
@@ -151,7 +151,7 @@ let isInstalled = false
 function enter(world: World): void {
   install()
   // not every platform has AbortSignal.any
-  if (world.hasAny) Object.assign(AbortSignal, { any })
+  if (world.hasAbortSignalAny) Object.assign(AbortSignal, { any })
   else Reflect.deleteProperty(AbortSignal, 'any')
   currentWorld = world
 }
@@ -176,5 +176,5 @@ function install(): void {
   process.on('unhandledRejection', (reason) => getWorld().uncaught.push(reason))
 }
 
-/** The real time that has passed, in ms. */
-export const realNow = real.performance
+/** Returns the real time since the start of the process, in ms. */
+export const realNow = real.now

@@ -77,7 +77,7 @@ async function useKysely({ url, authToken }: Settings): Promise<void> {
     await trx.updateTable('shelf').set({ label: 'Kysely!' }).where('id', '=', 1).execute()
   })
   const shelves = await db.selectFrom('shelf').select('label').execute()
-  expectSame('rows of Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
+  expectSame('rows from Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
   const error = await catchError(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
   expectSame('the code of an error in Kysely', codeOf(error), 'SQLITE_CONSTRAINT')
   await db.destroy()
@@ -97,7 +97,7 @@ async function useDrizzle({ url, authToken }: Settings): Promise<void> {
     await tx.insert(track).values({ id: 1, title: 'Drizzle' })
     await tx.update(track).set({ title: 'Drizzle!' }).where(eq(track.id, 1))
   })
-  expectSame('a row of Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
+  expectSame('a row from Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
   const error = await catchError(db.insert(track).values({ id: 1, title: 'again' }))
   expectSame('the code of an error in Drizzle', codeOf(error.cause), 'SQLITE_CONSTRAINT')
   await db.$client.close()
@@ -108,8 +108,8 @@ async function usePlatform({ platformUrl, platformToken, organization, database 
   const names: string[] = []
   for await (const { name } of platform.databases.list()) names.push(name)
   expectSame('this database among those of the platform', names.includes(database), true)
-  const error = await catchError(platform.databases.get('there-is-none'))
-  expectSame('the status of an error of the platform', (error as { status?: unknown }).status, 404)
+  const error = await catchError(platform.databases.get('no-such-database'))
+  expectSame('the status of a platform error', (error as { status?: unknown }).status, 404)
 }
 
 const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code

@@ -11,7 +11,7 @@ import {
   type PlatformError,
 } from '@batonsql/platform'
 
-// Code that must and must not compile with the platform client.
+// Code that must compile with the platform client, and code that must not.
 
 const platform = createPlatformClient({ organization: 'acme', token: 'any string' })
 createPlatformClient({ token: () => 'text' })

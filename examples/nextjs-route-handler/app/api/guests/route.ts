@@ -4,7 +4,7 @@ import { database, guest } from '../../../database'
 
 /** Runs GET for each request; without this, `next build` may run it once, and serve that response forever. */
 export const dynamic = 'force-dynamic'
-/** On this runtime queries have their own connections, and never use the `fetch` that Next.js caches. */
+/** On this runtime, queries have their own connections, and never use the `fetch` that Next.js caches. */
 export const runtime = 'nodejs'
 
 export async function GET(): Promise<Response> {
