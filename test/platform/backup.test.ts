@@ -75,7 +75,7 @@ test.each(Object.keys(LOSSES))(
         expect([name, await sendRequest(name, text)]).toEqual([name, 404])
     // once, not with each request
     expect(consoleError.mock.calls.flat().slice(1)).toEqual([
-      expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
+      expect.stringMatching(/running: the file of this database is missing or empty; requests get 404/),
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
     const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }
