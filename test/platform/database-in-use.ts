@@ -4,9 +4,9 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Harness, sql } from './platform-harness.ts'
 
-/** Defines 40,000 rows `c`. */
-const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
-/** A read with more rows than fit in socket buffers, so that a cursor or a dump stays in progress until it is read. */
+/** Defines 16,000 rows `c`. */
+const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 16000)'
+/** A read of 16 MB, more than fits in socket buffers (4 to 8 MB), so that a cursor or a dump stays in progress until it is read. */
 export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** The outcome of a request. */
 interface Outcome {
