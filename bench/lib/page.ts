@@ -9,19 +9,19 @@ export const SUITES: Readonly<
 > = {
   client: {
     title: 'Core compared with other clients',
-    text: 'Speed relative to raw undici, which sends the same requests and parses the responses: 1 is the limit for one request per call, and higher is faster. Client CPU is the CPU time of the client process.',
+    text: 'Speed relative to raw undici, which sends the same requests and parses the responses; higher is faster. A client that sends one request per call can reach about 1 at most. Client CPU is the CPU time of the client process.',
     unit: 'µs',
     environment: 'libsql-server',
   },
   orm: {
-    title: 'Under Kysely and Drizzle',
+    title: 'With Kysely and Drizzle',
     text: 'Speed relative to core with the same statements written by hand.',
     unit: 'µs',
     environment: 'libsql-server',
   },
   'cold start': {
     title: 'Cold start',
-    text: 'Speed of whole Node processes: those that read one row, relative to one that does so with the built-in `fetch`; those that only import a package, relative to an empty program.',
+    text: 'Speed of whole Node processes. Processes that read one row are compared with one that uses the built-in `fetch`; processes that only import a package, with an empty program.',
     unit: 'ms',
   },
   distance: {
@@ -36,7 +36,7 @@ export const SUITES: Readonly<
   },
   size: {
     title: 'Bundles',
-    text: 'A program with one SELECT, minified by esbuild and compressed, without what is loaded with `import()` when it is needed.',
+    text: 'A program with one SELECT, minified by esbuild and compressed, excluding code that `import()` loads on demand.',
     unit: 'bytes gzip',
     environment: 'edge',
   },
@@ -47,12 +47,12 @@ export const SUITES: Readonly<
   },
   servers: {
     title: 'The embedded server compared with libsql-server',
-    text: 'The same client, in the same rounds; above 1, the embedded server is faster.',
+    text: 'One client against both servers; a ratio above 1 means that the embedded server is faster.',
     unit: 'µs',
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
-    text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of what the gateway does (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
+    text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of the features of the gateway (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
     unit: 'µs',
   },
   memory: {
@@ -145,8 +145,8 @@ ${cores} × ${cpu}, with client and server on one machine.
 ${rows.join('\n')}
 
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
-only sending fewer requests helps (${formatRatio(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
-Compared with the same requests written by hand with undici, the limit for one request per call, a SELECT runs at ${formatRatio(results, 'client', 'SELECT, one by one', OURS)}
+only sending fewer requests helps: use \`coalesce\` (${formatRatio(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once), or do not await the statements of a transaction one by one.
+Hand-written undici requests are the upper bound for one request per call. Relative to them, a SELECT runs at ${formatRatio(results, 'client', 'SELECT, one by one', OURS)}
 and a transaction of three statements at ${formatRatio(results, 'client', 'transaction of three awaited statements', OURS)}. Clients without transactions have smaller bundles.
 
 ## All figures
@@ -155,8 +155,8 @@ ${suites.join('\n')}
 
 The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in its own process; a figure is the
 median over the rounds, and a ratio is the median of the ratios within each round. \`npm run bench -- --compare\` fails when one of Baton's ratios is
-more than 10% worse than here, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`, write
-contention by \`npm run bench:contention\`.
+more than 10% worse than on these pages, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`; write
+contention is measured by \`npm run bench:contention\`.
 `
 }
 

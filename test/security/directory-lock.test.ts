@@ -28,14 +28,14 @@ class Contender {
   readonly #child: ChildProcess
   readonly #lines: AsyncIterator<string>
 
-  /** @param wrapper a command that runs it in a separate namespace */
-  constructor(directory: string, end = 'wait', wrapper: readonly string[] = []) {
+  /** @param wrapper a command that runs the program in a separate namespace */
+  constructor(directory: string, afterAcquiring: 'wait' | 'die' = 'wait', wrapper: readonly string[] = []) {
     const program = [
       process.execPath,
       '--disable-warning=ExperimentalWarning',
       CONTENDER_PROGRAM,
       directory,
-      end,
+      afterAcquiring,
     ]
     const [command = '', ...args] = [...wrapper, ...program]
     // `unshare` prints an error when it is killed
@@ -56,7 +56,7 @@ class Contender {
 
   async kill(): Promise<void> {
     const exited = once(this.#child, 'exit')
-    // the child of `unshare` ends with its namespace
+    // killing `unshare` might leave its child running; the child is the first process of the namespace, which ends with it
     process.kill(getChildPid(this.#child.pid as number), 'SIGKILL')
     await exited
   }
@@ -83,7 +83,7 @@ async function* readLines(child: ChildProcess): AsyncGenerator<string> {
 }
 
 test.each(Object.keys(INITIAL_FILES))(
-  'one of many simultaneous processes acquires the lock: %s',
+  'exactly one of many simultaneous processes acquires the lock: %s',
   async (name) => {
     for (let round = 0; round < 3; round += 1) {
       const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
@@ -183,7 +183,7 @@ describe('a lock that has changed', () => {
     expect(await sendRequest(url)).toBe(200)
   })
 
-  test('if another server has locked the recreated file first, the process exits at once and writes nothing', async () => {
+  test('if the lock file was replaced by another, the process kills itself', async () => {
     const { dataDirectory, exited, errors } = await startLockedServer()
     // replaced in one step, because the server recreates a missing file
     const otherFile = join(dataDirectory, 'other.db')

@@ -281,7 +281,7 @@ describe.skipIf(browserPath === null)(
       expect(problems.join()).toMatch(/Content Security Policy/)
     })
 
-    test('a file with the events of a client as JSON lines produces the same timeline', async () => {
+    test('a JSON Lines file of client events produces the same timeline as the live events', async () => {
       await using server = await startLocalServer({ inspector: true })
       const lines: string[] = []
       const db = createClient({

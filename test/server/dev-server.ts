@@ -14,7 +14,7 @@ export interface DevServer {
   readonly url: string
 }
 
-/** Starts the command with a directory for its data. */
+/** Starts `baton dev` with the given data directory. */
 export async function startDevServer(dataDirectory: string, backend = 'embedded'): Promise<DevServer> {
   const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', CLI]
   args.push('dev', '--data', dataDirectory, '--port', '0', '--backend', backend)

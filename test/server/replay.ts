@@ -16,7 +16,7 @@ const LISTEN_MS = 300
 export interface ReplayTarget {
   /** The server's bare URL. */
   readonly url: string
-  /** Path prefix of the database that corresponds to the recorded server's only one. */
+  /** Path prefix of the database that corresponds to the recorded server's only database. */
   readonly prefix: string
   /** Maps names and ids of this server to those in the recording. */
   readonly names: ReadonlyMap<string, string>
@@ -41,8 +41,8 @@ interface ReplayResult {
 }
 
 /**
- * Replays a case. A mismatch counts only if the replay was not delayed. On a busy machine, its requests may be delayed beyond the
- * server's time limits; the replay is then repeated.
+ * Replays a case. On a busy machine, its requests may be delayed beyond the server's time limits: a delayed replay with mismatches
+ * is repeated, and the last attempt counts even if it was delayed.
  */
 export async function replayWithRetries(run: () => Promise<ReplayResult>): Promise<readonly Mismatch[]> {
   for (let attempt = 1; ; attempt += 1) {
@@ -73,7 +73,7 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
       await run.wait(BACKGROUND_LEAD_MS)
     }
   }
-  if (pending.length > 0) await run.abandonStreams(transcript.steps)
+  if (pending.length > 0) await run.abortStreams(transcript.steps)
   await Promise.all(pending)
   return {
     mismatches: run.mismatches.toSorted((first, second) => first.step - second.step),
@@ -88,8 +88,8 @@ class Replay {
   /** Maps the recorded name of a baton to the baton from this server. */
   readonly #batons = new Map<string, string>()
 
-  /** Controllers that abort the open streams. */
-  readonly #streams: AbortController[] = []
+  /** They abort streamed responses. */
+  readonly #streamControllers: AbortController[] = []
 
   constructor(target: ReplayTarget) {
     this.#target = target
@@ -101,10 +101,10 @@ class Replay {
     this.delayMs += performance.now() - startedAt - ms
   }
 
-  /** Abandons the open streams after the longest time for which a step reads one. */
-  async abandonStreams(steps: readonly TranscriptStep[]): Promise<void> {
+  /** Waits for the longest listening time of any step, then aborts the streamed responses. */
+  async abortStreams(steps: readonly TranscriptStep[]): Promise<void> {
     await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listen_ms ?? 0)))
-    for (const stream of this.#streams) stream.abort()
+    for (const controller of this.#streamControllers) controller.abort()
   }
 
   /** Returns whether a step continues a stream whose baton is still in flight. */
@@ -116,7 +116,7 @@ class Replay {
   async prepare(host: string, sql: string): Promise<void> {
     const body = JSON.stringify({ requests: [{ type: 'sequence', sql }, { type: 'close' }] })
     const headers = { host, authorization: `Bearer ${this.#target.token({ a: 'rw' })}` }
-    const { status, text } = await this.#send('POST', '/v2/pipeline', headers, { body, stream: null })
+    const { status, text } = await this.#send('POST', '/v2/pipeline', headers, { body, controller: null })
     if (status !== 200 || text.includes('"error"')) throw new Error(`the setup failed: ${text}`)
   }
 
@@ -126,21 +126,21 @@ class Replay {
     const headers: Record<string, string> = { host: 'localhost' }
     for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#fillHeader(value)
     const body = request.body === undefined ? undefined : this.#fillBody(request.body)
-    const stream = response.chunks === undefined ? null : new AbortController()
-    if (stream !== null) this.#streams.push(stream)
-    // a response that is not awaited is read only briefly
-    if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
+    const streamController = response.chunks === undefined ? null : new AbortController()
+    if (streamController !== null) this.#streamControllers.push(streamController)
+    // a streamed response might never end, and the next step waits for this one
+    if (step.started_in_background === undefined) setTimeout(() => streamController?.abort(), LISTEN_MS)
     const disconnectsAfterMs = step.disconnects_after_ms
     const disconnect = disconnectsAfterMs === undefined ? null : new AbortController()
     if (disconnect !== null) setTimeout(() => disconnect.abort(), disconnectsAfterMs)
     const reply = await this.#send(request.method, request.path, headers, {
       body,
-      stream: disconnect ?? stream,
+      controller: disconnect ?? streamController,
     })
     const recorded = recordedText(response)
     const text = this.#replaceNames(reply.text)
     this.#recordBatons(recorded, text)
-    if (disconnect !== null) return // the received part of a response depends on buffers
+    if (disconnect !== null) return // the received part of a response depends on buffering
     const expected: ComparedResponse = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -215,7 +215,7 @@ class Replay {
     method: string,
     path: string,
     headers: Record<string, string>,
-    { body, stream }: { readonly body?: string | undefined; readonly stream: AbortController | null },
+    { body, controller }: { readonly body?: string | undefined; readonly controller: AbortController | null },
   ): Promise<Omit<ComparedResponse, 'body'> & { readonly text: string }> {
     const { hostname, port } = new URL(this.#target.url)
     return new Promise((resolve, reject) => {
@@ -244,7 +244,7 @@ class Replay {
         response.on('end', finish)
         response.on('error', finish) // the received part of a truncated body is compared
       })
-      stream?.signal.addEventListener('abort', () => {
+      controller?.signal.addEventListener('abort', () => {
         finish()
         request.destroy()
       })

@@ -24,14 +24,17 @@ const EXPECTED = 'expected a configuration with either `client` or `url`'
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
-  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or an option of the client with `client` */
+  /** Does not connect. @throws TypeError if neither or both of `client` and `url` are given, or if `client` is given with a client option */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
       throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
-    const unknownName = Object.keys(otherOptions).find((name) => name !== 'transactionalMigrations')
-    if (client && unknownName) throw new TypeError(`unknown option \`${unknownName}\` with \`client\``)
+    const clientOption = Object.keys(otherOptions).find((name) => name !== 'transactionalMigrations')
+    if (client && clientOption)
+      throw new TypeError(
+        `\`${clientOption}\` cannot be combined with \`client\`: pass it to \`createClient\``,
+      )
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
       throw new TypeError(
         `\`transactionMode\` must be 'immediate' or 'deferred', not '${String(transactionMode)}'`,

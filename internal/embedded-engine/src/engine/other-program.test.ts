@@ -20,7 +20,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Opens the file as a worker does, writes a row and closes it. @returns whether that was possible */
+/** Opens the file as a worker does, writes a row and closes it. @returns false if another program has the file open */
 async function writeRow(path: string, row: string, whileOpen: () => Promise<void>): Promise<boolean> {
   let files: DatabaseFiles
   try {
@@ -52,7 +52,7 @@ test.each(['wal', 'delete'])(
     const random = seeded(Date.now())
     let program = startOtherProgram(path)
     const committed: string[] = []
-    let open: string[] | null = null
+    let uncommittedRows: string[] | null = null
     const counts = { ours: 0, rejected: 0 }
     for (let step = 0; step < 250; step += 1) {
       const row = `row ${step}`
@@ -70,29 +70,30 @@ test.each(['wal', 'delete'])(
       ])
       if (kind === 'ours') {
         const isDone = await writeRow(path, row, async () => {
-          expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
+          expect(await program.run(`insert into t values ('${row} concurrent')`)).not.toBe('ok')
         })
         if (isDone) committed.push(row)
         counts[isDone ? 'ours' : 'rejected'] += 1
       } else if (kind === 'kill' && random() < 0.3) {
         await program.kill()
         program = startOtherProgram(path)
-        open = null
+        uncommittedRows = null
       } else if (kind === 'insert') {
-        if ((await program.run(`insert into t values ('${row}')`)) === 'ok') (open ?? committed).push(row)
+        if ((await program.run(`insert into t values ('${row}')`)) === 'ok')
+          (uncommittedRows ?? committed).push(row)
       } else if (kind === 'open') {
         await program.run('close')
-        open = null
+        uncommittedRows = null
         await program.run('open')
       } else if (kind === 'begin') {
-        if ((await program.run('begin immediate')) === 'ok') open = []
+        if ((await program.run('begin immediate')) === 'ok') uncommittedRows = []
       } else if (kind === 'commit') {
-        if ((await program.run('commit')) === 'ok') committed.push(...(open ?? []))
+        if ((await program.run('commit')) === 'ok') committed.push(...(uncommittedRows ?? []))
         await program.run('rollback')
-        open = null
+        uncommittedRows = null
       } else if (kind === 'close') {
         await program.run('close')
-        open = null
+        uncommittedRows = null
       } else await program.run(`pragma journal_mode = ${pick(random, ['wal', 'delete'])}`)
     }
     await program.run('close')

@@ -55,7 +55,7 @@ function kindText(cell: Cell): string {
   if (cell.type === 'text') return `text, ${cell.value.length.toLocaleString('en')} characters`
   if (cell.type !== 'blob') return cell.type
   const bytes = byteLength(cell.base64)
-  return `blob, ${formatBytes(bytes)}${bytes > MAX_HEX_BYTES ? `, the first ${formatBytes(MAX_HEX_BYTES)}` : ''}`
+  return `blob, ${formatBytes(bytes)}${bytes > MAX_HEX_BYTES ? `, showing the first ${formatBytes(MAX_HEX_BYTES)}` : ''}`
 }
 
 function fullText(cell: Cell): string {
@@ -69,6 +69,7 @@ function formatHex(base64: string): string {
   const bytes = atob(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4)).slice(0, MAX_HEX_BYTES)
   const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0'))
   const lines: string[] = []
-  for (let at = 0; at < digits.length; at += 32) lines.push(digits.slice(at, at + 32).join(' '))
+  for (let offset = 0; offset < digits.length; offset += 32)
+    lines.push(digits.slice(offset, offset + 32).join(' '))
   return lines.join('\n')
 }

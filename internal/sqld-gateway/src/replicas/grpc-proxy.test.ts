@@ -84,7 +84,7 @@ test('delays the log, but not statements', async () => {
   expect(await text(log)).toBe(LOG)
 })
 
-test('a call whose connection ends before the response fails', async () => {
+test('a call fails if its connection is closed before the response', async () => {
   const { call, cut } = await startPrimary((stream) => stream.once('readable', () => cut()))
   const stream = call(EXEC)
   expect((await once(stream, 'response'))[0]).toMatchObject({ 'grpc-status': '13' })

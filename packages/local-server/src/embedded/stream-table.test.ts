@@ -111,9 +111,9 @@ test('an expired stream frees its slot once', async () => {
   clock.advance(1_000)
   await opening
   table.close(expiredLease)
-  const openingTooMany = table.open(A)
+  const rejectedOpen = table.open(A)
   clock.advance(1_000)
-  await expect(openingTooMany).rejects.toBeInstanceOf(PipelineFailure)
+  await expect(rejectedOpen).rejects.toBeInstanceOf(PipelineFailure)
 })
 
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
@@ -126,7 +126,7 @@ test('after its database is closed, an expired stream is still reported as expir
   expect(catchFailure(() => table.resume(openBaton, A))).toBe('400 Received an invalid baton')
 })
 
-test('a stream can be continued only by a client that is allowed to attach all databases attached to it', async () => {
+test('a stream can be resumed only by a client that is allowed to attach all databases attached to it', async () => {
   const { table } = setUp()
   const lease = await table.open(A)
   table.attach(lease, B)
@@ -147,6 +147,6 @@ test('closes only the streams that have a database attached', async () => {
   expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])
   expect([table.has(attachingLease), table.has(otherLease)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
-  // a request on a closed stream may still request a copy
+  // a request that is still running on the closed stream may still attach a database
   expect(() => table.attach(attachingLease, B)).not.toThrow()
 })
