@@ -3,19 +3,19 @@ import type { Clock } from '../src/base/clock.ts'
 /** A clock that advances only when the test advances it. */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000
-  readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>()
+  readonly #timers = new Set<{ readonly dueAt: number; readonly callback: () => void }>()
 
   now(): number {
     return this.#now
   }
 
   after(ms: number, callback: () => void): () => void {
-    const timer = { at: this.#now + ms, callback }
+    const timer = { dueAt: this.#now + ms, callback }
     if (ms !== Infinity) this.#timers.add(timer)
     return () => this.#timers.delete(timer)
   }
 
-  /** Pending timers. */
+  /** Number of pending timers. */
   get pending(): number {
     return this.#timers.size
   }
@@ -25,9 +25,9 @@ export class ManualClock implements Clock {
     const end = this.#now + ms
     for (;;) {
       await settle()
-      const [next] = [...this.#timers].filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)
+      const [next] = [...this.#timers].filter(({ dueAt }) => dueAt <= end).toSorted((a, b) => a.dueAt - b.dueAt)
       if (!next) break
-      this.#now = Math.max(this.#now, next.at)
+      this.#now = Math.max(this.#now, next.dueAt)
       this.#timers.delete(next)
       next.callback()
     }

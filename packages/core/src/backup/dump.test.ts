@@ -108,8 +108,8 @@ describe.each(READERS)('%s', (_, read) => {
   test('rejects if the server becomes unresponsive, before or during the response', async () => {
     const unresponsive = await scripted(() => {})
     await expect(read(dump(unresponsive.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
-    const truncated = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
-    await expect(read(dump(truncated.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const stalled = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
+    await expect(read(dump(stalled.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 
   test('waits for a slow server', async () => {
@@ -144,7 +144,7 @@ describe.each(READERS)('%s', (_, read) => {
 })
 
 test.each(['canceling', 'aborting'])(
-  '%s the byte stream ends the dump on the server, and the client can close at once',
+  '%s the byte stream stops the dump on the server, and the client can close at once',
   async (how) => {
     const disconnected = Promise.withResolvers<void>()
     const { db } = await scripted((_, response) => {

@@ -15,12 +15,12 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
 
 /**
  * The SQL that recreates a database, streamed from one snapshot as it is consumed. A dump can be read only once. Leaving the loop
- * ends it on the server.
+ * stops the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
   /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */
   [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
-  /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Canceling it ends the dump on the server. */
+  /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Canceling it stops the dump on the server. */
   bytes(): ReadableStream<Uint8Array>
 }
 

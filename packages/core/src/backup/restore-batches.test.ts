@@ -15,8 +15,8 @@ test('statements that each batch adds itself are omitted, but counted', async ()
   expect(await readBatches(script)).toEqual([
     {
       statements: [
-        { sql: 'CREATE TABLE t(a)', at: 2 },
-        { sql: 'CREATE TABLE u(a)', at: 4 },
+        { sql: 'CREATE TABLE t(a)', sourceIndex: 2 },
+        { sql: 'CREATE TABLE u(a)', sourceIndex: 4 },
       ],
       end: 6,
       length: 34,

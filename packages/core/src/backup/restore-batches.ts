@@ -9,7 +9,7 @@ const BATCH_STATEMENTS = 20_000
 /** Statements that are applied in one transaction. */
 export interface RestoreBatch {
   /** The statements, each with the number (from 0) of the source statement it comes from. */
-  readonly statements: readonly { readonly sql: string; readonly at: number }[]
+  readonly statements: readonly { readonly sql: string; readonly sourceIndex: number }[]
   /** Number of the first statement of the source after this batch. */
   readonly end: number
   /** Total length of the statements' text, in characters. */
@@ -37,7 +37,7 @@ export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<Re
       length = 0
     }
     for (const translated of translator.translate(sql)) {
-      statements.push({ sql: translated, at: end })
+      statements.push({ sql: translated, sourceIndex: end })
       length += translated.length
     }
     end += 1
@@ -59,7 +59,7 @@ class DumpTranslator {
    */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
-    if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump had failed')
+    if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump failed')
     if (isControl(kind)) {
       this.isOpen = kind === 'begin'
       return []

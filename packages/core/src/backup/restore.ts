@@ -124,7 +124,7 @@ class Restore {
 
   async #applyOnce(batch: RestoreBatch): Promise<void> {
     const { end, isLast } = batch
-    const remaining = batch.statements.filter(({ at }) => at >= this.#statements)
+    const remaining = batch.statements.filter(({ sourceIndex }) => sourceIndex >= this.#statements)
     const { before, after } = this.#guardsFor(batch)
     const statements = [...before, ...remaining.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
@@ -200,15 +200,15 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   )
 }
 
-/** Adds the position in the source to the error of a statement. */
+/** Adds the position in the source to the error of a statement. @param guardCount number of guards before the statements */
 function withPosition(
   error: DatabaseError,
   statements: RestoreBatch['statements'],
-  before: number,
+  guardCount: number,
 ): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
-  const statement = statements[error.statementIndex - before]
+  const statement = statements[error.statementIndex - guardCount]
   if (!statement) return error
-  const message = `statement ${statement.at + 1}: ${error.message}`
-  return Object.assign(error, { message, statementIndex: statement.at })
+  const message = `statement ${statement.sourceIndex + 1}: ${error.message}`
+  return Object.assign(error, { message, statementIndex: statement.sourceIndex })
 }

@@ -40,9 +40,9 @@ export async function* readStatements(
 function* completeStatements(text: string): Generator<ScriptStatement, number, undefined> {
   let end = 0
   try {
-    for (const { statement, end: at } of scanStatements(text)) {
-      if (text[at - 1] !== ';') break
-      end = at
+    for (const { statement, end: statementEnd } of scanStatements(text)) {
+      if (text[statementEnd - 1] !== ';') break
+      end = statementEnd
       yield statement
     }
   } catch (error) {

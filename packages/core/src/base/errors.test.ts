@@ -60,7 +60,7 @@ test.each([
   expect(error.extendedCode).toBe(extendedCode)
 })
 
-test('the extended code of the server takes precedence', () => {
+test("the server's extended code takes precedence", () => {
   const error = new SqlError({
     message: 'UNIQUE constraint failed: t.id',
     code: 'SQLITE_CONSTRAINT',

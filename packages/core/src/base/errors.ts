@@ -36,7 +36,7 @@ export type DatabaseError = SqlError | StreamError | TransportError | HttpError 
 // a union, because TypeScript cannot narrow an abstract class by a literal
 export const DatabaseError = BaseError as unknown as abstract new (...args: never) => DatabaseError
 
-/** Codes of a {@link SqlError}: SQLite's primary result codes and the server's own. Newer servers may send others. */
+/** Codes of a {@link SqlError}: SQLite's primary result codes, and codes that the server adds. Newer servers may send others. */
 export type SqlErrorCode =
   | `SQLITE_${'ABORT' | 'AUTH' | 'BUSY' | 'CANTOPEN' | 'CONSTRAINT' | 'CORRUPT' | 'FULL' | 'INTERNAL' | 'INTERRUPT'}`
   | `SQLITE_${'IOERR' | 'LOCKED' | 'MISMATCH' | 'MISUSE' | 'NOLFS' | 'NOMEM' | 'NOTADB' | 'NOTFOUND' | 'PERM'}`
@@ -54,7 +54,7 @@ export type SqlErrorCode =
   | 'RESPONSE_TOO_LARGE'
   | 'SCHEMA_MIGRATION_ERROR'
 
-/** The database rejected a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
+/** The database rejected a statement. `code` is the one that the server sent, such as `SQLITE_CONSTRAINT`. */
 export class SqlError extends BaseError {
   override readonly name = 'SqlError'
   readonly outcome: Outcome

@@ -11,8 +11,8 @@ test('aborts the joined signal when any signal aborts, with the same reason', ()
 })
 
 test('returns an aborted signal if one of the signals is already aborted', () => {
-  const { signal: open } = new AbortController()
-  expect(joinSignals([open, AbortSignal.abort('before')]).signal.reason).toBe('before')
+  const { signal: notAborted } = new AbortController()
+  expect(joinSignals([notAborted, AbortSignal.abort('before')]).signal.reason).toBe('before')
 })
 
 test('`stop` removes all listeners from long-lived signals', () => {

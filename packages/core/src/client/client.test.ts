@@ -171,7 +171,7 @@ test.each([
   ],
   [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
 ])(
-  'a lost stream (%i %s) rejects this and all later calls with the same typed error',
+  'a lost stream (%i %s) rejects the current call and all later ones with the same typed error',
   async (code, text, type, expected) => {
     const { db, received } = await scripted((request, response, count) => {
       if (count === 1) streams()(request, response, count)
@@ -212,7 +212,7 @@ test('a transaction that has lost a response sends nothing more, and its rollbac
   expect(received).toHaveLength(1)
 })
 
-test('a stream without a baton in the middle of a transaction is lost', async () => {
+test('a transaction is lost if a response in the middle of it has no baton', async () => {
   const { db } = await scripted(streams(() => ({ baton: null })))
   const transaction = db.transaction(async (tx) => {
     await tx.execute('select 1')
@@ -238,11 +238,11 @@ test('an idle transaction is closed after its time limit; later calls reject, in
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
-  // the statement, and the end of the stream, which releases the write lock
+  // the statement, and the request that closes the stream, which releases the write lock
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 
-test('an ended transaction leaves no timer that would delay the exit of the program', async () => {
+test('a transaction that has ended leaves no timer that would keep the process running', async () => {
   const { db } = await scripted(streams(), { requestTimeoutMs: Infinity })
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   await db.execute('select 1')

@@ -135,9 +135,9 @@ function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset:
   // an unknown code may come from a proxy instead of the statement
   const isFromOnlyStatement =
     chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
-  const at = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)
-  const statement = at === null ? undefined : chunk[at]
-  if (at === null || !statement) return error
+  const index = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)
+  const statement = index === null ? undefined : chunk[index]
+  if (index === null || !statement) return error
   const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
-  return Object.assign(error, { message, statementIndex: offset + at })
+  return Object.assign(error, { message, statementIndex: offset + index })
 }

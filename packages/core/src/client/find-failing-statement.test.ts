@@ -5,7 +5,7 @@ import { findFailingStatement } from './find-failing-statement.ts'
 const rejected = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
 
-/** A server that rejects SQL it cannot parse before it runs the first statement, which fails. */
+/** Creates a server that parses a whole batch before it runs the first statement, which then fails. */
 function createServer() {
   const attempts: string[][] = []
   const batch = async ([first, ...rest]: string[]): Promise<never> => {

@@ -11,8 +11,8 @@ interface BatchExecutor {
 }
 
 /**
- * For adapters: finds the statement that does not parse, because of which the server rejected a whole batch. Bisects the batch,
- * with one request per step, and executes none of it.
+ * For adapters: finds the statement whose parse error made the server reject a whole batch. Bisects the batch, with one request
+ * per step, and executes none of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error if it is of another kind, or no such statement is found
  */
@@ -47,7 +47,7 @@ export async function findFailingStatement(
 const isParseError = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code.startsWith('SQL_')
 
-function withPosition(error: SqlError, sql: string | undefined, at: number): SqlError {
+function withPosition(error: SqlError, sql: string | undefined, index: number): SqlError {
   const { message, code, extendedCode } = error
-  return new SqlError({ message, code, ...(extendedCode && { extended_code: extendedCode }) }, sql, at)
+  return new SqlError({ message, code, ...(extendedCode && { extended_code: extendedCode }) }, sql, index)
 }

@@ -27,7 +27,7 @@ export class Transaction extends SqlExecutor {
   readonly #parent: Transaction | null
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
-  /** Settles after the last queued call has run; null when none is queued. */
+  /** Settles once the last queued call has started; null when none is queued. */
   #lastQueued: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
   #resolveEnded = (): void => {}
@@ -72,7 +72,7 @@ export class Transaction extends SqlExecutor {
     return run(handle)
   }
 
-  /** Calls `run` after the calls queued earlier and the running savepoint. */
+  /** Calls `run` once the calls queued earlier have started and the running savepoint has ended. */
   async #queueUntilFree<T>(
     handle: HandleCall,
     signal: AbortSignal | undefined,

@@ -10,7 +10,7 @@ import type { EncodedStatement } from './statement.ts'
  */
 export type TransactionMode = 'immediate' | 'deferred' | 'readonly' | 'concurrent'
 
-/** A statement without rows that is sent before others: BEGIN, a savepoint command, or a pragma. */
+/** A statement that core itself adds to a request, such as BEGIN, COMMIT, a savepoint command, or a pragma. */
 export interface ControlStatement extends EncodedStatement {
   /** Whether it acquires the write lock. */
   readonly needsWriteLock: boolean

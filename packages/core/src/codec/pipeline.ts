@@ -25,9 +25,9 @@ export function decodePipeline(text: string): WirePipelineResponse {
 /** Returns the replication index that an operation wrote or saw, if the server sends it. */
 export function readReplicationIndex(
   { results }: WirePipelineResponse,
-  at = 0,
+  resultIndex = 0,
 ): string | number | null | undefined {
   // read before the response is validated: any part may be missing
-  const result = results[at] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  const result = results[resultIndex] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
   return result?.response?.result?.replication_index
 }

@@ -7,7 +7,7 @@ export interface ServerSentEvent {
   readonly data: string
 }
 
-/** Maximum length of an event, in characters; those of a database are short. */
+/** Maximum length of an incomplete line, in characters; a database sends only short events. */
 const MAX_LENGTH = 1_000_000
 const FIELD = /^(?:event|data|id|retry)?(?::|$)/
 

@@ -6,7 +6,7 @@ import type { CallOptions } from '../options.ts'
 
 /**
  * Sends a GET request to the database.
- * @param hasBegun whether it belongs to a call that may continue while the client is being closed
+ * @param hasBegun whether the request belongs to a call that may continue while the client is being closed
  * @returns the text of the response @throws HttpError for a status other than 2xx
  */
 export async function get(

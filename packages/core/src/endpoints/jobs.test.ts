@@ -109,7 +109,7 @@ test('describe accepts a single statement, and rejects malformed responses', asy
   await expect(describeStatement(db, 'select 1')).rejects.toThrow(ProtocolError)
 })
 
-test('a wait in progress finishes when the client is closed', async () => {
+test('a wait in progress continues while the client is being closed', async () => {
   const requested = Promise.withResolvers<void>()
   const { db } = await scripted((_, response, count) => {
     requested.resolve()

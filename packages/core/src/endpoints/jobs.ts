@@ -16,7 +16,7 @@ export type JobStatus =
   | 'RunFailure'
   | (string & {})
 
-/** Status of the task of a job in one database. If a server uses the names of job statuses, they are translated. */
+/** Status of a job's task in one database. If a server uses the names of job statuses, they are translated. */
 export type TaskStatus =
   | 'Enqueued'
   | 'DryRunSuccess'
@@ -28,7 +28,7 @@ export type TaskStatus =
 
 /** Jobs of a schema database. */
 export interface JobList {
-  /** The server's own counter; not the id of a job. */
+  /** A counter that the server keeps; not the id of a job. */
   readonly schemaVersion: number
   /** Newest first. `status` is null if the server does not report it. */
   readonly jobs: readonly { readonly id: number; readonly status: JobStatus | null }[]

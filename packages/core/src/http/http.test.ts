@@ -87,7 +87,7 @@ test.each([
   expect(received).toHaveLength(1)
 })
 
-test('a statement of a transaction is not retried; nothing was kept, because it was not committed', async () => {
+test('a statement in a transaction is not retried; nothing was kept, because it was not committed', async () => {
   const { db, received } = await scripted((_, response) => response.destroy())
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
@@ -109,7 +109,7 @@ test('a write is retried after HTTP 429, because it was not executed', async () 
   expect(received).toHaveLength(2)
 })
 
-test('waits as long as the server requests, but not past the deadline', async () => {
+test('does not retry if the server requests a delay beyond the deadline', async () => {
   const { db, received } = await scripted((_, response) => {
     response.writeHead(503, { 'retry-after': '600' })
     response.end()
@@ -209,7 +209,7 @@ test('the deadline includes reading the body', async () => {
   await expect(db.execute('select 1', [], { timeoutMs: 40 })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('the deadline includes the wait for a connection; after it, the request is never sent', async () => {
+test('the deadline includes queueing; a request that is still queued when it passes is never sent', async () => {
   const { db, received } = await scripted(() => {}, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
   await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({

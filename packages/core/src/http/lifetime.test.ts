@@ -97,7 +97,7 @@ test('close waits for aborted requests for a limited time, and then drops them',
   expect(aborted).toBe(1)
 })
 
-test('a wait between two attempts ends with the time limit or signal of its call, or when the client is closed', async () => {
+test('a sleep ends when its time has passed, its signal is aborted, or the client is closed', async () => {
   const { lifetime, clock } = createLifetime()
   const sleep = observe(lifetime.sleep(50))
   await clock.advance(50)

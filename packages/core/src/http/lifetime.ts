@@ -15,7 +15,7 @@ export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   readonly deadline?: Pick<Deadline, 'remainingMs' | 'timeoutMs'> | undefined
   /** Called when the wait ends early; returns whether the awaited work may have been executed. @default never */
   readonly mayHaveRun?: (() => boolean) | undefined
-  /** Whether it continues while the client is being closed. */
+  /** Whether the wait continues while the client is being closed. */
   readonly outlivesClient?: boolean | undefined
 }
 
@@ -26,7 +26,7 @@ export class Lifetime {
   readonly #streams = new Set<OpenStream>()
   /** Pending waits: for a permit, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
-  /** Aborted requests that are left running, and the functions that end them. */
+  /** Work that `close` waits for, such as requests that keep running after an abort, and the functions that abort it. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Pending calls to `close`. */
   readonly #drainers = new Set<Deferred>()

@@ -1,13 +1,13 @@
 /** How to handle a request that gets no response, or whose call was aborted. */
 export interface RequestPolicy {
-  /** Whether it may be sent again after it may have been executed. */
+  /** Whether the request may be sent again after it may have been executed. */
   readonly isIdempotent?: true
   /**
-   * Whether it is left running when its call is aborted, so that its stream can be closed. Otherwise, the stream would keep the
-   * write lock for the rest of its 5 s, or block the rows that a concurrent transaction has changed.
+   * Whether the request keeps running when its call is aborted, so that its stream can be closed. Otherwise, the stream would keep
+   * the write lock for the rest of its 5 s, or block the rows that a concurrent transaction has changed.
    */
   readonly keepRunning?: true
-  /** Whether it continues while the client is being closed. */
+  /** Whether the request continues while the client is being closed. */
   readonly outlivesClient?: true
 }
 

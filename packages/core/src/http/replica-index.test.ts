@@ -120,7 +120,7 @@ test('a deadline that passes during the wait is a timeout', async () => {
   }
 })
 
-test('after a wait that ends early, the call can use the rest of its time limit', async () => {
+test('after a wait that ends early, the call has only the rest of its time limit', async () => {
   const replica = new Replica()
   replica.responseMs = 1_000
   const db = replica.client({ minReplicationIndex: 100 })

@@ -68,7 +68,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
     return unwrap(await http.send<TransportBody, ResponseBody>(message, options))
   }
 
-  /** Yields its parts. @throws TransportError `TIMEOUT` after too long a pause */
+  /** Yields the parts of the body. @throws TransportError `TIMEOUT` after too long a pause */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       for (let part = await this.#next(); part; part = await this.#next()) yield part

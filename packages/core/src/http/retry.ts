@@ -19,7 +19,7 @@ export class RetryPolicy {
   }
 
   /**
-   * Returns the delay before the retry in ms; null if there is none.
+   * Returns the delay before the retry in ms; null if the request is not retried.
    * @param attempt from 0 @param isIdempotent whether the request may be executed twice
    */
   delayMs(error: unknown, attempt: number, isIdempotent?: boolean): number | null {

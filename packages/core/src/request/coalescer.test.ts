@@ -62,7 +62,7 @@ test('a request has at most 16 statements, and a long statement has its own requ
 test.each([
   [['select 1', 'select 2'], 3],
   [['delete from t', 'insert into t values (1)'], 1],
-])('%j after HTTP 503: sent %i times, because writes are not retried', async (statements, times) => {
+])('%j after HTTP 503: sent %i times, because only reads are retried', async (statements, times) => {
   const { db, received } = await scripted(status(503, ''), { coalesce })
   const outcomes = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
   expect(received).toHaveLength(times)

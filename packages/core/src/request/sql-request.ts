@@ -191,7 +191,10 @@ function decode(
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
-/** Reads the results of a call. @throws SqlError with the earlier results, for the first failed step; the loss of a transaction */
+/**
+ * Reads the results of a call.
+ * @throws SqlError with the earlier results, for the first failed step; StreamError if the transaction was lost
+ */
 function readSteps(
   callSteps: readonly number[],
   call: QueuedCall,

@@ -83,7 +83,7 @@ export async function sendExecutes(
   const { deadline, request, signal } = sending
   if (batchResponse && !http.isExecuteOnly) {
     const failure = await detectExecuteOnly(http, { deadline, signal })
-    // unless this was detected, the server had rejected the baton
+    // otherwise the server rejected the batch for another reason, such as its baton
     if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
@@ -120,10 +120,10 @@ class Execution {
   async run(call: QueuedCall, close: boolean): Promise<SendResult<StreamResults> | null> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
-    const at = this.#nextStep
+    const firstStep = this.#nextStep
     this.#nextStep += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
-    if (scope === 'chain') return await this.#executeEach(commands, at, close, call)
-    if (scope === 'atomic') return await this.#executeAtomic(call, commands, at, close)
+    if (scope === 'chain') return await this.#executeEach(commands, firstStep, close, call)
+    if (scope === 'atomic') return await this.#executeAtomic(call, commands, firstStep, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
       // these sets describe the previous transaction of the stream
       unprovenStreams.delete(this.#stream)
@@ -132,20 +132,20 @@ class Execution {
     this.#isLost ||= lostStreams.has(this.#stream)
     const failure = this.#isLost ? null : await this.#proveTransaction()
     if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
-    if (transactionEnd !== 'commit') return await this.#executeGroup(call, commands, at, close)
-    return await this.#commit(call, at, close)
+    if (transactionEnd !== 'commit') return await this.#executeGroup(call, commands, firstStep, close)
+    return await this.#commit(call, firstStep, close)
   }
 
-  async #commit(call: QueuedCall, at: number, close: boolean): Promise<SendResult<StreamResults> | null> {
+  async #commit(call: QueuedCall, firstStep: number, close: boolean): Promise<SendResult<StreamResults> | null> {
     const { prefix } = call
-    const commit = at + prefix.length
+    const commit = firstStep + prefix.length
     const failure =
       this.#isLost || prefix.length === 0
         ? null
-        : await this.#executeGroup({ ...call, statements: [] }, prefix, at, false)
+        : await this.#executeGroup({ ...call, statements: [] }, prefix, firstStep, false)
     // proves why the COMMIT was skipped
     if (this.#isLost) this.#results[commit + 1] = NO_ROWS
-    if (failure || this.#isLost || this.#hasFailed(at, prefix.length)) return failure
+    if (failure || this.#isLost || this.#hasFailed(firstStep, prefix.length)) return failure
     const response = await this.#send([COMMIT.json], close)
     if (!response.isOk) return response
     this.#record(commit, response.value[0])
@@ -159,15 +159,15 @@ class Execution {
   /** Executes statements one by one, until one fails; the changes of a chain are kept. */
   async #executeEach(
     commands: readonly EncodedStatement[],
-    at: number,
+    firstStep: number,
     close: boolean,
     chain?: QueuedCall,
   ): Promise<SendResult<StreamResults> | null> {
     for (const [index, { json, sql }] of commands.entries()) {
       const response = await this.#send([json], close && index === commands.length - 1)
       if (!response.isOk) return response
-      this.#record(at + index, response.value[0])
-      const wireError = this.#errors[at + index]
+      this.#record(firstStep + index, response.value[0])
+      const wireError = this.#errors[firstStep + index]
       if (!wireError) continue
       unprovenStreams.add(this.#stream)
       const error = new SqlError(wireError, sql)
@@ -183,13 +183,13 @@ class Execution {
   async #executeAtomic(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
-    at: number,
+    firstStep: number,
     close: boolean,
   ): Promise<SendResult<StreamResults> | null> {
-    const failure = await this.#executeGroup(call, commands, at, false)
+    const failure = await this.#executeGroup(call, commands, firstStep, false)
     if (failure) return failure
-    const commit = at + commands.length
-    const hasSucceeded = !this.#isLost && !this.#hasFailed(at, commands.length)
+    const commit = firstStep + commands.length
+    const hasSucceeded = !this.#isLost && !this.#hasFailed(firstStep, commands.length)
     if (hasSucceeded) {
       const response = await this.#send([COMMIT.json], close)
       if (!response.isOk) return response
@@ -197,7 +197,7 @@ class Execution {
       if (this.#results[commit]) return null
     }
     if (close) {
-      // the end of the stream rolls back
+      // closing the stream rolls back
       this.#results[commit + 1] = NO_ROWS
       return null
     }
@@ -214,14 +214,14 @@ class Execution {
   async #executeGroup(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
-    at: number,
+    firstStep: number,
     close: boolean,
   ): Promise<SendResult<StreamResults> | null> {
     const { prefix, scope, statements } = call
     const now = this.#stream.http.clock.now()
     if (prefix.some(({ kind }) => kind === 'begin')) beginTimes.set(this.#stream, now)
     if (now - (beginTimes.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
-      return await this.#executeEach(commands, at, close)
+      return await this.#executeEach(commands, firstStep, close)
     const setsSavepoint = scope === 'transaction' && statements.length > 1
     /** The step of each operation; `test` for a BEGIN that must fail. */
     const steps: (number | 'test' | 'savepoint')[] = []
@@ -238,7 +238,7 @@ class Execution {
     }
     for (const [index, { json }] of commands.entries()) {
       if (setsSavepoint && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
-      add(json, at + index)
+      add(json, firstStep + index)
     }
     const response = await this.#send(operations, close)
     if (!response.isOk) return response
@@ -264,7 +264,7 @@ class Execution {
     if (this.#isLost) lostStreams.add(this.#stream)
     else if (hasFailed) {
       unprovenStreams.add(this.#stream)
-      if (setsSavepoint) return await this.#redo(statements, at + prefix.length)
+      if (setsSavepoint) return await this.#redo(statements, firstStep + prefix.length)
     }
     return null
   }
@@ -272,7 +272,7 @@ class Execution {
   /** Undoes a batch, and re-executes the statements before the one that failed. */
   async #redo(
     statements: readonly EncodedStatement[],
-    at: number,
+    firstStep: number,
   ): Promise<SendResult<StreamResults> | null> {
     const response = await this.#send([ROLLBACK_TO_BATCH.json], false)
     if (!response.isOk) return response
@@ -280,10 +280,10 @@ class Execution {
       lostStreams.add(this.#stream)
       return null
     }
-    const repeatedStatements = statements.filter((_, index) => this.#results[at + index])
-    const failure = await this.#executeEach(repeatedStatements, at, false)
+    const repeatedStatements = statements.filter((_, index) => this.#results[firstStep + index])
+    const failure = await this.#executeEach(repeatedStatements, firstStep, false)
     // the recorded results no longer match the transaction
-    if (failure || this.#errors.slice(at, at + repeatedStatements.length).some((error) => error !== null))
+    if (failure || this.#errors.slice(firstStep, firstStep + repeatedStatements.length).some((error) => error !== null))
       lostStreams.add(this.#stream)
     return failure
   }
@@ -299,8 +299,8 @@ class Execution {
     return null
   }
 
-  #hasFailed(at: number, count: number): boolean {
-    return this.#results.slice(at, at + count).includes(null)
+  #hasFailed(firstStep: number, count: number): boolean {
+    return this.#results.slice(firstStep, firstStep + count).includes(null)
   }
 
   #record(step: number, result: WireStreamResult | undefined): void {
@@ -314,7 +314,10 @@ class Execution {
     // a new stream would not be in the transaction
     if (!isFirst && this.#stream.baton === null) return invalidResponse('no baton in the middle of a stream')
     const encode = (index: string | null): string[] =>
-      statements.map((json, at) => `{"type":"execute","stmt":${withIndex(json, at === 0 ? index : null)}}`)
+      statements.map(
+        (json, position) =>
+          `{"type":"execute","stmt":${withIndex(json, position === 0 ? index : null)}}`,
+      )
     const response = await this.#stream.post({ ...this.#sending, close }, encode)
     // the call must not be retried as a whole, because an earlier part of it was executed
     if (!response.isOk) {

@@ -161,7 +161,7 @@ export class RowReader implements Cursor {
     const isHandled = error instanceof SqlError || error instanceof StreamError
     if (this.#stream.queue.cursor === this && !isHandled) this.#stream.fail([{ ...call, reject }], error)
     if (this.#request.isReadOnly) return asNotApplied(reason)
-    // outside of a transaction the end of the stream undoes nothing
+    // outside of a transaction, closing the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
     return new TransportError('CLOSED', reason.message, 'unknown', reason)
   }

@@ -73,7 +73,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     return new Promise((resolve) => this.#closeResolvers.push(resolve))
   }
 
-  /** Ends the stream because the client is closed. */
+  /** Closes the stream because the client is closed. */
   async abandon(): Promise<void> {
     this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
     while (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closeResolvers.push(resolve))
@@ -214,7 +214,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (connection.mayBeOpen) {
       // after this time the server closes the stream, so other writers need not wait for a response that may never arrive
       const cancel = http.clock.after(STREAM_IDLE_MS, () => transaction.releasePermit())
-      await connection.end()
+      await connection.close()
       cancel()
     }
     this.#phase = 'closed'

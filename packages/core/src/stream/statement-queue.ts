@@ -90,9 +90,9 @@ export class StatementQueue {
     return { ...call, prefix, statements, options: {}, isReadOnly: true, cursor: undefined, resolve, reject }
   }
 
-  /** Passes unsent control statements to the next call from position `at` on, or to the next one added. */
-  passPrefix(prefix: readonly ControlStatement[], at = 0): void {
-    const next = this.calls.slice(at).find(({ scope }) => scope === 'transaction')
+  /** Passes unsent control statements to the first call of a transaction at or after `position`, or to the next one added. */
+  passPrefix(prefix: readonly ControlStatement[], position = 0): void {
+    const next = this.calls.slice(position).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else this.prefix = [...prefix, ...this.prefix]
   }
@@ -125,10 +125,10 @@ export class StatementQueue {
   /** Rejects a call; its control statements are sent with the next one. */
   remove(call: QueuedCall, reason: unknown): void {
     call.stopWatch?.()
-    const at = this.calls.indexOf(call)
-    if (at < 0) return
-    this.calls.splice(at, 1)
-    if (call.scope === 'transaction') this.passPrefix(call.prefix, at)
+    const position = this.calls.indexOf(call)
+    if (position < 0) return
+    this.calls.splice(position, 1)
+    if (call.scope === 'transaction') this.passPrefix(call.prefix, position)
     call.reject(reason)
   }
 

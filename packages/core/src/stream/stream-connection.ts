@@ -149,7 +149,7 @@ export class StreamConnection implements SendingStream {
   }
 
   /** Closes the stream, after an aborted request that is still in flight. Never rejects. */
-  async end(): Promise<void> {
+  async close(): Promise<void> {
     await this.#pendingClose
     await this.#close()
   }

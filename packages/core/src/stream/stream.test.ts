@@ -330,7 +330,7 @@ test('a transaction that waits for the write lock sends nothing, and its timeout
   await calls[2]
 })
 
-test('calls queued after a request without a response end with their own timeout or signal', async () => {
+test('calls queued behind a request that has no response yet reject at their own timeouts and signals', async () => {
   const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
   const controller = new AbortController()
   const first = stream.execute('select 1')
@@ -787,7 +787,7 @@ test('a request that was rejected, and aborted before its retry, was not applied
 })
 
 describe('a cursor whose handle is closed before the response begins', () => {
-  /** A transaction that has written, with a savepoint that reads rows and is aborted. */
+  /** Starts a transaction that has written, opens a cursor, and stops the cursor before its response begins. */
   const readAndStop = async (sql: string) => {
     const context = await startWithWrite()
     const { stream, next } = context
@@ -916,9 +916,9 @@ test('closing a client closes its open streams, and waits until they are closed'
   const { http, next } = await startWithWrite()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
-  const end = await next()
-  expect([end.closes, isClosed]).toEqual([true, false])
-  await end.respond()
+  const closeRequest = await next()
+  expect([closeRequest.closes, isClosed]).toEqual([true, false])
+  await closeRequest.respond()
   await closed
 })
 
@@ -971,7 +971,7 @@ test('a read that continues a stream is not retried, because its baton has been 
   await (await next()).status(503, 'gone')
   await clock.advance(1_000)
   await lost
-  // only the end of the stream is sent
+  // only the request that closes the stream is sent
   expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })
 
@@ -995,7 +995,7 @@ test('the timeout of a call covers the token and the response together', async (
   await call
 })
 
-test('calls that share a request end at the earliest of their time limits', async () => {
+test('calls that share a request time out at the earliest of their time limits', async () => {
   const { clock, stream, next } = await startWithWrite()
   const errors: unknown[] = []
   const calls = [900, 100, 500].map((timeoutMs) =>
@@ -1032,7 +1032,7 @@ test('a failed request for rows closes the stream on the server, which releases 
   await request.respond()
 })
 
-test('reading rows rejects with the error of the control statements that were sent before', async () => {
+test('reading rows rejects with the error of the control statements that were sent first', async () => {
   const { stream, next } = start({ maxRetries: 0 })
   stream.begin()
   const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'HTTP_STATUS' })

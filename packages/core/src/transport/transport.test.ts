@@ -227,7 +227,7 @@ describe('node', () => {
     await expect(exchange.response).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   })
 
-  test('if the connection of a cursor fails, it was not sent', async () => {
+  test('if no connection can be made for a cursor, its request was not sent', async () => {
     const db = createClient({ url: 'http://127.0.0.1:1' })
     onTestFinished(() => db.close())
     await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject({

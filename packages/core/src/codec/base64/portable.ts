@@ -3,8 +3,8 @@ const CHUNK_BYTES = 0x2000
 /** Encodes with the standard alphabet and padding. */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(start, start + CHUNK_BYTES))
   }
   return btoa(binary)
 }
