@@ -17,7 +17,7 @@ async function scriptFor(shell: string): Promise<string> {
 
 const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0
 
-/** Returns the completions that a shell offers for the last word. */
+/** Returns the completions that bash offers for the last word. */
 function completionsFor(script: string, words: readonly string[]): string[] {
   const line = words.map((word) => `'${word}'`).join(' ')
   const program = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _baton; printf '%s\\n' "\${COMPREPLY[@]}"`

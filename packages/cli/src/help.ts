@@ -17,7 +17,7 @@ const EXIT_CODES = [
   ['130', 'Interrupted with Ctrl-C. (`baton dev` exits with 0.)'],
 ] as const
 
-/** Returns the usage of a command: `baton sql URL|NAME [STATEMENTS] [options]`. */
+/** Returns the usage of a command: `baton sql [URL|NAME] [STATEMENTS] [options]`. */
 export function formatUsage({ words, operands, options }: Command): string {
   const hasOptions = Object.keys(options).length > 0
   return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : [])].join(' ')

@@ -20,7 +20,10 @@ export function readHistory(path: string): string[] {
   }
 }
 
-/** Saves lines, newest first, readable only by this user. Errors are ignored, because the prompt also works without a history. */
+/**
+ * Saves lines, which are passed newest first, in a file that only this user can read. Errors are ignored, because the prompt also
+ * works without a history.
+ */
 export function writeHistory(path: string, lines: readonly string[]): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

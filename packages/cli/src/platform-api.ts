@@ -79,7 +79,7 @@ export async function getOnlyOrganization(platform: PlatformClient, signal: Abor
   return slug
 }
 
-/** Aligns rows in columns; numbers are right-aligned. The first row is the header. */
+/** Aligns rows in columns. A column is right-aligned if all its cells after the first row, which may be a header, are numbers. */
 function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const [, ...dataRows] = rows
   const isNumeric = (column: number): boolean => dataRows.every((cells) => /^\d+$/.test(cells[column] ?? ''))
@@ -104,7 +104,7 @@ export function confirmDeletion(
     if (values.yes === true) return
     if (input.isTTY !== true)
       throw new UsageError(
-        `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without it`,
+        `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without confirmation`,
       )
     const lines = createInterface({ input, output: errors })
     // otherwise Ctrl-C would reject the prompt with an error

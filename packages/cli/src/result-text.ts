@@ -15,10 +15,10 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
     (_, index) =>
       rows.length > 0 && rows.every((row) => row[index] === null || isNumber(row[index] as Value)),
   )
-  const pad = (text: string, at: number, styled = text): string => {
-    const blank = ' '.repeat((widths[at] as number) - displayWidth(text))
-    if (isNumeric[at]) return blank + styled
-    return at === columns.length - 1 ? styled : styled + blank
+  const pad = (text: string, column: number, styled = text): string => {
+    const blank = ' '.repeat((widths[column] as number) - displayWidth(text))
+    if (isNumeric[column]) return blank + styled
+    return column === columns.length - 1 ? styled : styled + blank
   }
   const lines = [
     headers.map((header, index) => pad(header, index, style('bold', header))).join('  '),
@@ -37,8 +37,8 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
 export function formatLines({ columns, rows }: ResultSet<ArrayRow>): string {
   const headers = columns.map(escapeControls)
   const width = Math.max(0, ...headers.map(displayWidth))
-  const formatLine = (value: Value, at: number): string => {
-    const header = headers[at] as string
+  const formatLine = (value: Value, column: number): string => {
+    const header = headers[column] as string
     return `${' '.repeat(width - displayWidth(header))}${header} = ${cellText(value)}\n`
   }
   return rows.map((row) => row.map(formatLine).join('')).join('\n')

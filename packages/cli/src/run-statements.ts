@@ -26,24 +26,24 @@ export async function runStatements(
   statements: readonly ScriptStatement[],
   options: RunOptions,
 ): Promise<void> {
-  for (let at = 0; at < statements.length; ) {
-    const chunk = sliceChunk(statements, at)
+  for (let start = 0; start < statements.length; ) {
+    const chunk = sliceChunk(statements, start)
     await runChunk(stream, chunk, options)
-    at += chunk.length
+    start += chunk.length
   }
 }
 
-function sliceChunk(statements: readonly ScriptStatement[], at: number): readonly ScriptStatement[] {
-  let end = at + 1
-  let length = statements[at]?.sql.length ?? 0
+function sliceChunk(statements: readonly ScriptStatement[], start: number): readonly ScriptStatement[] {
+  let end = start + 1
+  let length = statements[start]?.sql.length ?? 0
   const isStandalone = (index: number): boolean => isControl(statements[index]?.sql ?? '')
-  if (isStandalone(at)) return statements.slice(at, end)
-  while (end < statements.length && end - at < CHUNK_STATEMENTS && !isStandalone(end)) {
+  if (isStandalone(start)) return statements.slice(start, end)
+  while (end < statements.length && end - start < CHUNK_STATEMENTS && !isStandalone(end)) {
     length += statements[end]?.sql.length ?? 0
     if (length > CHUNK_LENGTH) break
     end += 1
   }
-  return statements.slice(at, end)
+  return statements.slice(start, end)
 }
 
 async function runChunk(

@@ -28,11 +28,11 @@ export class StatementError extends Error {
 /** Maximum length of the part of the line that is shown. */
 const MAX_EXCERPT = 100
 
-function cutExcerpt(line: string, at: number): { excerpt: string; caret: string } {
-  const from = at > MAX_EXCERPT * 0.8 ? at - MAX_EXCERPT / 2 : 0
+function cutExcerpt(line: string, column: number): { excerpt: string; caret: string } {
+  const from = column > MAX_EXCERPT * 0.8 ? column - MAX_EXCERPT / 2 : 0
   const prefix = from > 0 ? '… ' : ''
   const text = line.slice(from, from + MAX_EXCERPT).replaceAll('\t', ' ')
-  return { excerpt: prefix + text, caret: `${' '.repeat(prefix.length + at - from)}^` }
+  return { excerpt: prefix + text, caret: `${' '.repeat(prefix.length + column - from)}^` }
 }
 
 /** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */

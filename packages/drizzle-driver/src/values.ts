@@ -23,13 +23,13 @@ export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] 
   rows.map((row) => Object.fromEntries(row.map((value, index) => [columns[index], value])) as ObjectRow)
 
 export function runResult(result: ResultSet<ArrayRow>): RunResult {
-  const run = {
+  const fields = {
     columns: result.columns,
     columnTypes: result.columnTypes.map((type) => type ?? ''),
     rows: objectRows(result),
     rowsAffected: result.rowsAffected,
     lastInsertRowid: result.lastInsertRowid ?? undefined,
   }
-  const toJSON = (): unknown => ({ ...run, lastInsertRowid: run.lastInsertRowid?.toString() })
-  return Object.defineProperty(run, 'toJSON', { value: toJSON }) as unknown as RunResult
+  const toJSON = (): unknown => ({ ...fields, lastInsertRowid: fields.lastInsertRowid?.toString() })
+  return Object.defineProperty(fields, 'toJSON', { value: toJSON }) as unknown as RunResult
 }

@@ -58,14 +58,14 @@ export class ConnectionTransaction {
     const { stream } = this
     if (this.#status !== 'open' || !stream.inTransaction) return false
     const key = foldCase(name)
-    const at = this.#savepoints.lastIndexOf(key)
+    const index = this.#savepoints.lastIndexOf(key)
     if (verb === 'savepoint') {
       this.#savepoints.push(key)
       stream.savepoint(name)
       return true
     }
-    if (at < 0) return false
-    this.#savepoints.length = verb === 'release' ? at : at + 1
+    if (index < 0) return false
+    this.#savepoints.length = verb === 'release' ? index : index + 1
     if (verb === 'release') stream.release(name)
     else stream.rollbackTo(name)
     return true

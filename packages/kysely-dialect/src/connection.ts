@@ -49,7 +49,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /**
-   * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop ends the query. Returns
+   * Reads rows as they arrive, in chunks of `chunkSize`, no faster than they are consumed; leaving the loop stops the query. Returns
    * when the signal is aborted, because Kysely itself throws its reason.
    */
   async *streamQuery<R>(

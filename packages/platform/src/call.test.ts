@@ -511,12 +511,12 @@ describe('timeouts and signals', () => {
       code: 'TIMEOUT',
       outcome: 'not_applied',
     })
-    const truncated = createPlatformClient({
+    const stalled = createPlatformClient({
       token: TOKEN,
       requestTimeoutMs: 40,
       fetch: async () => ({ status: 200, headers: new Headers(), text: () => never }),
     })
-    expect(await getRejection(truncated.users.current())).toMatchObject({
+    expect(await getRejection(stalled.users.current())).toMatchObject({
       code: 'TIMEOUT',
       outcome: 'unknown',
     })
@@ -682,7 +682,7 @@ describe('requests and responses', () => {
 })
 
 describe('over HTTP, with the global fetch', () => {
-  /** @returns the address of the server */
+  /** Starts a server. @returns its address */
   async function serve(listener: http.RequestListener): Promise<string> {
     const server = http.createServer(listener)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

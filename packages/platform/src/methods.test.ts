@@ -43,7 +43,7 @@ describe('decoding', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
-  test('of a key that occurs in both spellings, returns one value and keeps both in raw', async () => {
+  test('for a key that occurs in both spellings, returns one value, and keeps both in raw', async () => {
     const rawDatabase = { ...database, block_reads: true, blockReads: 'odd' }
     const { platform } = scriptedPlatform(() => ({ body: { database: rawDatabase } }))
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: rawDatabase })
@@ -91,7 +91,7 @@ describe('decoding', () => {
     expect(await platform.auditLogs.list().toArray()).toEqual([{ code: 'db-create', data: { Some_Key: 1 } }])
   })
 
-  test('omits empty values, and keeps null', async () => {
+  test('returns undefined for an empty response, and keeps null', async () => {
     const { platform } = scriptedPlatform(({ url }) =>
       url.endsWith('/stats') ? { body: { top_queries: null } } : {},
     )

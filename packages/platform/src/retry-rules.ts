@@ -11,8 +11,9 @@ const LONGEST_RETRY_AFTER_MS = 60_000
 const TRANSIENT_STATUSES = [408, 502, 503, 504]
 
 /**
- * Returns the delay before a retry, in ms; null if there is none. A conflict (409) is never retried, because it means that the resource
- * already exists. A creation, especially of a token, is retried only if it was certainly not executed.
+ * Returns the delay before a retry, in ms; null if the request is not retried. A conflict (409) is never retried, because the
+ * resource already exists or its state forbids the request. A creation, especially of a token, is retried only if it was certainly
+ * not executed.
  * @param attempt from 1
  */
 export function retryDelayMs(error: PlatformError, isIdempotent: boolean, attempt: number): number | null {
@@ -29,10 +30,10 @@ export function readRetryAfter(headers: Readonly<Record<string, string>>): numbe
   const text = headers['retry-after']
   const ms = parsePositive(headers['retry-after-ms']) ?? parsePositive(text, 1_000)
   if (ms !== null) return ms
-  const at = Date.parse(/^[a-z]/i.exec(text ?? '')?.input ?? '')
+  const retryAt = Date.parse(/^[a-z]/i.exec(text ?? '')?.input ?? '')
   // relative to the service's clock, if it sends the time
   const now = Date.parse(headers['date'] ?? '') || Date.now()
-  return Number.isNaN(at) ? null : Math.max(0, at - now)
+  return Number.isNaN(retryAt) ? null : Math.max(0, retryAt - now)
 }
 
 function parsePositive(text = '', factor = 1): number | null {
@@ -56,7 +57,7 @@ export function listCauses(failure: unknown): readonly unknown[] {
   return causes
 }
 
-/** Whether a failure of `fetch` means that no connection was made, and that nothing has arrived. */
+/** Whether a failure of `fetch` means that no connection was made, so that nothing can have arrived. */
 export const wasNeverConnected = (failure: unknown): boolean =>
   listCauses(failure).some((error) => {
     const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown }

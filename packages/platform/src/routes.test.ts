@@ -46,7 +46,7 @@ const EXTRA_FIELDS: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/organizations/{organizationSlug}/groups/{groupName}/auth/tokens': ['fine_grained_permissions'],
 }
 
-/** Returns a value for a schema, in which each string is its own path. */
+/** Returns a sample value for a schema, in which each string contains the name of its field. */
 function sample(schema: Schema, name = 'it'): unknown {
   if (schema.fields)
     return Object.fromEntries(Object.entries(schema.fields).map(([key, field]) => [key, sample(field, key)]))
