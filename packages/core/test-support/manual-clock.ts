@@ -25,7 +25,9 @@ export class ManualClock implements Clock {
     const end = this.#now + ms
     for (;;) {
       await settle()
-      const [next] = [...this.#timers].filter(({ dueAt }) => dueAt <= end).toSorted((a, b) => a.dueAt - b.dueAt)
+      const [next] = [...this.#timers]
+        .filter(({ dueAt }) => dueAt <= end)
+        .toSorted((a, b) => a.dueAt - b.dueAt)
       if (!next) break
       this.#now = Math.max(this.#now, next.dueAt)
       this.#timers.delete(next)

@@ -29,7 +29,7 @@ export class Transaction extends SqlExecutor {
   #child: Transaction | null = null
   /** Settles once the last queued call has started; null when none is queued. */
   #lastQueued: Promise<void> | null = null
-  #end: 'committed' | 'rolled back' | null = null
+  #endState: 'committed' | 'rolled back' | null = null
   #resolveEnded = (): void => {}
   /** Settles when this savepoint no longer delays the enclosing handle. */
   #ended: Promise<void> | undefined
@@ -155,10 +155,10 @@ export class Transaction extends SqlExecutor {
       return result
     } finally {
       // the request in flight belongs to the savepoint
-      if (this.#end === 'rolled back') await stream.lastRequest
+      if (this.#endState === 'rolled back') await stream.lastRequest
       // unless the parent has already ended this savepoint
       if (parent.#child === this) {
-        if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)
+        if (this.#endState === 'rolled back') stream.transaction.rollbackTo(name)
         stream.transaction.release(name)
         parent.#child = null
         this.#resolveEnded()
@@ -174,11 +174,11 @@ export class Transaction extends SqlExecutor {
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
       const result = await callback(this)
-      if (this.#end === null && (this.#child || this.#stopCursors()))
+      if (this.#endState === null && (this.#child || this.#stopCursors()))
         throw new TypeError(
           `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
         )
-      this.#end ??= 'committed'
+      this.#endState ??= 'committed'
       return result
     } catch (error) {
       this.#undo()
@@ -188,7 +188,7 @@ export class Transaction extends SqlExecutor {
 
   /** Ends this handle and the savepoints inside it: their queued and later calls are rejected. */
   #undo(): void {
-    this.#end = 'rolled back'
+    this.#endState = 'rolled back'
     this.#stopCursors()
     const child = this.#child
     this.#child = null
@@ -217,16 +217,16 @@ export class Transaction extends SqlExecutor {
 
   /** Whether this handle or an enclosing one was rolled back. */
   get #isRolledBack(): boolean {
-    return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isRolledBack)
+    return this.#endState === 'rolled back' || (this.#parent !== null && this.#parent.#isRolledBack)
   }
 
   #endError(): StreamError {
     const kind = this.#parent ? 'savepoint' : 'transaction'
-    return new StreamError('STREAM_CLOSED', `the ${kind} was already ${this.#end ?? 'rolled back'}`)
+    return new StreamError('STREAM_CLOSED', `the ${kind} was already ${this.#endState ?? 'rolled back'}`)
   }
 
   #checkOpen(): void {
-    if (this.#end !== null || this.#isRolledBack) throw this.#endError()
+    if (this.#endState !== null || this.#isRolledBack) throw this.#endError()
   }
 
   /** Runs a callback as the transaction of a stream. @internal */
@@ -240,7 +240,7 @@ export class Transaction extends SqlExecutor {
       await stream.close()
       throw error
     }
-    if (tx.#end === 'committed') {
+    if (tx.#endState === 'committed') {
       // in this order and in one tick, so that COMMIT and closing the stream share a request
       const commit = stream.transaction.commit()
       const closing = stream.close()

@@ -28,6 +28,8 @@ export function readReplicationIndex(
   resultIndex = 0,
 ): string | number | null | undefined {
   // read before the response is validated: any part may be missing
-  const result = results[resultIndex] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  const result = results[resultIndex] as {
+    response?: { result?: WireResult | WireBatchResult | null } | null
+  } | null
   return result?.response?.result?.replication_index
 }

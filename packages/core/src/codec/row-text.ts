@@ -78,23 +78,23 @@ export class RowText {
   ): Row[] | null {
     const text = this.#text
     const rows: Row[] = []
-    let at = this.#start
+    let position = this.#start
     // after `[` and each `,`
-    while (text.charCodeAt(at + 1) === OPEN_BRACKET) {
-      at += 1
+    while (text.charCodeAt(position + 1) === OPEN_BRACKET) {
+      position += 1
       const row = newRow() as Record<string | number, Value>
       for (let column = 0; column < keys.length; column++) {
-        at += 1
-        const kind = text.charCodeAt(at + KIND_OFFSET)
-        const from = at + valueOffset(kind)
+        position += 1
+        const kind = text.charCodeAt(position + KIND_OFFSET)
+        const from = position + valueOffset(kind)
         let value: Value
         if (kind === NULL) {
           value = null
-          at = from
+          position = from
         } else if (text.charCodeAt(from - 1) !== (kind === FLOAT ? COLON : QUOTE)) return null
         else if (kind === FLOAT) {
-          at = text.indexOf('}', from)
-          const json = text.slice(from, at)
+          position = text.indexOf('}', from)
+          const json = text.slice(from, position)
           value = Number(json)
           if (Number.isNaN(value)) value = decodeFloat(JSON.parse(json) as number | string | null)
         } else {
@@ -108,18 +108,18 @@ export class RowText {
               value = JSON.parse(text.slice(from - 1, to + 1)) as string
             } else if (value.length >= MIN_SHARED_LENGTH) value = ` ${value}`.slice(1)
           }
-          at = to + 1
+          position = to + 1
         }
-        if (text.charCodeAt(at) !== CLOSE_BRACE) return null
-        at += 1
-        if (text.charCodeAt(at) !== (column === keys.length - 1 ? CLOSE_BRACKET : COMMA)) return null
+        if (text.charCodeAt(position) !== CLOSE_BRACE) return null
+        position += 1
+        if (text.charCodeAt(position) !== (column === keys.length - 1 ? CLOSE_BRACKET : COMMA)) return null
         row[keys[column] as string] = value
       }
       rows.push(row as Row)
-      at += 1
-      if (text.charCodeAt(at) !== COMMA) break
+      position += 1
+      if (text.charCodeAt(position) !== COMMA) break
     }
-    return at === this.#end - 1 && text.charCodeAt(at) === CLOSE_BRACKET ? rows : null
+    return position === this.#end - 1 && text.charCodeAt(position) === CLOSE_BRACKET ? rows : null
   }
 }
 

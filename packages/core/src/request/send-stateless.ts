@@ -22,9 +22,7 @@ export async function sendStateless(
   // only the first operation needs the index: the later ones see at least the same state
   const encode = (index: string | null): string =>
     pipelineBody([
-      ...operations.map((operation, position) =>
-        operation.encode(V3_GUARD, position === 0 ? index : null),
-      ),
+      ...operations.map((operation, position) => operation.encode(V3_GUARD, position === 0 ? index : null)),
       CLOSE,
     ])
   const options = {

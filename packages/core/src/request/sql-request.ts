@@ -184,10 +184,10 @@ function settle(call: QueuedCall, read: () => Results): void {
 function decode(
   result: WireResult,
   { statements, options }: QueuedCall,
-  at: number,
+  index: number,
   { intMode, rowids }: SettleContext,
 ): Results[number] {
-  const rowid = rowids.read(result, statements[at] as EncodedStatement)
+  const rowid = rowids.read(result, statements[index] as EncodedStatement)
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
@@ -206,13 +206,13 @@ function readSteps(
   const isAtomic = scope === 'atomic'
   const isBatch = scope !== 'transaction' || statements.length > 1
   const results: Results = []
-  for (let at = 0; at < callSteps.length; at++) {
-    const step = callSteps[at] as number
-    const index = at - prefix.length
+  for (let position = 0; position < callSteps.length; position++) {
+    const step = callSteps[position] as number
+    const index = position - prefix.length
     const statement = statements[index]
     const error = batch.step_errors[step]
     if (error) {
-      const sql = (statement ?? prefix[at])?.sql
+      const sql = (statement ?? prefix[position])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
       // an atomic batch was rolled back, and reads change nothing; otherwise, the changes of earlier statements may remain
       const outcome = isAtomic || call.isReadOnly ? 'not_applied' : isUnchanged ? undefined : 'unknown'

@@ -136,7 +136,11 @@ class Execution {
     return await this.#commit(call, firstStep, close)
   }
 
-  async #commit(call: QueuedCall, firstStep: number, close: boolean): Promise<SendResult<StreamResults> | null> {
+  async #commit(
+    call: QueuedCall,
+    firstStep: number,
+    close: boolean,
+  ): Promise<SendResult<StreamResults> | null> {
     const { prefix } = call
     const commit = firstStep + prefix.length
     const failure =
@@ -283,7 +287,10 @@ class Execution {
     const repeatedStatements = statements.filter((_, index) => this.#results[firstStep + index])
     const failure = await this.#executeEach(repeatedStatements, firstStep, false)
     // the recorded results no longer match the transaction
-    if (failure || this.#errors.slice(firstStep, firstStep + repeatedStatements.length).some((error) => error !== null))
+    if (
+      failure ||
+      this.#errors.slice(firstStep, firstStep + repeatedStatements.length).some((error) => error !== null)
+    )
       lostStreams.add(this.#stream)
     return failure
   }
@@ -315,8 +322,7 @@ class Execution {
     if (!isFirst && this.#stream.baton === null) return invalidResponse('no baton in the middle of a stream')
     const encode = (index: string | null): string[] =>
       statements.map(
-        (json, position) =>
-          `{"type":"execute","stmt":${withIndex(json, position === 0 ? index : null)}}`,
+        (json, position) => `{"type":"execute","stmt":${withIndex(json, position === 0 ? index : null)}}`,
       )
     const response = await this.#stream.post({ ...this.#sending, close }, encode)
     // the call must not be retried as a whole, because an earlier part of it was executed

@@ -272,7 +272,7 @@ test('no transaction begins until the previous one has ended', async () => {
   await (await next()).respond()
   await retried
   stream.begin()
-  const id = (at: number): string => transactionEvents()[at]?.split(' ')[1] ?? ''
+  const id = (index: number): string => transactionEvents()[index]?.split(' ')[1] ?? ''
   expect(transactionEvents()).toEqual([
     `transaction:begin ${id(0)}`,
     `transaction:commit ${id(0)}`,
