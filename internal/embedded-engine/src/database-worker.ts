@@ -29,8 +29,8 @@ const LOG_TAIL_CHARACTERS = 2_000
 /** Stack size of a worker. SQLite recurses, for example for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
 /**
- * Limit for a worker's memory for short-lived objects. Without a limit, that memory grows to 130 MB; a lower limit slows down large
- * batches.
+ * Limit for a worker's memory for short-lived objects. Without a limit, that memory grows to 130 MB; a lower limit slows down
+ * large batches.
  */
 const YOUNG_GENERATION_MB = 24
 /** Call numbers must fit into the cells of the shared state. */
@@ -183,8 +183,8 @@ export class DatabaseWorker {
   }
 
   /**
-   * Closes the database, so that the worker can be given another. If calls are in flight, shuts the worker down instead. `keep:
-   * false` means that the files are about to be removed. Later calls are rejected with a `NotBegunError`.
+   * Closes the database, so that the worker can be given another. If calls are in flight, shuts the worker down instead.
+   * `keep: false` means that the files are about to be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
     if (this.#hasExited) return

@@ -53,8 +53,8 @@ interface GroupServer {
 
 /**
  * Runs a separate libsql-server process with its own folder for each group, so that the load or failure of one group (128
- * concurrent streams, an endless statement, a crash) does not affect another. A process starts on the first request for one of the
- * group's databases, and stops with the local server or when the group is removed.
+ * concurrent streams, an endless statement, a crash) does not affect another. A process starts on the first request for one of
+ * the group's databases, and stops with the local server or when the group is removed.
  */
 export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const

@@ -9,8 +9,8 @@ const PROBE_SQL = /^\s*select 1\s*$/i
 export const isControl = ({ sql }: Statement): boolean => CONTROL_SQL.test(sql)
 
 /**
- * Returns the statements of a request, without those that begin, end or guard its transaction. If it has no other statements, those
- * that begin or end a transaction are included.
+ * Returns the statements of a request, without those that begin, end or guard its transaction. If it has no other statements,
+ * those that begin or end a transaction are included.
  */
 export function getUserStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
