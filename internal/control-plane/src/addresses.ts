@@ -14,8 +14,9 @@ export interface ResolvedAddress {
 }
 
 /**
- * Resolves the addresses of databases: a name in the operator's organization, or `<database>-<organization>` in any. Names may contain
- * dashes, so addresses are only compared as a whole, never split. `<location>_` before one of them addresses a replica.
+ * Resolves the addresses of databases: a name in the operator's organization, or `<database>-<organization>` in any organization.
+ * Names may contain dashes, so addresses are compared as a whole, and never split at dashes. With the prefix `<location>_`, an
+ * address refers to a replica.
  */
 export class Addresses {
   readonly #registry: Registry

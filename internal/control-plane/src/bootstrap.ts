@@ -15,7 +15,7 @@ export interface OperatorAccount {
   readonly owner: UserRow
 }
 
-/** Returns the operator's organization, which is created with its group `default` on the first start. */
+/** Returns the operator's account, which is created with the group `default` on the first start. */
 export function openOperatorAccount(registry: Registry, slug: string): OperatorAccount {
   const storedId = registry.getSetting('home')
   if (storedId === undefined) registry.transaction(() => createOperatorAccount(registry, slug))

@@ -24,11 +24,14 @@ const MAX_BLOCKING_MS = 60_000
 const INTERRUPT_GRACE_MS = 2_000
 /** How long a worker may take to close its connections. */
 const CLOSE_GRACE_MS = 2_000
-const WATCH_INTERVAL_MS = 200
+const PROGRESS_CHECK_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
 /** Stack size of a worker. SQLite recurses, for example for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
-/** Maximum memory of a worker for short-lived objects, which would otherwise grow to 130 MB. Smaller ones slow large batches down. */
+/**
+ * Limit for a worker's memory for short-lived objects. Without a limit, that memory grows to 130 MB; a lower limit slows down
+ * large batches.
+ */
 const YOUNG_GENERATION_MB = 24
 /** Call numbers must fit into the cells of the shared state. */
 const MAX_CALL_NUMBER = 0x7fffffff
@@ -60,7 +63,7 @@ export interface WorkerListener {
   onChanges(database: DatabaseId, changes: readonly TableChanges[]): void
   /** Handles a request from the worker that concerns other databases. Never rejects. */
   onRequest(database: DatabaseId, request: WorkerRequest): Promise<Reply>
-  /** Reports the usage of the worker's database. */
+  /** Receives the usage of the worker's database. */
   onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
@@ -151,7 +154,10 @@ export class DatabaseWorker {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a call. Its outcome rejects with a `PipelineFailure` if the worker exits meanwhile. */
+  /**
+   * Runs a call. Rejects with a `PipelineFailure` if the worker exits during the call, and with a `NotBegunError` if the call was
+   * not begun.
+   */
   run(call: DatabaseCall, work: CallWork): Promise<CallOutcome> {
     return this.#call(call, work, null).outcome
   }
@@ -177,8 +183,8 @@ export class DatabaseWorker {
   }
 
   /**
-   * Closes the database, so that the worker can be given another; calls in flight fail. `keep: false` means that the files are
-   * about to be removed. Later calls are rejected with a `NotBegunError`.
+   * Closes the database, so that the worker can be given another. If calls are in flight, shuts the worker down instead.
+   * `keep: false` means that the files are about to be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
     if (this.#hasExited) return
@@ -227,7 +233,7 @@ export class DatabaseWorker {
       // calls to a worker that is being released fail when the release is done
       if (this.#release === null) {
         this.#send({ ...packWork(work), call: number, stream, permissions })
-        this.#progressTimer ??= setInterval(() => this.#checkProgress(), WATCH_INTERVAL_MS).unref()
+        this.#progressTimer ??= setInterval(() => this.#checkProgress(), PROGRESS_CHECK_INTERVAL_MS).unref()
         if (signal.aborted) abandon()
         else signal.addEventListener('abort', abandon)
       }

@@ -106,7 +106,7 @@ const files = [
   [amalgamation, ['-w']],
   ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
-    // in the other files, the compiler would replace calls with these instructions
+    // bulk memory only in `memory.c`: in the other files, the compiler would use its instructions instead of calling `memory.c`
     [
       '-Wall',
       '-Wextra',

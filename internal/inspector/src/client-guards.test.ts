@@ -36,7 +36,7 @@ test('the end of a transaction is shown as a single COMMIT', () => {
   )
 })
 
-test('BEGIN and ROLLBACK that a program sends itself are shown', () => {
+test('BEGIN and ROLLBACK are shown only if a request has no other statements', () => {
   expect(shownSql([['select 1', 'ok']])).toEqual(['select 1'])
   expect(
     shownSql([
@@ -52,7 +52,7 @@ test('BEGIN and ROLLBACK that a program sends itself are shown', () => {
   ).toEqual(['begin', 'rollback'])
 })
 
-test('statements skipped after a failure are marked as skipped', () => {
+test('explains that a statement was skipped because an earlier one failed', () => {
   const failed = request([
     ['insert into t values (1)', { code: 'SQLITE_CONSTRAINT', message: 'UNIQUE' }],
     ['COMMIT', 'skipped'],

@@ -48,7 +48,7 @@ function modelWithWriter(): WireModel {
   return model
 }
 
-test('requests that need the write lock of another stream wait for it, oldest first', () => {
+test('lists the requests that wait for a write lock held by another stream, oldest first', () => {
   const model = modelWithWriter()
   model.begin(request(2, 2, statement('begin-write')))
   model.begin(request(3, 3, statement('read'), statement('write')))

@@ -5,7 +5,7 @@ type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: str
 
 /** The parsed content of a response. */
 export interface ParsedResponse {
-  /** Baton that continues the stream; null if it is closed, or if the response was not parsed. Never shown. */
+  /** Baton that continues the stream; null if the stream was closed. Never shown. */
   readonly baton: string | null
   /** In the order of the statements; the last ones may be missing. */
   readonly outcomes: readonly Outcome[]
@@ -145,7 +145,7 @@ function toOutcome({ code, message }: WireError): Outcome {
   }
 }
 
-/** Returns the text to show for a response with another status. */
+/** Truncates an error message to the length that is shown. */
 export function truncateMessage(text: string): string {
   return text.slice(0, MAX_MESSAGE_LENGTH)
 }

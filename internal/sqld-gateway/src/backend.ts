@@ -168,7 +168,7 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'sqld', 'dbs')
   }
 
-  /** The files of a remote server are not visible, so its databases are assumed to exist. */
+  /** Whether a database has its files. Those of a remote server are not visible, and are assumed to exist. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
     return await hasDatabaseFile(this.#getDataFile(id))

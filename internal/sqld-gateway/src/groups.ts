@@ -24,7 +24,7 @@ const GROUP_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Suffix of the folder of a group that is being removed. */
 const REMOVED_SUFFIX = '.removed'
-/** Suffix of a file that is being moved to another group's server. */
+/** Suffix of a file that is being copied to another group's server. */
 const COPY_SUFFIX = '.copy'
 /** Block reason of a database that is being moved. */
 const MOVE_REASON = 'the database is being moved to another group'
@@ -52,9 +52,9 @@ interface GroupServer {
 }
 
 /**
- * Runs a separate libsql-server process with its own folder for each group, so that one group's clients (128 concurrent
- * streams, an endless statement, a crash) do not affect another group. A process starts on the first request for one of the
- * group's databases, and stops with the local server or when the group is removed.
+ * Runs a separate libsql-server process with its own folder for each group, so that the load or failure of one group (128
+ * concurrent streams, an endless statement, a crash) does not affect another. A process starts on the first request for one of
+ * the group's databases, and stops with the local server or when the group is removed.
  */
 export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const

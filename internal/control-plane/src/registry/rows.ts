@@ -73,8 +73,8 @@ export interface GroupRow {
 }
 
 /**
- * `creating` and `deleting` while the back end creates or removes it; `ready`; `lost` if the back end no longer has it. A lost
- * database is never silently recreated under the same name.
+ * `creating` while the back end creates the database, `deleting` while it removes it, `lost` if it no longer has it, otherwise
+ * `ready`. A lost database is never silently recreated under the same name.
  */
 export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
 

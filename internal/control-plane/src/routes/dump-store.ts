@@ -10,7 +10,7 @@ const FETCH_TIMEOUT_MS = 60_000
 /** Limits of the stored dumps of one organization; when they are exceeded, the oldest dumps are removed. */
 const MAX_DUMPS = 16
 const MAX_STORED_BYTES = 2 * MAX_DUMP_BYTES
-/** Limit of all dumps that are being received or stored; a dump that would exceed it is rejected. */
+/** Limit for the total size of all dumps that are being received or stored; a dump that would exceed it is rejected. */
 const MAX_TOTAL_BYTES = 4 * MAX_DUMP_BYTES
 /** How long an unused dump is stored. */
 const MAX_AGE_MS = 3_600_000

@@ -80,7 +80,10 @@ async function removeKeySet(call: Call): Promise<void> {
   await closeStreams(call, row)
 }
 
-/** Closes all streams of the organization's databases, because it is unknown which were opened with tokens of the removed key set. */
+/**
+ * Closes all streams of the organization's databases, because it is unknown which were opened with tokens of the removed or
+ * replaced key set.
+ */
 async function closeStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may still trust the set

@@ -99,7 +99,7 @@ test('describes the query, body and response of each route as documented', () =>
         : findDifferences(response.body, success, `${name} response`)),
     ]
   })
-  // any body is rejected
+  // the server rejects this field, whatever it contains
   const encryption = 'POST /v1/organizations/{organizationSlug}/databases body.remote_encryption'
   expect(problems).toEqual([
     `${encryption}.encryption_key: missing`,

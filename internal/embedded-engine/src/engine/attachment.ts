@@ -2,6 +2,6 @@
 export interface Attachment {
   /** Name by which the engine opens it. */
   readonly name: string
-  /** Removes the copy; called when it is closed. */
+  /** Removes the copy; called when the session is closed. */
   remove(): void
 }

@@ -9,7 +9,7 @@ export const IN_USE_MARK = Buffer.from('in use by Baton\0')
 /** How long to wait for a transaction of another program. */
 const MAX_WAIT_MS = 20
 const SQLITE_BUSY = 5
-/** Offsets of the header: the journal mode and the change counters. */
+/** Offsets in the header of a database file, and the value of the write version in rollback mode. */
 const WRITE_VERSION = 18
 const ROLLBACK_JOURNAL = 1
 const CHANGE_COUNTERS = [24, 92]

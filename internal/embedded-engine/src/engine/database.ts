@@ -77,7 +77,7 @@ export class Database {
     for (const spare of this.#spares.splice(0)) spare.close()
   }
 
-  /** Number of transactions that have changed the database, as sent to clients; null before the first. */
+  /** Increases with each transaction that changes the database; null before the first one. Sent to clients. */
   get replicationIndex(): string | null {
     const { count } = this.#commits
     return count === 0n ? null : String(count)
@@ -127,7 +127,7 @@ export class Database {
     }
   }
 
-  /** Closes all connections, after the sessions. The last one checkpoints the WAL. */
+  /** Closes all connections; called after all sessions have been closed. Closing the last connection checkpoints the WAL. */
   close(): void {
     for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
     this.#commits.close()

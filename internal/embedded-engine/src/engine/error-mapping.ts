@@ -86,16 +86,16 @@ export function findSyntaxProblem(
   }
   const badToken = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
   if (badToken !== undefined) {
-    const at = sql.indexOf(badToken)
+    const badTokenOffset = offset + sql.indexOf(badToken)
     const isHex = badToken.toLowerCase().startsWith('0x')
     const isBlob = badToken.toLowerCase().startsWith("x'")
     if (isBlob)
       return {
-        error: parseError(`malformed blob literal at ${formatPosition(text, offset + at, 1)}`),
+        error: parseError(`malformed blob literal at ${formatPosition(text, badTokenOffset, 1)}`),
         isIncomplete: false,
       }
     const error = parseError(
-      isHex ? `malformed hex integer at ${formatPosition(text, offset + at, 1)}` : message,
+      isHex ? `malformed hex integer at ${formatPosition(text, badTokenOffset, 1)}` : message,
     )
     return { error, isIncomplete: false }
   }
@@ -112,11 +112,11 @@ export function findSyntaxProblem(
   // the service's parser accepts these clauses, but its engine does not
   if ((statement.explains ?? statement.kind) === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
   if (near.startsWith('#')) return null
-  let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
-  const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
+  let tokenIndex = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
+  const isIncomplete = (tokenIndex === 0 && tokens.length === 1) || near === ';'
   // after another statement the service accepts the first word and reports the second
-  if (!isFirst && at === 0 && tokens.length > 1) at = 1
-  const token = tokens[Math.max(0, at)] as Token
+  if (!isFirst && tokenIndex === 0 && tokens.length > 1) tokenIndex = 1
+  const token = tokens[Math.max(0, tokenIndex)] as Token
   const { line, column } = getLineAndColumn(text, offset + token.end)
   const piece = sql.slice(token.start, token.end)
   return { error: parseError(`syntax error around L${line}:${column + 1}: \`${piece}\``), isIncomplete }

@@ -36,7 +36,7 @@ type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** Dependencies that all databases of a worker share. */
 export interface WorkerDependencies {
-  /** Returns an instance for a new engine, and ends the previous engine. */
+  /** Returns an instance for a new engine, whose start invalidates the previous engine. */
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void

@@ -37,7 +37,7 @@ import { TableAuthorizer } from './table-authorizer.ts'
 
 const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
-/** Maximum number of attached databases in a session, including detached ones. */
+/** Maximum number of databases that a session can attach, including those it has detached since. */
 const MAX_ATTACHED = 10
 /** Size of a chunk of a cursor. */
 const CURSOR_CHUNK_BYTES = 64 * 1_024

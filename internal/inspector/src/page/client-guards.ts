@@ -8,7 +8,10 @@ const PROBE_SQL = /^\s*select 1\s*$/i
 /** Whether a statement only begins or ends a transaction or a savepoint. */
 export const isControl = ({ sql }: Statement): boolean => CONTROL_SQL.test(sql)
 
-/** Returns the statements of a request, without those that only guard its transaction. */
+/**
+ * Returns the statements of a request, without those that begin, end or guard its transaction. If it has no other statements,
+ * those that begin or end a transaction are included.
+ */
 export function getUserStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
   if (statements.length < 2) return statements
   const isGuard = ({ sql }: Statement, index: number): boolean =>

@@ -31,8 +31,8 @@ const result = signal<{ readonly result: Result; readonly tookMs: number } | nul
 const shownCell = signal<{ readonly name: string; readonly cell: Cell } | null>(null)
 /** Whether a statement of the user is running. */
 const isRunning = signal(false)
-/** Aborts the latest action; every new action aborts the previous one. */
-let latestAction = new AbortController()
+/** Aborts the current action; every new action aborts the previous one. */
+let actionAbort = new AbortController()
 
 /** Shows the tables and rows of a database, and an SQL editor. */
 export function DataTab(): JSX.Element {
@@ -65,9 +65,9 @@ export function DataTab(): JSX.Element {
 
 /** Aborts the previous action, runs a new one, and shows its error. */
 async function runAction(action: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  latestAction.abort()
-  latestAction = new AbortController()
-  const { signal: actionSignal } = latestAction
+  actionAbort.abort()
+  actionAbort = new AbortController()
+  const { signal: actionSignal } = actionAbort
   problem.value = null
   isRunning.value = false
   try {
@@ -142,7 +142,7 @@ function run(statement: string): void {
 }
 
 function stop(): void {
-  latestAction.abort()
+  actionAbort.abort()
   isRunning.value = false
 }
 
@@ -344,8 +344,8 @@ function Grid({ columns, rows: gridRows, lengths, onOpen }: GridProps): JSX.Elem
       <table class="grid">
         <thead>
           <tr>
-            {columns.map((name, at) => (
-              <th key={at} scope="col">
+            {columns.map((name, index) => (
+              <th key={index} scope="col">
                 {name}
               </th>
             ))}

@@ -24,15 +24,15 @@ export function RequestDetails(): JSX.Element | null {
         </button>
       </div>
       {problem !== null && <p class="problem">{problem}</p>}
-      {request.statements.map((statement, at) => (
-        <div class={isControl(statement) ? 'statement control' : 'statement'} key={at}>
+      {request.statements.map((statement, index) => (
+        <div class={isControl(statement) ? 'statement control' : 'statement'} key={index}>
           <pre>
             <code>{statement.sql}</code>
           </pre>
           <button type="button" class="copy" onClick={() => copy(statement.sql)}>
             Copy
           </button>
-          {request.outcomes[at] === 'skipped' && (
+          {request.outcomes[index] === 'skipped' && (
             <span class="quiet">{explainSkipped(statement, request)}</span>
           )}
         </div>

@@ -69,20 +69,20 @@ export function Timeline(): JSX.Element {
     >
       <title>{`${formatCount(count, 'transaction')} on the timeline`}</title>
       <Axis view={view} height={height} />
-      {lanes.map(({ database, bars }, at) => (
-        <g key={at}>
-          {lanes[at - 1]?.database !== database && (
+      {lanes.map(({ database, bars }, index) => (
+        <g key={index}>
+          {lanes[index - 1]?.database !== database && (
             <>
-              {at > 0 && (
+              {index > 0 && (
                 <line
                   x1={0}
                   x2={view.width}
-                  y1={TOP_MARGIN + at * LANE_HEIGHT}
-                  y2={TOP_MARGIN + at * LANE_HEIGHT}
+                  y1={TOP_MARGIN + index * LANE_HEIGHT}
+                  y2={TOP_MARGIN + index * LANE_HEIGHT}
                   class="rule"
                 />
               )}
-              <text x={12} y={TOP_MARGIN + at * LANE_HEIGHT + 17} class="lane-name">
+              <text x={12} y={TOP_MARGIN + index * LANE_HEIGHT + 17} class="lane-name">
                 {shorten(database, 16)}
               </text>
             </>
@@ -91,7 +91,7 @@ export function Timeline(): JSX.Element {
             <BarMark
               key={bar.span?.id ?? `r${bar.requests[0]?.n}`}
               bar={bar}
-              y={TOP_MARGIN + at * LANE_HEIGHT}
+              y={TOP_MARGIN + index * LANE_HEIGHT}
               view={view}
               waiting={waiting}
             />

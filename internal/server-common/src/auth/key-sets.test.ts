@@ -93,7 +93,7 @@ test('rejects invalid claims without another request to the issuer', async () =>
   ] as const)
     await expect(verify(claims)).rejects.toMatchObject({ claim })
   for (const text of ['[]', 'null', '5', 'not JSON']) expect(await verify(text)).toBeNull()
-  // one for each of the last four, which are invalid with any key
+  // the first one, and one for each of the last four tokens, which no key can make valid
   expect(issuer.requestCount).toBe(5)
 })
 

@@ -7,7 +7,7 @@ import { jwtVerify } from 'jose/jwt/verify'
 interface KeySetTimes {
   /** How long a set is used without being fetched again. */
   readonly freshMs: number
-  /** How long a stale set is used while its issuer is unreachable. */
+  /** Maximum age of a set that is used while its issuer is unreachable. */
   readonly staleMs: number
   /** Minimum time between two requests for a set, so that tokens with unknown keys do not each cause a request. */
   readonly pauseMs: number

@@ -12,7 +12,7 @@ export interface ServiceRequest {
   readonly body: Readable
   /** Address of the client; undefined for one in this process. */
   readonly remoteAddress: string | undefined
-  /** Aborted when the client disconnects, and by a back end that ends the request. */
+  /** Aborted when the client disconnects, and by a back end that aborts the request. */
   readonly controller: AbortController
 }
 

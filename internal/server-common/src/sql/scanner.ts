@@ -51,12 +51,12 @@ function scanEnclosed(sql: string, start: number, close: string, kind: TokenKind
 
 /** Returns the token that ends at the next quote that is not doubled. */
 function scanQuoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
-  let at = start + 1
+  let offset = start + 1
   for (;;) {
-    const close = sql.indexOf(quote, at)
+    const close = sql.indexOf(quote, offset)
     if (close < 0) return { kind: 'unterminated', start, end: sql.length }
     if (sql[close + 1] !== quote) return { kind, start, end: close + 1 }
-    at = close + 2
+    offset = close + 2
   }
 }
 
@@ -91,22 +91,22 @@ export function splitStatements(sql: string, tokens: readonly Token[]): Statemen
 }
 
 function isTrigger(sql: string, tokens: readonly Token[], first: number): boolean {
-  let at = first
-  if (getKeyword(sql, tokens[at]) === 'EXPLAIN') {
-    at += 1
-    if (getKeyword(sql, tokens[at]) === 'QUERY') at += 2
+  let index = first
+  if (getKeyword(sql, tokens[index]) === 'EXPLAIN') {
+    index += 1
+    if (getKeyword(sql, tokens[index]) === 'QUERY') index += 2
   }
-  if (getKeyword(sql, tokens[at]) !== 'CREATE') return false
-  const next = getKeyword(sql, tokens[at + 1])
+  if (getKeyword(sql, tokens[index]) !== 'CREATE') return false
+  const next = getKeyword(sql, tokens[index + 1])
   return (
     next === 'TRIGGER' ||
-    ((next === 'TEMP' || next === 'TEMPORARY') && getKeyword(sql, tokens[at + 2]) === 'TRIGGER')
+    ((next === 'TEMP' || next === 'TEMPORARY') && getKeyword(sql, tokens[index + 2]) === 'TRIGGER')
   )
 }
 
-function isTriggerEnd(sql: string, tokens: readonly Token[], first: number, at: number): boolean {
-  if (at - first < 2 || getKeyword(sql, tokens[at - 1]) !== 'END') return false
-  const previous = tokens[at - 2] as Token
+function isTriggerEnd(sql: string, tokens: readonly Token[], first: number, index: number): boolean {
+  if (index - first < 2 || getKeyword(sql, tokens[index - 1]) !== 'END') return false
+  const previous = tokens[index - 2] as Token
   return previous.kind === 'symbol' && sql[previous.start] === ';'
 }
 

@@ -232,12 +232,12 @@ function isSupported(sql: string, tokens: readonly Token[]): boolean {
 
 function isTemporary(sql: string, tokens: readonly Token[]): boolean {
   if (['TEMP', 'TEMPORARY'].includes(getKeyword(sql, tokens[1]))) return true
-  let at = getKeyword(sql, tokens[1]) === 'TABLE' || getKeyword(sql, tokens[1]) === 'VIEW' ? 2 : 3
-  if (getKeyword(sql, tokens[1]) === 'TRIGGER' || getKeyword(sql, tokens[1]) === 'INDEX') at = 2
-  if (getKeyword(sql, tokens[at]) === 'IF') at += 3
-  const dot = tokens[at + 1]
+  let nameIndex = getKeyword(sql, tokens[1]) === 'TABLE' || getKeyword(sql, tokens[1]) === 'VIEW' ? 2 : 3
+  if (getKeyword(sql, tokens[1]) === 'TRIGGER' || getKeyword(sql, tokens[1]) === 'INDEX') nameIndex = 2
+  if (getKeyword(sql, tokens[nameIndex]) === 'IF') nameIndex += 3
+  const dot = tokens[nameIndex + 1]
   return (
-    unquoteIdentifier(sql, tokens[at])?.toLowerCase() === 'temp' &&
+    unquoteIdentifier(sql, tokens[nameIndex])?.toLowerCase() === 'temp' &&
     dot !== undefined &&
     sql[dot.start] === '.'
   )
@@ -248,9 +248,9 @@ function parsePragma(
   tokens: readonly Token[],
 ): { name: string; hasArgument: boolean; access: string } {
   const second = tokens[2]
-  const at = second !== undefined && sql[second.start] === '.' ? 3 : 1
-  const name = unquoteIdentifier(sql, tokens[at]) ?? ''
-  const hasArgument = tokens.length > at + 1
+  const nameIndex = second !== undefined && sql[second.start] === '.' ? 3 : 1
+  const name = unquoteIdentifier(sql, tokens[nameIndex]) ?? ''
+  const hasArgument = tokens.length > nameIndex + 1
   return { name, hasArgument, access: getPragmaAccess(name, hasArgument) }
 }
 

@@ -83,9 +83,9 @@ function insertTexts(sql: string, texts: ReadonlyMap<number, string>): string {
   let copiedEnd = 0
   const pieces = [...texts]
     .toSorted(([a], [b]) => a - b)
-    .map(([at, text]) => {
-      const piece = sql.slice(copiedEnd, at) + text
-      copiedEnd = at
+    .map(([offset, text]) => {
+      const piece = sql.slice(copiedEnd, offset) + text
+      copiedEnd = offset
       return piece
     })
   return pieces.join('') + sql.slice(copiedEnd)

@@ -89,7 +89,7 @@ test('reports a connection that is closed before a response, during a buffered o
   await expect(readBody(response)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
 })
 
-test('handles an abort before the request is sent, while it waits, and while its response arrives', async () => {
+test('handles an abort before a request is sent, while it waits for a connection, and while its response arrives', async () => {
   const received: number[] = []
   let release = (): void => {}
   const pool = await serve((response, count) => {

@@ -17,19 +17,19 @@ export interface SettledMigration {
   /** The database with the shared schema. */
   readonly schema: string
   /** Whether the server resumes it when it starts, or fails it. */
-  readonly outcome: 'continued' | 'failed'
+  readonly outcome: 'resumed' | 'failed'
 }
 
 /** Options of {@link settleMigrations}. */
 export interface SettleOptions {
-  /** Whether to fail all of them, for a server that crashes when it resumes them. */
+  /** Whether to fail all unfinished migrations, for a server that crashes when it resumes them. */
   readonly failAll: boolean
 }
 
 /**
  * Repairs the state of interrupted migrations of shared schemas; the server must not be running. A libsql-server that was
- * killed during a migration derives the migration's state from those of the databases, and crashes at every start if all of
- * them are done. This changes their states to ones that the server can resume from.
+ * killed during a migration derives the migration's state from the states of the databases, and crashes at every start if the
+ * migration is done in all of them. This function changes them to states from which the server can resume.
  *
  * Resuming executes nothing twice: each database records executed migrations in its own file.
  */
@@ -62,7 +62,7 @@ export async function settleAtStart(dataFolder: string, failAll: boolean): Promi
     const outcomeText = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
     console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${outcomeText}`)
   }
-  return settled.some(({ outcome }) => outcome === 'continued')
+  return settled.some(({ outcome }) => outcome === 'resumed')
 }
 
 function hasTables(database: DatabaseSync): boolean {
@@ -87,7 +87,7 @@ function settle(database: DatabaseSync, job: number, failAll: boolean): SettledM
       .prepare(`UPDATE pending_tasks SET status = ? WHERE task_id = (${first})`)
       .run(TASK.dryRunSuccess, job)
   }
-  return 'continued'
+  return 'resumed'
 }
 
 /** Marks a migration as failed in each database that has not executed it; the server then fails it as a whole. */

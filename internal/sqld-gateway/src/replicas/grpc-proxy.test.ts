@@ -91,7 +91,7 @@ test('a call fails if its connection is closed before the response', async () =>
   stream.resume()
 })
 
-test('a call whose connection ends during the response is not reported as complete', async () => {
+test('a call is not reported as complete if its connection is closed during the response', async () => {
   const { call, cut } = await startPrimary((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createReplicationKeys } from './replication-keys.ts'
 
-test('creates a private certificate for the name of the primary, signed only by its authority', async () => {
+test('creates a certificate for the name of the primary, signed by its own authority, in files that other users cannot read', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const keys = await createReplicationKeys(join(folder, 'one'))

@@ -29,12 +29,12 @@ const QUOTE = /["'`\]]/
 
 /** Whether SQL text is certain to call only known functions, checked without tokenizing; true for most SQL. */
 export function callsOnlyKnownFunctions(sql: string): boolean {
-  let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
-  if (at === -1) return true
+  let opening = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
+  if (opening === -1) return true
   // with comments, the text before a parenthesis may not be what it seems
   if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
-  for (; at !== -1; at = sql.indexOf('(', at + 1)) {
-    const end = findWhitespaceStart(sql, at)
+  for (; opening !== -1; opening = sql.indexOf('(', opening + 1)) {
+    const end = findWhitespaceStart(sql, opening)
     if (QUOTE.test(sql[end - 1] ?? '')) return false
     let start = end
     while (start > 0 && WORD_END.test(sql[start - 1] as string)) start -= 1
@@ -44,11 +44,11 @@ export function callsOnlyKnownFunctions(sql: string): boolean {
   return true
 }
 
-/** Returns the start of the white space that ends at a position. */
-function findWhitespaceStart(sql: string, at: number): number {
-  let end = at
-  while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
-  return end
+/** Returns the start of the white space that ends at an offset. */
+function findWhitespaceStart(sql: string, end: number): number {
+  let start = end
+  while (start > 0 && /\s/.test(sql[start - 1] as string)) start -= 1
+  return start
 }
 
 /** Returns the first function call of a statement that is not known to be safe; null if there is none. */
@@ -65,7 +65,7 @@ export function findUnknownCall(statement: readonly SqlToken[]): string | null {
     if (isWord(token, 'regexp') && isOperator(statement, index)) return token.text
     const isCall = isText(statement[index + 1], '(') && (token.kind === 'word' || token.kind === 'name')
     if (!isCall || isKnown(token)) continue
-    if (isDeclared({ statement, at: index, depth, form, isInTableList: lists.isOpen, closings })) continue
+    if (isDeclared({ statement, index, depth, form, isInTableList: lists.isOpen, closings })) continue
     if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[index + 2], ')')) continue
     return token.text
   }
@@ -106,7 +106,7 @@ function getForm(statement: readonly SqlToken[]): StatementForm {
 
 interface CallSite {
   readonly statement: readonly SqlToken[]
-  readonly at: number
+  readonly index: number
   readonly depth: number
   readonly form: StatementForm
   /** Whether a list of tables is open at this depth: a comma is then followed by a table, possibly with arguments. */
@@ -116,19 +116,19 @@ interface CallSite {
 
 /** Whether the text before a parenthesis is the name of a table, a type, or the object that the statement declares. */
 function isDeclared(call: CallSite): boolean {
-  const { statement, at, depth, form } = call
-  if (depth === form.columnsDepth || at === form.indexedTable) return true
-  const before = statement[at - 1]
+  const { statement, index, depth, form } = call
+  if (depth === form.columnsDepth || index === form.indexedTable) return true
+  const before = statement[index - 1]
   // only tables are qualified by a database
   if (isText(before, '.') || (isText(before, ',') && call.isInTableList)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
     if (!KEYWORDS.has(word)) return true
-    if (isWord(before, 'from') && isWord(statement[at - 2], 'distinct')) return false
+    if (isWord(before, 'from') && isWord(statement[index - 2], 'distinct')) return false
     if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
   }
-  return !form.isAttach && isTableExpression(statement, call.closings.get(at + 1))
+  return !form.isAttach && isTableExpression(statement, call.closings.get(index + 1))
 }
 
 const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
@@ -173,13 +173,13 @@ function isTableExpression(statement: readonly SqlToken[], closing: number | und
 }
 
 /** Whether a word is between two operands. */
-function isOperator(statement: readonly SqlToken[], at: number): boolean {
-  const [first, before] = [statement[at - 2], statement[at - 1]]
+function isOperator(statement: readonly SqlToken[], index: number): boolean {
+  const [first, before] = [statement[index - 2], statement[index - 1]]
   // a column of this name in ORDER BY or ADD
   if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
     return false
   if (isWord(before, 'column') && isWord(first, 'add')) return false
-  return endsOperand(before) && beginsOperand(statement[at + 1])
+  return endsOperand(before) && beginsOperand(statement[index + 1])
 }
 
 function endsOperand(token: SqlToken | undefined): boolean {

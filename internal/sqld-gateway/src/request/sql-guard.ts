@@ -7,8 +7,8 @@ export interface SqlUse {
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
   /**
-   * `attached`: its stream has another database attached, or attaches it in this request · `not-first`: its stream has executed other
-   * requests before. The server crashes when it reads an attached database while holding the write lock.
+   * `attached`: the stream has another database attached, or attaches it in this request · `not-first`: the stream has executed
+   * other requests before. The server crashes when it reads an attached database while holding the write lock.
    */
   readonly attach?: 'attached' | 'not-first'
 }
@@ -126,10 +126,10 @@ function explainedStatement(statement: readonly SqlToken[]): readonly SqlToken[]
 /** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
 function findUnsafeIndexName(statement: readonly SqlToken[]): string | null {
   if (!isWord(statement[0], 'create')) return null
-  const at = isWord(statement[1], 'unique') ? 2 : 1
-  if (!isWord(statement[at], 'index')) return null
+  const keywordIndex = isWord(statement[1], 'unique') ? 2 : 1
+  if (!isWord(statement[keywordIndex], 'index')) return null
   const isVector = statement.some(({ text }) => /^(?:libsql_vector_idx|using)$/i.test(text))
-  for (const token of statement.slice(at + 1)) {
+  for (const token of statement.slice(keywordIndex + 1)) {
     if (isWord(token, 'on')) return null
     const isQuoted = token.kind === 'name' || token.kind === 'string'
     if (!isQuoted || PLAIN_NAME.test(token.text)) continue

@@ -3,7 +3,7 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 
 /** Access to the writes of a server. */
 export interface WriteMonitor {
-  /** Returns how long each database has had pending writes without a response to any of them; 0 if none has. */
+  /** Returns how long each database has had pending writes without a response to any of them; 0 if no write is pending. */
   readonly stalledMs: () => ReadonlyMap<DatabaseId, number>
   /** Acquires and releases the write lock. Resolves when the server has responded. */
   readonly probe: (id: DatabaseId) => Promise<void>
@@ -17,7 +17,10 @@ export interface WriteMonitor {
 
 /** Time limits of the detector, in ms. */
 export interface StallTimes {
-  /** Two of the server's lock periods, after which a waiting writer, or one ahead of it, has acquired the lock. */
+  /**
+   * How long writes may be pending without a response. By default two of the server's lock periods, within which at least one of
+   * the waiting writers acquires the lock.
+   */
   readonly stallAfterMs: number
   /** Time limit of a probe. A waiting writer acquires the lock within 5 s. */
   readonly probeTimeoutMs: number

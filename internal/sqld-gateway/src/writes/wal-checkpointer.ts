@@ -29,8 +29,8 @@ export interface WalAccess {
 }
 
 /**
- * Keeps the WAL of one database small. The server's own checkpoints are disabled: if it runs one while writers wait, it may lose
- * one of them and then stop responding to writes (docs/libsql-server-lost-writer.md).
+ * Keeps the WAL of one database small. The server's own checkpoints are disabled: if the server runs a checkpoint while writers
+ * wait, it may lose a writer and then stop responding to writes (docs/libsql-server-lost-writer.md).
  */
 export class WalCheckpointer {
   readonly #gate: WriteGate

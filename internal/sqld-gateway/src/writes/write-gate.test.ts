@@ -37,7 +37,7 @@ function recordOrder() {
 
 const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
-test('the work waits for open write transactions, and new writers, but not readers, wait for the work', async () => {
+test('the work waits for open write transactions; new writers wait for the work, but readers do not', async () => {
   const gate = new WriteGate()
   const [first, second, reader] = [new StreamWriteState(), new StreamWriteState(), new StreamWriteState()]
   const { names, record } = recordOrder()

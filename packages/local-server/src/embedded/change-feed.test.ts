@@ -81,9 +81,9 @@ test('notifies a listener that is too slow that changes were lost, and sends the
   stream.read(0)
   for (let count = 1; count <= 3_000; count += 1) feed.publish([{ ...NO_CHANGES, table: 't', insert: count }])
   const events = readEvents(stream).split('\n\n').filter(Boolean)
-  const lossAt = events.indexOf('event:error\ndata:some changes were lost')
-  expect(lossAt).toBeGreaterThanOrEqual(0)
-  expect(events.length - lossAt - 1).toBe(1_024)
+  const lossIndex = events.indexOf('event:error\ndata:some changes were lost')
+  expect(lossIndex).toBeGreaterThanOrEqual(0)
+  expect(events.length - lossIndex - 1).toBe(1_024)
   expect(events.at(-1)).toBe('event:changes\ndata:{"insert":3000}')
 })
 

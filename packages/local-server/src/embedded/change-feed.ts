@@ -31,7 +31,7 @@ export class ChangeFeed {
     return this.#listeners.size > 0
   }
 
-  /** Returns a stream of events, which ends when it is destroyed or the database is closed. */
+  /** Returns a stream of events. It remains open until it is destroyed, or `end` is called. */
   listen(subscription: Subscription): Readable {
     const listener = new Listener(subscription)
     this.#listeners.add(listener)
@@ -55,7 +55,7 @@ export class ChangeFeed {
     for (const listener of this.#listeners) listener.reportLoss()
   }
 
-  /** Ends all listeners: the database was removed, or their tokens were revoked. */
+  /** Ends the streams of all listeners: the database was removed, access was revoked, or the server is closing. */
   end(): void {
     for (const listener of this.#listeners) listener.end()
   }

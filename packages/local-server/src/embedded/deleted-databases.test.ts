@@ -75,7 +75,7 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
   expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: MAX_STREAMS }, () => 200))
 })
 
-test('the copy that a stream on another database has attached is removed', async () => {
+test('when a database is deleted, a copy of it that a stream of another database has attached is removed', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = await openBackend(directory)
   const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]

@@ -42,7 +42,7 @@ function createEmptyDatabase(): Buffer {
   // read and write version for WAL mode, followed by three fixed fractions
   page.set([2, 2, 0, 64, 32, 32], 18)
   // change counter, number of pages, and the change counter for which that number is valid
-  for (const at of [24, 28, 92]) page.writeUInt32BE(1, at)
+  for (const offset of [24, 28, 92]) page.writeUInt32BE(1, offset)
   // UTF-8
   page.writeUInt32BE(1, 56)
   // root page of the schema: a leaf without cells, whose content area begins at the end of the page

@@ -71,7 +71,7 @@ export class StreamTable {
   }
 
   /**
-   * Continues the stream of a baton, which cannot be used again.
+   * Continues the stream of a baton; the baton cannot be used again.
    * @param mayAttach whether the sender may attach a database now; must be true for every database that the stream has attached
    */
   resume(
@@ -121,8 +121,8 @@ export class StreamTable {
   }
 
   /**
-   * Removes the open streams of a database, for example because its engine has crashed; expired ones are kept for their error.
-   * If only write access was revoked, removes only the streams of senders who had it.
+   * Removes the open streams of a database, for example because its engine has crashed. Keeps expired streams, so that they are
+   * still reported as expired. If only write access was revoked, removes only the streams of senders who had it.
    * @returns the numbers of the removed streams
    */
   closeStreams(database: DatabaseId, access: RevokedAccess = 'all'): readonly number[] {

@@ -25,7 +25,7 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
   return { status, body: body as string }
 }
 
-test('requests are rejected without new workers, and succeed when the file can be opened again', async () => {
+test('requests are rejected without starting new workers, and succeed when the file can be opened again', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()

@@ -38,7 +38,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
   return pool
 }
 
-test('frequently used databases stay open while hundreds of others are used once', async () => {
+test('databases that are used repeatedly stay open while many others are used once', async () => {
   const [frequentIds, firstIds, secondIds] = [
     createIds('used', 10),
     createIds('first', 20),

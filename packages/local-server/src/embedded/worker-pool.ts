@@ -23,13 +23,16 @@ const SWEEP_MS = 1_000
 /** Maximum number of open databases; to open another one, the least recently used one is closed. */
 const MAX_OPEN = 16
 /**
- * Maximum number of open databases that were not evicted recently. Requests for hundreds of databases in turn then use few threads,
- * each of which takes about 20 MB, and do not close the databases in repeated use.
+ * Maximum number of open databases that had not been evicted shortly before they were opened. Requests for hundreds of databases
+ * in turn then use few threads, each of which takes about 20 MB, and do not close the databases in repeated use.
  */
 const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
 /** Number of evicted databases whose ids are kept. */
 const MAX_EVICTED = 64
-/** How long a database waits for another one to be closed before an additional worker is started; shorter if few are open. */
+/**
+ * How long a database waits for another one to be closed before an additional worker is started. The wait is shorter if fewer
+ * than `MAX_OPEN` databases are open.
+ */
 const MAX_WAIT_MS = 200
 const SHORT_WAIT_MS = 20
 const WAIT_INTERVAL_MS = 1
@@ -58,7 +61,7 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions
   /** Least recently used first. */
   readonly #workers = new Map<DatabaseId, DatabaseWorker>()
-  /** Open databases that have not been used repeatedly so far. */
+  /** Open databases that had not been evicted shortly before they were opened. */
   readonly #newIds = new Set<DatabaseId>()
   /** Databases that were closed to make room for others, oldest first. */
   readonly #evictedIds = new Set<DatabaseId>()

@@ -21,7 +21,7 @@ export interface LocalHandlerOptions {
   readonly auth?: boolean
   /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
-  /** Origins of web pages that may use it, in addition to pages on this machine, such as `https://app.example`. @default [] */
+  /** Origins of web pages that may use it, such as `https://app.example`, in addition to pages on this machine. @default [] */
   readonly allowOrigins?: readonly string[]
 }
 

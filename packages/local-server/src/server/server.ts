@@ -35,7 +35,7 @@ export interface LocalServerOptions {
   readonly port?: number
   /** Address to listen on; unless it is a loopback address, other machines can reach the server. @default '127.0.0.1' */
   readonly host?: string
-  /** Whether requests to databases need a token. @default false, and true with `platform` */
+  /** Whether requests to databases need a token. @default false, or true with `platform` */
   readonly auth?: boolean
   /**
    * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
@@ -412,8 +412,8 @@ function send(body: Readable, outgoing: ServerResponse): Promise<void> {
 /** @param headers alternating names and values */
 function hasSeveralHosts(headers: readonly string[]): boolean {
   let count = 0
-  for (let at = 0; at < headers.length; at += 2) {
-    const name = headers[at] as string
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
     if (name.length === 4 && name.toLowerCase() === 'host') count += 1
   }
   return count > 1

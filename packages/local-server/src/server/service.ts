@@ -74,7 +74,7 @@ export interface NewDatabaseOptions extends DatabaseOptions {
    */
   readonly fromFile?: string
   /**
-   * Whether other databases can share its schema: changes to it are then also applied to them (see `/v1/jobs`).
+   * Whether other databases can share its schema. If so, changes to this database are also applied to them (see `/v1/jobs`).
    * @default false
    */
   readonly isSchema?: boolean

@@ -215,7 +215,7 @@ describe.skipIf(isSqldMissing)(
   },
 )
 
-test('a database that has been removed has no streams, no usage and no responses', async () => {
+test('a removed database has no streams to close and no usage, and requests for it get 404', async () => {
   const groups = new SqldGroups({
     directory: '/nonexistent',
     isOpen: true,

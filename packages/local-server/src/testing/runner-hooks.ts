@@ -38,7 +38,7 @@ function hasHooks(globals: RunnerGlobals): globals is TestHooks {
 function runnerWithoutGlobals(): string | null {
   const { env, versions } = process
   if (versions['bun'] !== undefined) return 'bun:test'
-  // a `node --test` started by one of them inherits its variables
+  // a `node --test` started by jest or vitest inherits its variables
   if (env['NODE_TEST_CONTEXT'] !== undefined) return null
   if (env['JEST_WORKER_ID'] !== undefined) return '@jest/globals'
   return env['VITEST'] === undefined ? null : 'vitest'

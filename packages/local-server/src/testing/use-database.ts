@@ -69,7 +69,7 @@ function checkOptions(options: UseDatabaseOptions): void {
     throw new TypeError(`useDatabase: scope must be "test" or "file", not ${JSON.stringify(scope)}`)
 }
 
-/** Creates the databases of one `useDatabase`, one after the other. */
+/** Creates the databases for one call of `useDatabase`, one after the other. */
 class DatabaseSequence {
   readonly #template: Template | undefined
   #server: ReturnType<typeof acquireServer> | null = null
