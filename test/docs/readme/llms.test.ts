@@ -72,6 +72,20 @@ test.each(packages)('%s states what the package is not for, before the first sec
   expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^It is not for /m)
 })
 
+test('workflows pin actions of others to a commit, whose version is in a comment', () => {
+  const files = [
+    '.github/workflows/ci.yml',
+    '.github/workflows/release.yml',
+    '.github/actions/setup/action.yml',
+  ]
+  const uses = files.flatMap((file) =>
+    [...read(file).matchAll(/uses: (.+)/g)].map(([, action = '']) => action),
+  )
+  const others = uses.filter((action) => !action.startsWith('./'))
+  expect(others.length).toBeGreaterThan(5)
+  expect(others.filter((action) => !/^[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action))).toEqual([])
+})
+
 test('the release publishes every package after all tests have run', () => {
   const workflow = read('.github/workflows/release.yml')
   expect(workflow.indexOf('bash .ci/run')).toBeGreaterThan(0)
