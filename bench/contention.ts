@@ -69,7 +69,7 @@ function table(rows: readonly Row[]): string {
     return `| ${load} | ${Math.round(seconds)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${wal} | ${responds} |`
   })
   return [
-    `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
+    `On ${cpus().length} cores shared by clients and servers, with the data on disk.`,
     '',
     '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest WAL | responds to writes afterwards |',
     '|---|---|---|---|---|---|---|---|---|',

@@ -1,7 +1,7 @@
 /**
  * Measures the cost of one call inside core and the Kysely dialect: source files and functions entered, function calls, promises
- * created, and bytes that a minor garbage collection does not free (they are copied twice, and freed only by a full one). The server
- * is a function that responds immediately, so that nothing else is counted. Run: npm run bench:flow;
+ * created, and bytes that a minor garbage collection does not free (they are copied twice, and freed only by a full one). The
+ * server is a function that responds immediately, so that nothing else is counted. Run: npm run bench:flow;
  * `-- --list 'transaction of one statement'` prints the functions of one flow
  */
 import { createHook } from 'node:async_hooks'

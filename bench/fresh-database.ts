@@ -1,6 +1,6 @@
 // Measures what a fresh database per test costs with `useDatabase`, given a running server and a template of 30 tables and 1,000
-// rows: the time until the test starts, until its first response, and until the database has been removed. Compares it with running
-// the same statements for each test. Run: npm run bench:testing [-- --tests N]
+// rows: the time until the test starts, until its first response, and until the database has been removed. Compares it with
+// running the same statements for each test. Run: npm run bench:testing [-- --tests N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { type TestDatabase, type TestHooks, useDatabase } from '@batonsql/local-server/testing'

@@ -24,7 +24,7 @@ const inFlight = Number(values['in-flight'])
 const SAMPLE_MS = 100
 /** Longer than the server keeps an idle database open. */
 const IDLE_MS = 10_000
-/** Number of queries of one database from which the 99th percentile is calculated. */
+/** Number of queries to one database from which the 99th percentile is calculated. */
 const WARM_QUERIES = 2_000
 /** Number of databases that are queried twice, one after the other. */
 const COLD_QUERIES = 100
@@ -37,7 +37,7 @@ interface TenantServer {
   readonly startMs: number
   readonly pid: number
   call(message: object): Promise<number>
-  end(): Promise<void>
+  stop(): Promise<void>
 }
 
 async function start(backend: string, directory: string): Promise<TenantServer> {
@@ -52,7 +52,7 @@ async function start(backend: string, directory: string): Promise<TenantServer> 
       const [result] = (await once(child, 'message')) as [number]
       return result
     },
-    async end() {
+    async stop() {
       child.send({})
       await once(child, 'exit')
     },
@@ -100,7 +100,7 @@ async function measure(backend: string, count: number): Promise<void> {
   try {
     const createdMs = await server.call({ create: names, ...(groups.length > 1 && { groups }) })
     report(`${server.version}; ${Math.round(count / (createdMs / 1_000))} created per second`)
-    await server.end()
+    await server.stop()
     server = await start(backend, directory)
     const { megabytes } = usage(server.pid)
     const files = readdirSync(directory, { recursive: true }).length
@@ -163,7 +163,7 @@ async function measure(backend: string, count: number): Promise<void> {
         0.5,
       ),
     )
-    report(`first SELECT of a database ${first} ms, second ${second} ms (median)`)
+    report(`first SELECT on a database ${first} ms, second ${second} ms (median)`)
 
     const measureWarmQueries = async (): Promise<string> => {
       const times: number[] = []
@@ -193,7 +193,7 @@ async function measure(backend: string, count: number): Promise<void> {
     report(`a migration of ${children.length} databases with a shared schema: ${Math.round(migratedMs)} ms`)
     await pool.close()
   } finally {
-    await server.end()
+    await server.stop()
     rmSync(directory, { recursive: true, force: true })
   }
 }

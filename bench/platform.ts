@@ -142,7 +142,7 @@ function formatFigure({ seconds, calls, megabytes, sqldMegabytes }: Figure): str
   return `${speed}, ${megabytes} MB${sqldMegabytes === null ? '' : ` + ${sqldMegabytes} MB`}`
 }
 
-/** Runs each back end in its own process, so that neither counts the other's memory. */
+/** Runs one back end in its own process, so that its memory is measured separately. */
 function runBackend(backend: Backend): Report {
   const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
   const options = ['--backend', backend, '--databases', values.databases]

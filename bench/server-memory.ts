@@ -1,6 +1,6 @@
-// Measures the memory of the built local server under load, with node's default settings and with a smaller young generation, in
-// MB at the start and after each third of the requests: 64 in flight, one in three a write. Run: npm run bench:server-memory [--
-// --requests 36000]
+// Measures the memory of the built local server at the start and after each third of the requests, in MB, with node's default
+// settings and with a smaller young generation. 64 requests are in flight; one in three is a write.
+// Run: npm run bench:server-memory [-- --requests 36000]
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -18,7 +18,7 @@ const execute = (sql: string, ...args: number[]): object => ({
   stmt: { sql, args: args.map((value) => ({ type: 'integer', value: String(value) })) },
 })
 
-function client(url: string): { send: Send; end: () => Promise<void> } {
+function client(url: string): { send: Send; closePool: () => Promise<void> } {
   const pool = new Pool(url, { connections: 64 })
   const send: Send = async (requests, baton = null) => {
     const { body } = await pool.request({
@@ -28,7 +28,7 @@ function client(url: string): { send: Send; end: () => Promise<void> } {
     })
     return await body.text()
   }
-  return { send, end: () => pool.close() }
+  return { send, closePool: () => pool.close() }
 }
 
 const getBaton = (text: string): string => (JSON.parse(text) as { baton: string }).baton
@@ -102,7 +102,7 @@ for (const [title, run] of Object.entries(OPERATIONS)) {
   }
 }
 console.table(table)
-await Promise.all(clients.map(({ end }) => end()))
+await Promise.all(clients.map(({ closePool }) => closePool()))
 
 function median(numbers: readonly number[]): number {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] as number

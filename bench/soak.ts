@@ -1,5 +1,6 @@
 // Checks for resource leaks. Keeps 64 calls in flight for several minutes, with one request in ten failing, and samples memory,
-// sockets, listeners and the server's streams every 15 s. Run: npm run bench:soak [-- --minutes 5]
+// sockets and timers every 15 s. Afterwards, checks for warnings, such as too many listeners, and for streams that are still open
+// on the server. Run: npm run bench:soak [-- --minutes 5]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -34,7 +35,7 @@ const random = seeded(Number(values.seed))
 const endsAt = Date.now() + Number(values.minutes) * 60_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
 
-/** Makes a random kind of call. Writes are rarely aborted, because they keep waiting on the server, each holding a stream. */
+/** Makes a random kind of call. Writes are rarely aborted: an aborted write keeps waiting on the server, and holds a stream. */
 async function call(): Promise<void> {
   const kind = random()
   if (kind < 0.4)
@@ -114,8 +115,8 @@ while (Date.now() + SAMPLE_MS <= endsAt) {
 await workers
 // after 10 s, the server drops a stream whose last response was lost
 await pause(11_000)
-const restSample = await sample(Math.round((Date.now() - startedAt) / 1000))
-console.log(`at rest: ${JSON.stringify(restSample)}`)
+const idleSample = await sample(Math.round((Date.now() - startedAt) / 1000))
+console.log(`idle: ${JSON.stringify(idleSample)}`)
 
 const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => openStream(direct))
 const settled = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))

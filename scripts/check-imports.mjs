@@ -53,9 +53,9 @@ function findCycles() {
   const path = []
   const visit = (file) => {
     if (visited.has(file)) return
-    const at = path.indexOf(file)
-    if (at >= 0) {
-      messages.push(`import cycle: ${[...path.slice(at), file].join(' -> ')}`)
+    const cycleStart = path.indexOf(file)
+    if (cycleStart >= 0) {
+      messages.push(`import cycle: ${[...path.slice(cycleStart), file].join(' -> ')}`)
       return
     }
     path.push(file)
@@ -87,7 +87,7 @@ function layerOf(file) {
   if (layers === undefined) return 0
   const name = file.split('/')[3]
   // the entry file of a folder is next to it
-  const at = layers.findIndex((layer) => layer === name || `${layer}.ts` === name)
-  if (at < 0) throw new Error(`${file} does not belong to a layer of its package`)
-  return at
+  const index = layers.findIndex((layer) => layer === name || `${layer}.ts` === name)
+  if (index < 0) throw new Error(`${file} does not belong to a layer of its package`)
+  return index
 }

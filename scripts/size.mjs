@@ -11,7 +11,7 @@ const BUDGETS = [
     limit: 19_283,
   },
   {
-    name: 'program of @batonsql/platform: createPlatformClient and all of its routes',
+    name: '@batonsql/platform program: createPlatformClient and all of its routes',
     entry: 'test/packages/size/platform-program.ts',
     limit: 9_500,
   },

@@ -42,7 +42,7 @@ function vitestArguments([first, ...rest]) {
 }
 
 const args = process.argv.slice(2)
-if (args.length === 0) process.env.BATON_TEST_LEFT_OUT = EXCLUDED.text
+if (args.length === 0) process.env.BATON_TEST_EXCLUDED = EXCLUDED.text
 // before a release, tests every version of Kysely and Drizzle on every server, and runs the suites of other projects
 if (args[0] === '--all-versions') process.env.TEST_RELEASE = '1'
 

@@ -21,7 +21,7 @@ export const SUITES: Readonly<
   },
   'cold start': {
     title: 'Cold start',
-    text: 'Speed of whole Node processes. Processes that read one row are compared with one that uses the built-in `fetch`; processes that only import a package, with an empty program.',
+    text: 'Speed of whole Node processes. Processes that read one row are compared with one that uses the built-in `fetch`; processes that only import a package are compared with an empty program.',
     unit: 'ms',
   },
   distance: {
@@ -52,7 +52,7 @@ export const SUITES: Readonly<
   },
   gateway: {
     title: 'The gateway in front of libsql-server',
-    text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of the features of the gateway (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest with libsql-server directly.',
+    text: 'What `baton dev --backend sqld` adds, compared with a proxy that forwards requests with undici and parses each body once; the client is raw undici, with a token. Server CPU is the CPU time of the proxy or the gateway alone. A program that needs none of the features of the gateway (tokens for individual databases, the platform API, limits on SQL, protection from lost writers) is fastest when it uses libsql-server directly.',
     unit: 'µs',
   },
   memory: {

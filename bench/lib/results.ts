@@ -50,7 +50,7 @@ export const meetsGoal = ({ goal, ratio }: Measurement): boolean => {
   return operator === '<=' ? ratio <= Number(bound) : operator === '>=' ? ratio >= Number(bound) : true
 }
 
-/** Returns the measurements that are worse than in the previous run by more than the tolerance. */
+/** Returns a message for each of our measurements that is worse than in the previous run by more than the tolerance. */
 export function findRegressions(current: Results, previous: Results, tolerance: number): string[] {
   const getKey = ({ suite, operation, environment, subject, unit }: Measurement): string =>
     [suite, operation, environment, subject, unit].join(' · ')

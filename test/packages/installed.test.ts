@@ -42,7 +42,7 @@ const BUN_VERSION = '1.4.5'
 const DENO_VERSION = '2.9.6'
 const [, OLDEST_TYPESCRIPT = ''] =
   /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
-const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
+const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript from the workspace']
 /** The last version of TypeScript that rejects `require` of the declarations of ES modules, and the first that allows it. */
 const TYPESCRIPT_6 = 'TypeScript 6.0.3'
 const NODES = [`node ${OLDEST_NODE}`, `node ${NEWEST_NODE}`]
@@ -402,7 +402,7 @@ describe.each(TOO_OLD_NODES)('on node %s, which is too old', (version) => {
   })
 })
 
-test('npm scripts in this repository reject a node that is too old with a one-sentence error, on a platform without a downloadable node', async (context) => {
+test('npm scripts in this repository reject a node that is too old with a one-sentence error', async (context) => {
   const output = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
   expect(await output.catch(String)).toMatch(
     /\n\nBaton's tools need node 20\.19 or newer, but this is node 18\.20\.8\.\n$/,

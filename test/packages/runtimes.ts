@@ -10,7 +10,7 @@ import type { Settings } from './scenario/scenario.ts'
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'
-export const WORKERD_NAME = `workerd of wrangler ${WRANGLER}`
+export const WORKERD_NAME = `workerd from wrangler ${WRANGLER}`
 export const EDGE_RUNTIME_NAME = `edge-runtime ${EDGE_RUNTIME}`
 
 export interface RuntimeTests {

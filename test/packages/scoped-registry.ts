@@ -6,8 +6,8 @@ import { basename, join } from 'node:path'
 import type { Tarball } from './tarballs.ts'
 
 /**
- * The registry as it will be once our packages are published: npm and pnpm request `@batonsql/…` from it, and the rest from
- * their own.
+ * The registry as it will be once our packages are published: npm and pnpm request `@batonsql/…` from it, and all other packages
+ * from the registry for which they are configured.
  */
 export class ScopedRegistry {
   readonly #server: Server

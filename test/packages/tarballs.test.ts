@@ -115,7 +115,7 @@ describe.each(FOLDERS)('%s', (name) => {
     })
   })
 
-  test('has documents whose links point to files in it, or to URLs', async () => {
+  test('contains documents whose links point to files in the tarball or to URLs', async () => {
     for (const page of npmTarball.files.filter((file) => file.endsWith('.md'))) {
       for (const [, link = ''] of (await npmTarball.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^(https:|#)/.test(link)) continue

@@ -105,7 +105,7 @@ const READ_SCOPES: Scopes = { min_level: 'group', group_scope: 'read', role: nul
 const ADMIN_SCOPES: Scopes = { min_level: 'organization', group_scope: null, role: 'owner or admin' }
 
 const ORGANIZATION_PATH = '/v1/organizations/{organizationSlug}'
-/** Permissions of routes for which the documentation has none, or only a vague one, with the reason for each. */
+/** Permissions of routes for which the documentation has none, or only vague ones, with the reason for each. */
 const ASSUMED_SCOPES: Readonly<Record<string, Scopes>> = {
   // the CLI requests it with any kind of token, to determine the organization
   'GET /v2/organizations': ANY_TOKEN_SCOPES,

@@ -22,7 +22,7 @@ test('an open transaction is rolled back, and cannot be committed', async () => 
   expect(await sql(host, token, 'SELECT count(*) FROM t')).toMatchObject({ error: null, rows: [['0']] })
 })
 
-test('a read transaction of a read-only token continues', async () => {
+test('a read transaction with a read-only token continues', async () => {
   const harness = await Harness.forTest()
   const { host } = await harness.createDatabase('app')
   await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
@@ -46,7 +46,7 @@ async function createSharedSchema() {
   return {
     harness,
     changeSchema: (text: string) => sql(parent.host, token, text),
-    /** Sends requests of a pipeline to the schema database. @returns the response as text */
+    /** Sends a pipeline of requests to the schema database. @returns the response as text */
     send: async (requests: readonly object[]) => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
       const headers = { authorization: `Bearer ${token}` }
@@ -68,7 +68,7 @@ test('a migration of a shared schema changes a child whose writes are blocked', 
 })
 
 test.each(['block_writes', 'block_reads'])(
-  '%s of a schema database stops its migrations',
+  '%s on a schema database stops its migrations',
   async (setting) => {
     const { harness, changeSchema, send, queryChild } = await createSharedSchema()
     await changeSchema('CREATE TABLE t (a)')

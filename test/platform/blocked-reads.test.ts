@@ -50,13 +50,13 @@ describe('block_reads', () => {
     }
   })
 
-  test('change streams end, and no new ones can be opened', async () => {
+  test('change streams are closed, and no new ones can be opened', async () => {
     const { host, token, setBlocked } = await createDatabase()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
     const stream = await listen()
     await setBlocked(true)
-    // libsql-server aborts it, the embedded server ends it
+    // libsql-server aborts the stream, and the embedded server closes it
     await stream.text().catch(() => {})
     expect((await listen()).status).toBe(403)
     await setBlocked(false)

@@ -57,7 +57,7 @@ class VendorCli {
 const ORGANIZATION = '/v1/organizations/local'
 const ORGANIZATION_V2 = '/v2/organizations/local'
 
-test('serves a session from login to destroy', async () => {
+test('serves a session of the CLI from login to logout', async () => {
   const harness = await Harness.forTest()
   const cli = new VendorCli(harness)
 

@@ -8,8 +8,8 @@ import { LiveCalls, populate, sortDeletionsLast } from './live-calls.ts'
 import { Harness } from './platform-harness.ts'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
-// Checks the table of docs/platform.md. It lists, for each route, who may use it, the client's method (`request` if there is none), and
-// the response on each back end. `UPDATE_DOCS=1` updates it; each back end updates its own column.
+// Checks the table in docs/platform.md. It lists, for each route, who may use it, the client's method (`request` if there is
+// none), and the response on each back end. `UPDATE_DOCS=1` updates it; each back end updates its own column.
 
 const MANIFEST = new URL('../../packages/local-server/package.json', import.meta.url)
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
@@ -111,7 +111,7 @@ test('each route succeeds, or responds with 501 and a reason', () => {
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual(unsupported)
 })
 
-test("requests from the vendor's programs are served, except for replicas by the embedded server", () => {
+test("requests from the vendor's programs are served, except requests for replicas on the embedded server", () => {
   const rejectedRequests = [...COMMAND_LINE_REQUESTS, ...CLIENT_REQUESTS].filter(
     (name) => outcomes.get(name) !== 'yes',
   )

@@ -265,7 +265,7 @@ test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged chan
   else await checkGroups(running, directory)
 })
 
-/** Checks that no deleted group has a process or a folder, and that each process belongs to an existing group. */
+/** Checks that deleted groups leave no files behind, neither data nor the file that identifies their process. */
 async function checkGroups(running: ServerProcess, directory: string): Promise<void> {
   const { groups } = (await sendRequest(running, 'GET', '/groups'))?.body ?? {}
   const ids = groups.map(({ uuid }: { uuid: string }) => uuid)

@@ -4,9 +4,9 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Harness, sql } from './platform-harness.ts'
 
-/** Defines 16,000 rows `c`. */
+/** Defines a table `c` with 16,000 rows. */
 const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 16000)'
-/** A read of 16 MB, more than fits in socket buffers (4 to 8 MB), so that a cursor or a dump stays in progress until it is read. */
+/** A read of 16 MB. Socket buffers (4 to 8 MB) cannot hold it, so a cursor or a dump stays in progress until it is read. */
 export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** The outcome of a request. */
 interface Outcome {
@@ -41,7 +41,7 @@ export function send(
   const headers = { authorization: `Bearer ${token}` }
   const request = http.request(`http://${host}${path}`, { method, headers, agent: false })
   const started = once(request, 'response') as Promise<[http.IncomingMessage]>
-  started.catch(() => {}) // reported by the outcome
+  started.catch(() => {}) // reported by `outcome()`
   request.end(body === undefined ? undefined : JSON.stringify(body))
   return {
     started: started.catch(() => null),

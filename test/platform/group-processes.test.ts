@@ -32,7 +32,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Creates two groups of one database each. */
+/** Creates two groups with one database each. */
 async function populate(
   harness: Harness,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {

@@ -15,7 +15,7 @@ function parseMetric(text: string, name: string): Map<string, number> {
   )
 }
 
-test('reports requests, usage and the process in the Prometheus format', async () => {
+test('reports requests, usage and process statistics in the Prometheus format', async () => {
   const harness = await Harness.forTest()
   const { host } = await harness.createDatabase('orders')
   const authToken = await harness.tokenFor('orders')

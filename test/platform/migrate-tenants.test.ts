@@ -7,7 +7,7 @@ import { type Program, type ProgramResult, startExample, waitForExit } from '../
 // Tests the claims in the README of examples/migrate-tenants.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
-/** Realistic only before a release, and only on one server, because the platform part does not depend on the database server. */
+/** A realistic number only before a release, and only on one server, because migrating tenants does not depend on the server. */
 const TENANT_COUNT = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 

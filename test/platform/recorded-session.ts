@@ -27,7 +27,7 @@ const MAX_LINE_LENGTH = 150
 
 /**
  * Sends the recorded requests of the vendor's CLI, command by command, and records the responses. Values that differ between runs
- * (tokens, ids, ports, times, sizes) are replaced by words.
+ * (tokens, ids, ports, times, sizes) are replaced by placeholders.
  */
 class Session {
   readonly #target: SessionTarget
@@ -130,7 +130,7 @@ class Session {
 }
 
 /**
- * Replays a session of the vendor's CLI from login to destroy, on the organization `local` with its group `default`.
+ * Replays a session of the vendor's CLI from login to logout, on the organization `local` with its group `default`.
  * Throws wherever the CLI would fail.
  * @returns the requests and responses
  */

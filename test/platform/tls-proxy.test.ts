@@ -12,7 +12,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { stablePort } from '../support/stable-port.ts'
 
-// The recipe "One machine" of docs/self-hosting.md: a proxy terminates TLS in front of both ports.
+// The recipe "One machine" in docs/self-hosting.md: a proxy terminates TLS in front of both ports.
 
 const DOMAIN = 'db.example'
 const PLATFORM_HOST = 'platform.example'
@@ -44,7 +44,7 @@ async function createCertificate(): Promise<{
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
 }
 
-/** Forwards requests by their host, unchanged except that headers that name a database are dropped, as other proxies do. */
+/** Forwards a request according to its host. Drops headers that name a database, as other proxies do. */
 function forward(
   incoming: IncomingMessage,
   outgoing: ServerResponse,

@@ -41,7 +41,7 @@ describe('the invalidation of a token while the body of its request is in flight
     expect(names.rows).toEqual([])
   })
 
-  test('prevents the change through the API', async () => {
+  test('prevents a change through the API', async () => {
     const harness = await Harness.forTest()
     const { token } = await harness.requestOk('POST', '/v1/auth/api-tokens/brief')
     const url = `${harness.platform.url}${harness.orgPath}/groups`
@@ -103,7 +103,7 @@ describe('tokens for databases', () => {
       ])
   })
 
-  test('a database that allows it can be attached with a token that names it', async () => {
+  test('a database that allows attaching can be attached with a token that names it', async () => {
     const harness = await Harness.forTest()
     const app = await harness.createDatabase('app')
     const other = await harness.createDatabase('other')

@@ -90,7 +90,7 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
-  test('to another group by a token for its group with db:configure, which then has no access to it', async () => {
+  test('to another group with a db:configure token for its current group; the token then has no access to the database', async () => {
     const harness = await startHarness()
     await harness.createDatabase('app')
     const scopes = ['read', 'db:configure']

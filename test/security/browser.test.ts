@@ -77,7 +77,7 @@ describe.skipIf(browserPath === null)(
       })()`)
       }
 
-      test('a page of another origin can neither read nor write', async () => {
+      test('a page from another origin can neither read nor write', async () => {
         await withPage(`http://evil.example:${pageServerPort}/`, async (page) => {
           const plainHeaders = { ...headers, 'content-type': 'text/plain' }
           expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
@@ -148,7 +148,7 @@ describe.skipIf(browserPath === null)(
       })
 
       test.each(['localhost', '127.0.0.1', 'app.example'])(
-        'allowed pages of %s can use the server',
+        'pages from %s, which is allowed, can use the server',
         async (host) => {
           await withPage(`http://${host}:${pageServerPort}/`, async (page) => {
             // headers that are not CORS-safelisted make the browser send a preflight

@@ -56,7 +56,7 @@ class Contender {
 
   async kill(): Promise<void> {
     const exited = once(this.#child, 'exit')
-    // killing `unshare` might leave its child running; the child is the first process of the namespace, which ends with it
+    // killing `unshare` might leave its child running; when the child, the first process of the namespace, exits, `unshare` exits
     process.kill(getChildPid(this.#child.pid as number), 'SIGKILL')
     await exited
   }

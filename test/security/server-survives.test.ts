@@ -110,10 +110,10 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     )
   }
 
-  describe('a search for a number of rows that crashes libsql-server', () => {
+  describe('a search with a row count that crashes libsql-server', () => {
     beforeAll(async () => {
       for (const sql of CALL_SCHEMA) await sendRequest('app', [execute(sql), close])
-      // for searches whose number of rows is a column, not a constant
+      // for searches whose row count is a column, not a constant
       await sendRequest('app', [
         execute('create table n(k)'),
         execute('insert into n values (0), (4294967296)'),
@@ -165,7 +165,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
       })
     })
 
-    test('a search for another number of rows succeeds', async () => {
+    test('a search with another row count succeeds', async () => {
       const stmt = { sql: createSearch('?'), args: [{ type: 'integer', value: '2' }] }
       const reply = JSON.parse(
         await sendRequest('app', [{ type: 'execute', stmt }, execute(createSearch('1')), close]),

@@ -123,8 +123,8 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
 
   test.each([
     ['with only line feeds', '5\nhello\n0\n\n'],
-    ['of a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
-    ['of a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
+    ['with a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
+    ['with a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
     ['followed by text', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
   ])('a chunk %s', async (_, chunks) => {
     const received = await sendRaw(

@@ -153,7 +153,7 @@ describe.each(KINDS)('SQL cannot access anything outside its database: $backend,
     for (const statements of createAttacks(secret, out)) {
       const { path, body } = route(statements)
       const { text } = await attacked.post(`/app${path}`, body, await attacked.headers())
-      // each attack has a step that must fail; a batch response always contains "error", so for batches only the effects are checked
+      // each attack has a step that must fail; a batch response always contains "error", so only its effects are checked
       if (!/error|Cannot deserialize/.test(text)) failures.push(`no error: ${statements.join('; ')}`)
       if (text.includes(SECRET) || text.includes(base64)) failures.push(`read: ${statements.join('; ')}`)
       if (existsSync(out)) failures.push(`wrote: ${statements.join('; ')}`)

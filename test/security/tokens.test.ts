@@ -137,7 +137,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       const status = await postRaw(path, authorization)
       expect([path, status >= 400]).toEqual([path, true])
     }
-    // the protocol's first version does not exist
+    // the first version of the protocol is not supported
     const versionOnePaths = ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']
     for (const path of [
       ...versionOnePaths,

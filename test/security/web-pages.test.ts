@@ -108,7 +108,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect(text).toContain('"value":"0"')
   })
 
-  test.each(FOREIGN_ORIGINS)('of %j are rejected', async (origin) => {
+  test.each(FOREIGN_ORIGINS)('from %j are rejected', async (origin) => {
     for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
       const reply = await sendRequest(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT_BODY)
       expect([reply.status, reply.allowed]).toEqual([403, undefined])
@@ -121,7 +121,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   })
 
   test.each([...LOCAL_ORIGINS, 'https://app.example', 'tauri://localhost'])(
-    'of %j are allowed',
+    'from %j are allowed',
     async (origin) => {
       const body = JSON.stringify({ requests: [execute('select 1'), close] })
       const reply = await sendRequest(url, 'POST', { ...headers, origin }, body)
@@ -146,7 +146,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     expect([reply.status, reply.allowed]).toEqual([200, undefined])
   })
 
-  test('responses cannot be loaded with a tag on a page of another site', async () => {
+  test('responses cannot be loaded with a tag on a page from another site', async () => {
     for (const path of ['/app/dump', '/app/beta/listen?table=t']) {
       const siteHeaders = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
       expect((await sendRequest(attacked.server.url + path, 'GET', siteHeaders)).status).toBe(403)

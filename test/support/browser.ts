@@ -7,7 +7,7 @@ export type BrowserStatus =
   | { readonly path: string; readonly unavailableReason: null }
   | { readonly path: null; readonly unavailableReason: string }
 
-/** Finds the browser in which pages are tested: `CHROMIUM_PATH`, or one of the usual names on the path. */
+/** Finds the browser in which pages are tested: `CHROMIUM_PATH`, or one of the usual program names on `PATH`. */
 export async function findBrowser(): Promise<BrowserStatus> {
   const configuredPath = process.env['CHROMIUM_PATH']
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')

@@ -10,7 +10,7 @@ interface Operation {
 /** A proxy that supports only `execute` and `close` on `/v2/pipeline`. */
 export class ExecuteOnlyProxy {
   readonly #server: http.Server
-  /** The statements of each forwarded request; `close` for the end of a stream. */
+  /** The statements of each forwarded request; `close` for an operation that closes the stream. */
   readonly requests: string[][] = []
 
   private constructor(server: http.Server) {

@@ -1,7 +1,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The fault of one request. */
+/** The fault to inject into one request. */
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
@@ -32,7 +32,7 @@ interface Upstream {
 export class FaultProxy {
   readonly #server: http.Server
   readonly #agent = new http.Agent({ keepAlive: true })
-  /** Chooses the fault of each request to a pipeline. */
+  /** Chooses the fault for each request to a pipeline. */
   next: (body: string) => Fault = () => NO_FAULT
   /** Whether to respond like a server that supports only `/v2`. */
   hidesV3 = false

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { findTargets, type TargetName } from './targets.ts'
 
-/** The newest patch of each supported version of Kysely. */
+/** The supported versions of Kysely; the newest patch of each is tested. */
 export type KyselyVersion = '0.28' | '0.29' | '0.30'
 /** The version in projects that do not specify one. */
 const DEFAULT_KYSELY: KyselyVersion = '0.29'
@@ -38,7 +38,7 @@ export const ON_EACH_SERVER = [
   'test/server/real-clients.test.ts',
 ]
 /**
- * Tests of third-party programs that start slowly and send the same requests to each server. On one server only, except
+ * Tests of third-party programs that start slowly and send the same requests to each server. They run on one server only, except
  * before a release.
  */
 const SLOW_TOOLS = ['test/adapters/drizzle/kit.test.ts', 'test/adapters/kysely/tools.test.ts']
@@ -103,7 +103,7 @@ const SERVER_BY_VERSION: Readonly<Record<string, TargetName>> = {
 const isTested = (name: string, target: string): boolean =>
   (SERVER_BY_VERSION[name] ?? target) === target || process.env['TEST_RELEASE'] !== undefined
 
-/** Versions of Drizzle other than that of the end-to-end tests, and the tests that run on each. */
+/** Versions of Drizzle other than the one in the end-to-end tests, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [
   {
     name: 'drizzle-0.44',

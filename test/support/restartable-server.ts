@@ -5,7 +5,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { stablePort } from './stable-port.ts'
 
-/** A database of limited size on a server that can be killed, as in a crash, and restarted. */
+/** A database of limited size on a server that can be restarted. libsql-server is killed first, as in a crash. */
 export interface RestartableServer extends AsyncDisposable {
   readonly config: { readonly url: string; readonly authToken?: string | undefined }
   restart(): Promise<void>

@@ -1,4 +1,7 @@
-/* Another SQLite program. Each line of its input opens a file, runs a statement or closes the file, and the program responds with one line. */
+/*
+ * Another SQLite program. Each line of its input opens the database file, runs a statement or closes the file, and the program
+ * responds with one line.
+ */
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 

@@ -34,7 +34,7 @@ class SummaryReporter implements Reporter {
     if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify(summary))
     const { passed, failed, skipped } = summary
     const line = `${passed} passed, ${failed} failed`
-    const excluded = process.env['BATON_TEST_LEFT_OUT']
+    const excluded = process.env['BATON_TEST_EXCLUDED']
     // after the last lines of the default reporter
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)

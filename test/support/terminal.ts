@@ -34,9 +34,9 @@ export class Terminal {
   async waitForText(text: string): Promise<string> {
     await waitFor(() => expect(this.#output).toContain(text))
     const end = this.#output.indexOf(text) + text.length
-    const before = this.#output.slice(0, end)
+    const shownOutput = this.#output.slice(0, end)
     this.#output = this.#output.slice(end)
-    return before
+    return shownOutput
   }
 
   /** Types a line and waits for the next prompt. */

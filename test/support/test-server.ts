@@ -30,7 +30,7 @@ export async function closeTestServers(): Promise<void> {
 }
 afterAll(closeTestServers)
 
-/** Starts the server that this test run uses; it is stopped after the file, even if a hook has started it. */
+/** Starts the server that this test run uses; it is stopped after the file, even if a hook started it. */
 export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
   const openProxied = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {

@@ -49,8 +49,8 @@ export const tursodbProblem: string | null = await import('@tursodatabase/databa
 )
 
 /**
- * Turso's engine with Hrana 3 over HTTP, with one connection for each stream. Errors contain the engine's text, but no code.
- * Streams do not expire, and no statement waits for the write lock.
+ * A server that provides Turso's engine over HTTP with Hrana 3, with one connection for each stream. Errors contain the engine's
+ * text, but no code. Streams do not expire, and no statement waits for the write lock.
  */
 export class TursodbServer {
   readonly url: string

@@ -86,7 +86,7 @@ async function compareDumps(statements: readonly string[]): Promise<unknown> {
     return { responses, dump: (await getText(subject, '/dump')).text }
   })
   if (loaded.dump === ours && normalizeDump(loadedBySqld.dump) === normalizeDump(ours)) return null
-  return { dumped: ours, loaded: loaded, loadedByLibsqlServer: loadedBySqld }
+  return { dumped: ours, loaded, loadedByLibsqlServer: loadedBySqld }
 }
 
 async function compareEvents(statements: readonly string[]): Promise<unknown> {
@@ -215,8 +215,8 @@ async function compareAttached(statements: readonly string[]): Promise<unknown> 
       })),
     ])
     const names: readonly (readonly [string, string])[] = [
-      [attachable.name, 'open'],
-      [notAttachable.name, 'closed'],
+      [attachable.name, 'attachable'],
+      [notAttachable.name, 'not attachable'],
       [subject.name, 'subject'],
     ]
     const text = names.reduce(

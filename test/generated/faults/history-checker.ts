@@ -139,8 +139,8 @@ function findOtherValues(
 }
 
 /**
- * Checks that no reader sees only part of another transaction: if the last value that it reads in a list was appended by one,
- * it must also read all other values that this transaction appended to the list.
+ * Checks that no reader sees only part of another transaction: if the last value that it reads in a list was appended by another
+ * transaction, it must also read all other values that this transaction appended to the list.
  */
 function checkCompleteRead(
   { id }: HistoryTransaction,
@@ -183,7 +183,7 @@ function addRead(
   if (overwriter) graph.add('rw', reader.id, overwriter.id)
 }
 
-/** Orders transactions that ended before another began; only the last ones that ended need an edge. */
+/** Adds an edge from each committed transaction to those that began after it ended, unless other edges imply it. */
 function addOrder(
   graph: Graph,
   history: readonly HistoryTransaction[],

@@ -162,7 +162,7 @@ export async function runListAppend(
             async (tx) => {
               const previousAttempt = record
               record = new Progress()
-              // the callback runs again if the transaction is lost, in which case none of the previous attempt was applied
+              // the callback runs again if the transaction is lost, in which case nothing of the previous attempt was applied
               record.undone.push(
                 ...previousAttempt.undone,
                 ...previousAttempt.appends.map(([, value]) => value),
@@ -199,8 +199,8 @@ export async function runListAppend(
 }
 
 /**
- * Returns the outcome of the whole call from its error. An error that is not ours means that the call was aborted, in a
- * transaction before COMMIT.
+ * Returns the outcome of the whole call from its error. Any other error than ours means that the call was aborted; in a
+ * transaction, this happened before COMMIT.
  */
 function getOutcome(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
   if (error instanceof DatabaseError) return error.outcome

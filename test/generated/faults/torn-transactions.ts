@@ -48,8 +48,8 @@ export interface TornOptions {
 }
 
 /**
- * Runs random transactions in which the server rolls back on its own. Errors are swallowed or rethrown, and statements run one
- * after another or concurrently. Then checks that each transaction left all of its rows or none.
+ * Runs random transactions, some of which the server rolls back on its own. Errors are swallowed or rethrown, and statements run
+ * one after another or concurrently. Then checks that each transaction left all of its rows or none.
  */
 export async function findTornTransactions(
   db: TransactionClient,

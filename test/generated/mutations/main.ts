@@ -1,8 +1,9 @@
 /*
- * Checks whether the tests detect small mistakes: makes them one by one in copies of a package (`--package`, core by
- * default), and runs its tests there; for core, the simulation first. `--count` sets the number of mistakes, `--seed` their
- * selection, which draws from each folder of the package in turn; `--skip N` omits the first N; `--only TEXT` selects only
- * files whose path contains the text. `--seconds` limits the simulation of each, `--parallel` sets how many run at once.
+ * Checks whether the tests detect small mistakes: makes them one by one in a package (`--package`, core by default), in copies of
+ * the repository, and runs the tests of the package there; for core, the simulation first. `--count` sets the number of mistakes,
+ * `--seed` their selection, which draws from each folder of the package in turn; `--skip N` omits the first N; `--only TEXT`
+ * selects only files whose path contains the text. `--seconds` limits the simulation of each, `--parallel` sets how many run at
+ * once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'

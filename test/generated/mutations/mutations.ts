@@ -20,7 +20,10 @@ interface Node {
   readonly [name: string]: unknown
 }
 
-/** Returns all mutations of a package. @param root its folder @param files a pattern for the paths of its sources, relative to `src` */
+/**
+ * Returns all mutations of a package.
+ * @param root its folder @param files a pattern for the paths of its sources, relative to `src`
+ */
 export function findMutations(root: string, files: RegExp): Mutation[] {
   const source = join(root, 'src')
   const names = readdirSync(source, { recursive: true, encoding: 'utf8' }).toSorted()

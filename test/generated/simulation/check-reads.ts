@@ -75,7 +75,7 @@ function getVisibleRows(call: Call, program: Program, { server, clients, events 
       .flatMap(({ tags, sql }) => tags.filter((tag, index) => tag !== null && sql[index] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return getWrittenRows((program.clientScopes[scope.client] as Scope).calls)
-  // omits calls that undo a part, and calls after the end of a stream's transaction
+  // nothing is certain if part of the transaction may have been undone, or on a stream, whose transaction may have ended
   const isPlain = scope.calls.every(
     ({ operation, sql }) => !/^(undo|rollback|commit|begin)$/.test(operation) && !sql.some(isControl),
   )

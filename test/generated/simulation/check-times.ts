@@ -8,7 +8,7 @@ import { callMark, hasMark } from './statement-texts.ts'
 
 /** Tolerance, because timers count whole milliseconds. */
 const SLACK_MS = 10
-/** Additional time for a call without its own time limit that shares a request: it has the latest deadline of those calls. */
+/** Additional time for a call without its own time limit that shares a request, which has the latest deadline of its calls. */
 const SHARED_MS = 2_010
 const CLOSE_MS = 2_000
 

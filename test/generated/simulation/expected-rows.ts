@@ -19,7 +19,7 @@ interface Part {
 
 const isTag = (tag: number | null): tag is number => tag !== null
 
-/** Returns the rows written by a call in a transaction; of a batch that failed, those up to the failed statement. */
+/** Returns the rows written by a call in a transaction; for a batch that failed, those up to the failed statement. */
 function getPart(call: Call): Part {
   const callTags = call.tags.filter(isTag)
   if (call.state === 'ok') return { tags: callTags, optional: new Set() }
@@ -188,7 +188,7 @@ function getAttemptGroup(call: Call, scope: Scope, attempt: number): Group {
 const getAllTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(getAllTags)])
 
-/** Returns whether a transaction continues after a COMMIT that failed: it was never sent, or was rejected. */
+/** Returns whether a transaction continues after a COMMIT that failed, because the COMMIT was never sent or was rejected. */
 function isContinuedAfter(scope: Scope, commit: Call): boolean {
   const laterCalls = scope.calls.slice(scope.calls.indexOf(commit) + 1)
   const end = laterCalls.findIndex(

@@ -156,7 +156,7 @@ export type FaultKind =
   /** The response's body is truncated with an error, or as if it ended there. */
   | 'truncated'
   | 'truncated silently'
-  /** A proxy responds in place of the server, with the status `value`; with `refused after`, after the server has run the request. */
+  /** A proxy responds in place of the server, with the status `value`. `refused after`: after the server has run the request. */
   | 'refused'
   | 'refused as html'
   | 'refused after'

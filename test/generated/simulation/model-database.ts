@@ -25,7 +25,7 @@ export class SqlFailure extends Error {
   }
 }
 
-/** Thrown after the server has stopped. */
+/** Thrown after the server has stopped, or the stream was dropped. */
 export class DisconnectedError extends Error {}
 
 const TAKEOVER_MS = 5_000
@@ -59,7 +59,7 @@ export class ModelDatabase {
     this.rows.push(...rows)
   }
 
-  /** Waits for the write lock. */
+  /** Acquires the write lock. @returns a promise if the connection has to wait for it */
   acquire(connection: ModelConnection): Promise<void> | undefined {
     if (this.holder === connection) return undefined
     if (!this.holder) {
@@ -110,11 +110,11 @@ export class ModelDatabase {
 }
 
 interface OpenTransaction {
-  /** Whether it was begun by SAVEPOINT; if so, RELEASE commits it. */
-  readonly isBegunBySavepoint: boolean
+  /** Whether it began with SAVEPOINT; if so, RELEASE commits it. */
+  readonly beganWithSavepoint: boolean
   /** The snapshot that it reads; null before its first read. */
   snapshot: number | null
-  /** The version of the database at that time. */
+  /** The version of the database at the time of the snapshot. */
   version: number
   ownRows: { tag: number; table: 't' | 'child' | 'parent' }[]
   savepoints: { name: string; length: number; missing: readonly number[] }[]
@@ -131,7 +131,7 @@ export class Unreadable extends Error {}
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
-  /** Whether its transaction lost the lock to a waiting one; the next program gets the error. */
+  /** Whether its transaction lost the lock to a waiting one; the next request gets the error. */
   isTimedOut = false
   /** Whether a statement is running, so that its transaction cannot be ended now. */
   isBusy = false
@@ -241,10 +241,10 @@ export class ModelConnection {
     }
   }
 
-  #begin(isBegunBySavepoint: boolean): OpenTransaction {
+  #begin(beganWithSavepoint: boolean): OpenTransaction {
     const snapshot = this.database.holder === this ? this.database.rows.length : null
     this.transaction = {
-      isBegunBySavepoint: isBegunBySavepoint,
+      beganWithSavepoint,
       snapshot,
       version: this.database.version,
       ownRows: [],
@@ -300,7 +300,7 @@ export class ModelConnection {
     const point = transaction?.savepoints[index]
     if (!transaction || !point) throw unknownError(`no such savepoint: ${name}`)
     if (kind === 'release') {
-      if (index === 0 && transaction.isBegunBySavepoint) this.#commit(transaction)
+      if (index === 0 && transaction.beganWithSavepoint) this.#commit(transaction)
       else transaction.savepoints.length = index
       return NO_ROWS
     }

@@ -384,7 +384,7 @@ export class Program {
   }
 }
 
-/** Returns whether a step is possible on a handle, because a shrunk history may have steps in places where they are not. */
+/** Returns whether a step is possible on a handle. A shrunk history may have steps in places where they are not possible. */
 function isPossible({ do: operation }: Step, { kind, isOrm }: Scope): boolean {
   if (isOrm && /^(batch|rollback)$/.test(operation)) return false
   if (operation === 'savepoint') return kind === 'transaction' || kind === 'savepoint'

@@ -165,7 +165,7 @@ export const REGRESSIONS: readonly Regression[] = [
     [[inTransaction({ do: 'execute', sql: 'unparsable', wait: 'later' })]],
     { server: { isOld: true } },
   ),
-  regression('a cursor of an invalid statement in a transaction', [
+  regression('a cursor over an invalid statement in a transaction', [
     [inTransaction({ do: 'rows', sql: 'unparsable', catches: true })],
   ]),
   regression(
@@ -255,7 +255,7 @@ export const REGRESSIONS: readonly Regression[] = [
       ),
     ],
   ]),
-  regression('a loop over the rows of a write that is left after its signal was aborted', [
+  regression('breaking out of a loop over the rows of a write after its signal was aborted', [
     [{ do: 'rows', sql: 'returning', take: 1, steps: [{ do: 'sleep', ms: 1 }], abortMs: 6 }],
   ]),
   regression(
@@ -459,7 +459,7 @@ export const REGRESSIONS: readonly Regression[] = [
     { client: { coalesce: true } },
   ),
   regression(
-    'a script of one statement that was executed, with an error of an unknown code as the response',
+    'a script of one statement that was executed, but whose response is an error with an unknown code',
     [[{ do: 'script', sql: ['insert'] }]],
     { faults: [{ request: 0, kind: 'foreign response', value: 6 }] },
   ),

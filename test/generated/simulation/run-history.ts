@@ -219,11 +219,11 @@ class Run {
     if (this.#world.clientTimers > 0)
       this.#violations.push(`${this.#world.clientTimers} timers are still set at the end`)
     const { signals } = this.#program
-    const listeners = signals.filter(
-      ({ listeners, controller }) => listeners > 0 && !controller.signal.aborted,
+    const observedSignals = signals.filter(
+      ({ listenerCount, controller }) => listenerCount > 0 && !controller.signal.aborted,
     )
-    if (listeners.length > 0)
-      this.#violations.push(`${listeners.length} signals still have listeners at the end`)
+    if (observedSignals.length > 0)
+      this.#violations.push(`${observedSignals.length} signals still have listeners at the end`)
   }
 
   /** Whether reads may be aborted: the server then has to close their streams. */

@@ -255,7 +255,7 @@ export class StepGenerator {
     ])
   }
 
-  /** Uses a handle in the wrong place. */
+  /** Generates a step that uses a handle in the wrong place. */
   #misuse(depth: number): Step {
     const call = { ...this.#call(), timeoutMs: this.#choose.pick([20, 100]) }
     if (this.#choose.chance(0.3))

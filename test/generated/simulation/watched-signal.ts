@@ -1,25 +1,25 @@
 /** A signal, and the number of its listeners. */
 export interface WatchedSignal {
   readonly controller: AbortController
-  listeners: number
+  listenerCount: number
 }
 
 /** Creates a signal whose listeners are counted. */
 export function createWatchedSignal(): WatchedSignal {
   const controller = new AbortController()
-  const watched = { controller, listeners: 0 }
+  const watched = { controller, listenerCount: 0 }
   const { signal } = controller
   const listeners = new Set<unknown>()
   const add = signal.addEventListener.bind(signal)
   const remove = signal.removeEventListener.bind(signal)
   signal.addEventListener = (...args: Parameters<typeof add>): void => {
     listeners.add(args[1])
-    watched.listeners = listeners.size
+    watched.listenerCount = listeners.size
     add(...args)
   }
   signal.removeEventListener = (...args: Parameters<typeof remove>): void => {
     listeners.delete(args[1])
-    watched.listeners = listeners.size
+    watched.listenerCount = listeners.size
     remove(...args)
   }
   return watched

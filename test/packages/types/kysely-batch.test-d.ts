@@ -68,7 +68,7 @@ test('an array of unknown length returns an array', () => {
   expectTypeOf(() => batch(db, [])).returns.resolves.toEqualTypeOf<[]>()
 })
 
-test('a transaction can be passed, and a readonly tuple', () => {
+test('a transaction and a readonly tuple can be passed', () => {
   const queries = [trx.selectFrom('pet').select('id')] as const
   expectTypeOf(() => batch(trx, queries)).returns.resolves.toEqualTypeOf<[{ id: number }[]]>()
   expectTypeOf<BatchResults<typeof queries>>().toEqualTypeOf<[{ id: number }[]]>()
