@@ -92,7 +92,7 @@ describe('executeMultiple', () => {
     'savepoint a; insert into t values (1); release a',
     'insert into t values (1); create trigger x after insert on t begin select 1;',
   ])(
-    'nothing is sent if a part is unterminated, or BEGIN or COMMIT is followed by other text: %j',
+    'nothing is sent if the client rejects the script: %j',
     async (script) => {
       const before = database.requestCount()
       await expect(executeMultiple(db, script)).rejects.toThrow(SyntaxError)
