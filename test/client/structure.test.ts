@@ -224,7 +224,7 @@ describe('deadlines inside a transaction', () => {
       },
       { mode: 'deferred' },
     )
-    // if the timeout of the batch began when the batch is sent, this would take 400 ms
+    // if the timeout of the batch began when the batch was sent, this would take 400 ms
     expect(
       await settlesBefore(
         outcome,
