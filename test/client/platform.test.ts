@@ -252,7 +252,9 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     // embedded databases have no replicas
     const isSupported = ({ path }: Route): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documentedRoutes.filter(isSupported).filter((route) => !responses.some(isResponseTo(route)))
+    const missing = documentedRoutes
+      .filter(isSupported)
+      .filter((route) => !responses.some(isResponseTo(route)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const differences = responses
       .filter(({ status }) => status === 200)

@@ -1,6 +1,6 @@
 /*
- * Cursors that are read slowly while another client waits for the write lock. Taking over the lock takes five seconds, the server's
- * time limit, so these tests run concurrently.
+ * Cursors that are read slowly while another client waits for the write lock. Taking over the lock takes five seconds, the
+ * server's time limit, so these tests run concurrently.
  */
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'

@@ -132,8 +132,7 @@ class Replay {
     if (step.started_in_background === undefined) setTimeout(() => streamController?.abort(), LISTEN_MS)
     const disconnectsAfterMs = step.disconnects_after_ms
     const disconnectController = disconnectsAfterMs === undefined ? null : new AbortController()
-    if (disconnectController !== null)
-      setTimeout(() => disconnectController.abort(), disconnectsAfterMs)
+    if (disconnectController !== null) setTimeout(() => disconnectController.abort(), disconnectsAfterMs)
     const reply = await this.#send(request.method, request.path, headers, {
       body,
       controller: disconnectController ?? streamController,
