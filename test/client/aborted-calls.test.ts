@@ -230,87 +230,84 @@ describe('many transactions at once', () => {
   })
 })
 
-describe.runIf(inject('target') !== 'url')(
-  'a call on the client that is awaited inside a transaction callback',
-  () => {
-    test.each([
-      ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
-      ['a statement', (db: Client) => db.execute('insert into t values (2)')],
-      ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
-    ])(
-      '%s: the transaction expires, the error mentions the call, and only the write of the call is applied',
-      async (_, call) => {
-        await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
-        const transaction = db.transaction(async (tx) => {
-          await tx.execute('insert into t values (1)')
-          await call(db)
-        })
-        await expect(transaction).rejects.toMatchObject({
-          code: 'TRANSACTION_EXPIRED',
-          outcome: 'not_applied',
-          message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
-        })
-        expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
-      },
-    )
+describe.runIf(inject('target') !== 'url')('a call on the client inside a transaction callback', () => {
+  test.each([
+    ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
+    ['a statement', (db: Client) => db.execute('insert into t values (2)')],
+    ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
+  ])(
+    '%s: the transaction expires, the error mentions the call, and only the write of the call is applied',
+    async (_, call) => {
+      await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
+      const transaction = db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await call(db)
+      })
+      await expect(transaction).rejects.toMatchObject({
+        code: 'TRANSACTION_EXPIRED',
+        outcome: 'not_applied',
+        message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
+      })
+      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
+    },
+  )
 
-    const SHORT_TIMEOUT = { timeoutMs: 300 }
-    test.each([
-      [
-        'a transaction',
-        (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], SHORT_TIMEOUT)),
-      ],
-      ['a statement', (db: Client) => db.execute('insert into t values (2)', [], SHORT_TIMEOUT)],
-      ['a batch', (db: Client) => db.batch(['insert into t values (2)'], SHORT_TIMEOUT)],
-    ])('%s with its own, shorter timeout: the error states what it waited for', async (_, call) => {
-      for (const coalesceOption of [undefined, coalesce]) {
-        await using db = createClient({ ...database.config, coalesce: coalesceOption })
-        const transaction = db.transaction(async (tx) => {
-          await tx.execute('insert into t values (1)')
-          await call(db)
-        })
-        await expect(transaction).rejects.toThrow(
-          /within 300 ms; another transaction of this client held the write lock.*own handle/,
-        )
+  const SHORT_TIMEOUT = { timeoutMs: 300 }
+  test.each([
+    [
+      'a transaction',
+      (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], SHORT_TIMEOUT)),
+    ],
+    ['a statement', (db: Client) => db.execute('insert into t values (2)', [], SHORT_TIMEOUT)],
+    ['a batch', (db: Client) => db.batch(['insert into t values (2)'], SHORT_TIMEOUT)],
+  ])('%s with its own, shorter timeout: the error states what it waited for', async (_, call) => {
+    for (const coalesceOption of [undefined, coalesce]) {
+      await using db = createClient({ ...database.config, coalesce: coalesceOption })
+      const transaction = db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await call(db)
+      })
+      await expect(transaction).rejects.toThrow(
+        /within 300 ms; another transaction of this client held the write lock.*own handle/,
+      )
+    }
+  })
+
+  test('a write that a callback does not await waits until the transaction ends, even if the callback does other work', async () => {
+    await using db = createClient(database.config)
+    let write: Promise<unknown> | undefined
+    let pragma: Promise<unknown> | undefined
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      write = db.execute('insert into t values (2)')
+      pragma = db.execute('pragma table_info(t)')
+      await pause(500)
+    })
+    await Promise.all([write, pragma])
+    expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
+  test('a write that a callback does not await is applied after the transaction', async () => {
+    await using db = createClient(database.config)
+    let write: Promise<unknown> | undefined
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      write = db.execute('insert into t values (2)')
+      for (const a of [3, 4, 5]) {
+        await pause(30)
+        await tx.execute('insert into t values (?)', [a])
       }
     })
+    await write
+    expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
+  })
 
-    test('a write that a callback does not await waits until the transaction ends, even if the callback does other work', async () => {
-      await using db = createClient(database.config)
-      let write: Promise<unknown> | undefined
-      let pragma: Promise<unknown> | undefined
-      await db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
-        write = db.execute('insert into t values (2)')
-        pragma = db.execute('pragma table_info(t)')
-        await pause(500)
-      })
-      await Promise.all([write, pragma])
-      expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
+  test('neither a read-only transaction nor a read by another client waits for the transaction', async () => {
+    await using db = createClient(database.config)
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
+      await direct.execute('select count(*) from t')
     })
-
-    test('a write that a callback does not await is applied after the transaction', async () => {
-      await using db = createClient(database.config)
-      let write: Promise<unknown> | undefined
-      await db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
-        write = db.execute('insert into t values (2)')
-        for (const a of [3, 4, 5]) {
-          await pause(30)
-          await tx.execute('insert into t values (?)', [a])
-        }
-      })
-      await write
-      expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
-    })
-
-    test('neither a read-only transaction nor a read by another client waits for the transaction', async () => {
-      await using db = createClient(database.config)
-      await db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
-        await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
-        await direct.execute('select count(*) from t')
-      })
-    })
-  },
-)
+  })
+})

@@ -159,27 +159,24 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
   expect((await result).code).toBe(0)
 })
 
-test.skipIf(!hasSqld)(
-  'dev --replica starts replicas, one of them with a lag, and prints their URLs',
-  async () => {
-    const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
-    const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
-    const result = collectOutput(child)
-    let output = ''
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-      output += chunk.toString()
-      if (output.endsWith('\n')) break
-    }
-    const { url, databases } = JSON.parse(output)
-    expect(databases.default.replicas).toEqual({ fra: `${url}/fra_default/`, lhr: `${url}/lhr_default/` })
-    const { fra, lhr } = databases.default.replicas
-    expect(await runBaton(['sql', fra, 'create table t (a)'])).toMatchObject({ code: 0 })
-    expect(await runBaton(['sql', lhr, 'insert into t values (7)'])).toMatchObject({ code: 0 })
-    expect((await runBaton(['sql', url, 'select a from t'])).output).toContain('7')
-    child.kill('SIGTERM')
-    expect(await result).toMatchObject({ code: 0 })
-  },
-)
+test.skipIf(!hasSqld)('dev --replica starts replicas, and prints their URLs', async () => {
+  const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
+  const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
+  const result = collectOutput(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.endsWith('\n')) break
+  }
+  const { url, databases } = JSON.parse(output)
+  expect(databases.default.replicas).toEqual({ fra: `${url}/fra_default/`, lhr: `${url}/lhr_default/` })
+  const { fra, lhr } = databases.default.replicas
+  expect(await runBaton(['sql', fra, 'create table t (a)'])).toMatchObject({ code: 0 })
+  expect(await runBaton(['sql', lhr, 'insert into t values (7)'])).toMatchObject({ code: 0 })
+  expect((await runBaton(['sql', url, 'select a from t'])).output).toContain('7')
+  child.kill('SIGTERM')
+  expect(await result).toMatchObject({ code: 0 })
+})
 
 test('process.exit() leaves no temporary directory behind', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
