@@ -83,7 +83,7 @@ describe('a call that is aborted while its response is in flight', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
   })
 
-  test('the request of a read outside a transaction is aborted, so that the server ends it', async () => {
+  test('if a read outside a transaction times out, its request is aborted, so that the server stops the statement', async () => {
     await using db = createClient(database.config)
     const endless = ENDLESS_READ
     await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
@@ -230,7 +230,7 @@ describe('many transactions at once', () => {
   })
 })
 
-describe.runIf(inject('target') !== 'url')('a call inside a transaction without its handle', () => {
+describe.runIf(inject('target') !== 'url')('a call on the client inside a transaction callback', () => {
   test.each([
     ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
     ['a statement', (db: Client) => db.execute('insert into t values (2)')],
@@ -302,7 +302,7 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction without 
     expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
   })
 
-  test('neither a read nor a transaction of another client waits for the transaction', async () => {
+  test('neither a read-only transaction nor a read by another client waits for the transaction', async () => {
     await using db = createClient(database.config)
     await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')

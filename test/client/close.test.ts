@@ -175,7 +175,7 @@ describe('more calls than the concurrency limit', () => {
 
   test('transactions that wait for the write lock do not prevent its holder from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock were taken over, the transaction that held it would end
+    // if the lock were taken over, the transaction that held it would be lost
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -197,7 +197,7 @@ describe('more calls than the concurrency limit', () => {
 
   test('a read outside a transaction does not wait for queued writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock were taken over, the transaction that held it would end
+    // if the lock were taken over, the transaction that held it would be lost
     await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -215,7 +215,7 @@ describe('more calls than the concurrency limit', () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     const { waiting } = await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      const batch = db.batch(['select 1'])
+      const batch = db.batch(['select 1'], { mode: 'immediate' })
       await pause(20)
       await db.execute('select 1')
       return { waiting: batch }
@@ -245,7 +245,7 @@ describe('more calls than the concurrency limit', () => {
 
 test('a read-only transaction awaited inside one that writes does not wait for queued writers', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
-  // if the lock were taken over, the transaction that held it would end
+  // if the lock were taken over, the transaction that held it would be lost
   await Promise.all(
     Array.from({ length: 6 }, (_, i) =>
       db.transaction(async (tx) => {

@@ -67,7 +67,7 @@ describe.each([
     expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('a write whose rows are left early is read to its end', async () => {
+  test('a write is executed completely, even if the loop over its rows is left early', async () => {
     await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
     const manyInserts = `insert into left_early ${selectNumbers(20_000).replace(", 'row ' || i as name", '')} returning a`
     for (let round = 0; round < 5; round++) {
@@ -243,7 +243,7 @@ describe('a cursor that is queued with other statements of a transaction', () =>
     ])
   })
 
-  test('a savepoint that is rolled back ends its cursors', async () => {
+  test('a savepoint that is rolled back closes its cursors', async () => {
     await createTable()
     await db.transaction(async (tx) => {
       let rows: Promise<unknown> | undefined

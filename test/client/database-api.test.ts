@@ -491,7 +491,7 @@ describe('listen', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const collected = collectInserts(db, 301, resolve)
     await promise
-    // libsql-server clears its counts only after it releases the write lock, so a rollback can clear another writer's
+    // libsql-server clears its counts only after it releases the write lock, so a rollback can clear those of another writer
     const writers = inject('target') === 'embedded' ? 4 : 1
     const write = async (): Promise<void> => {
       for (let round = 0; round < 100 / writers; round++) {
@@ -560,7 +560,7 @@ describe('listen', () => {
   })
 })
 
-test('jobs report a schema change that is being applied to the children, and one that fails', async ({
+test('jobs report a schema change that was applied to the children, and one that failed', async ({
   skip,
 }) => {
   const target = inject('target')

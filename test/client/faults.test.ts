@@ -9,10 +9,10 @@ import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm run test:faults.
-const transactions = runSize('FAULT_TRANSACTIONS', 60)
-const writes = runSize('FAULT_WRITES', 200)
-// losing a response that continues a transaction blocks all writers for 5 s, so it happens only on request
-const isShort = process.env['FAULT_ALL'] === undefined
+const transactionCount = runSize('FAULT_TRANSACTIONS', 60)
+const writeCount = runSize('FAULT_WRITES', 200)
+// losing a response inside a transaction blocks all writers for 5 s, so these responses are lost only if FAULT_ALL is set
+const keepsTransactions = process.env['FAULT_ALL'] === undefined
 const timeout = runSize('FAULT_TIMEOUT_MS', 60_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
@@ -27,7 +27,7 @@ describe.each([
 
   test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await findTornTransactions(db, direct, transactions, seeded(seed))
+    const report = await findTornTransactions(db, direct, transactionCount, seeded(seed))
     console.log(`torn transactions: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`)
     expect(report.leaks).toEqual([])
     // both cases occur with any seed
@@ -39,7 +39,7 @@ describe.each([
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await runNestedTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    const report = await runNestedTransactions(db, direct, transactionCount, seeded(seed), !hidesV3)
     console.log(
       `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
     )
@@ -49,9 +49,9 @@ describe.each([
 
   test(`no transaction is torn when requests fail as well (seed ${seed})`, { timeout }, async () => {
     const random = seeded(seed + 1)
-    proxy.next = (body) => randomFault(random, body, isShort)
+    proxy.next = (body) => randomFault(random, body, keepsTransactions)
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await findTornTransactions(db, direct, transactions, random)
+    const report = await findTornTransactions(db, direct, transactionCount, random)
     expect(report.leaks).toEqual([])
   })
 
@@ -59,9 +59,9 @@ describe.each([
     timeout,
   }, async () => {
     const random = seeded(seed + 2)
-    proxy.next = (body) => randomFault(random, body, isShort)
+    proxy.next = (body) => randomFault(random, body, keepsTransactions)
     await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
-    const report = await runAccounting(db, direct, writes, 16, random)
+    const report = await runAccounting(db, direct, writeCount, 16, random)
     console.log(`accounting: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`)
     expect(report.violations).toEqual([])
     expect(report.acknowledged).toBeGreaterThan(0)
@@ -77,7 +77,7 @@ describe('one fault at a time', () => {
   ]
 
   test.each(lostResponseFaults)(
-    'a commit whose response is lost by $kind has an unknown outcome, and was applied',
+    'a commit whose response is lost through $kind has an unknown outcome, and was applied',
     async (fault) => {
       await direct.batch(['drop table if exists one', 'create table one (a)'])
       proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
@@ -90,7 +90,7 @@ describe('one fault at a time', () => {
   )
 
   test.each(lostResponseFaults)(
-    'a write whose response is lost by $kind has an unknown outcome, and is not retried',
+    'a write whose response is lost through $kind has an unknown outcome, and is not retried',
     async (fault) => {
       await direct.batch(['drop table if exists one', 'create table one (a)'])
       proxy.next = () => fault

@@ -47,7 +47,7 @@ async function countInserts(
   )
 }
 
-const KEPT_CHANGES: Record<
+const COMMITTED_CHANGES: Record<
   string,
   readonly [statements: readonly string[], expected: Record<string, number>]
 > = {
@@ -78,8 +78,8 @@ const KEPT_CHANGES: Record<
   ],
 }
 
-test.each(Object.entries(KEPT_CHANGES))(
-  '%s is reported as committed',
+test.each(Object.entries(COMMITTED_CHANGES))(
+  'only committed changes are reported: %s',
   async (_name, [statements, expected]) => {
     expect(await countInserts(await server.createDatabase(), statements)).toEqual(expected)
   },
@@ -175,7 +175,7 @@ const UNDONE_CHANGES: Record<
 }
 
 test.each(Object.entries(UNDONE_CHANGES))(
-  '%s is not reported if it was undone',
+  'only libsql-server reports changes that were undone: %s',
   async (_name, [statements, expected, onSqld]) => {
     const isEmbedded = inject('target') === 'embedded'
     expect(await countInserts(await server.createDatabase(), statements)).toEqual(

@@ -52,8 +52,8 @@ function findDifferences(value: unknown, schema: Schema, path: string): string[]
 }
 
 /** Returns whether a path matches that of a route, in which parts in braces match anything. */
-const matchesPath = (path: string, row: Route): boolean =>
-  new RegExp(`^${row.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+const matchesPath = (path: string, route: Route): boolean =>
+  new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
 
 const target = inject('target')
 describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', () => {
@@ -247,22 +247,24 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   })
 
   test('every documented route was called, succeeded, and responded as documented', () => {
-    const isResponseTo = (row: Route) => (reply: (typeof responses)[number]) =>
-      reply.status === 200 && reply.method === row.method && matchesPath(reply.path, row)
+    const isResponseTo = (route: Route) => (reply: (typeof responses)[number]) =>
+      reply.status === 200 && reply.method === route.method && matchesPath(reply.path, route)
     // embedded databases have no replicas
     const isSupported = ({ path }: Route): boolean =>
       target === 'sqld' || !path.includes('{groupName}/locations/')
-    const missing = documentedRoutes.filter(isSupported).filter((row) => !responses.some(isResponseTo(row)))
+    const missing = documentedRoutes
+      .filter(isSupported)
+      .filter((route) => !responses.some(isResponseTo(route)))
     expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
     const differences = responses
       .filter(({ status }) => status === 200)
       .flatMap(({ method, path, text }) => {
-        const row = documentedRoutes.find(
+        const route = documentedRoutes.find(
           (candidate) => candidate.method === method && matchesPath(path, candidate),
         )
-        const schema = row?.response.body
-        if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
-        return findDifferences(JSON.parse(text), schema, `${method} ${row.path}:`)
+        const schema = route?.response.body
+        if (!schema) return text === '' || !route ? [] : [`${method} ${path} has a body`]
+        return findDifferences(JSON.parse(text), schema, `${method} ${route.path}:`)
       })
     expect([...new Set(differences)]).toEqual([])
   })

@@ -79,7 +79,7 @@ test('a batch in a transaction: two requests', async () => {
   expect(countRequests()).toBe(2)
 })
 
-test('an aborted transaction: one more request than it had sent', async () => {
+test('a transaction of one statement that is rolled back: two requests', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')
     throw new Error('no')

@@ -133,22 +133,22 @@ describe('a callback that returns', () => {
     })
     expect(await selectValues()).toEqual(['one', 'two'])
   })
+})
 
-  test('a savepoint that ends after its transaction rejects, because it was undone', async () => {
-    const finish = Promise.withResolvers<void>()
-    let savepoint: Promise<unknown> = Promise.resolve()
-    const outcome = db.transaction(async (tx) => {
-      savepoint = tx.savepoint(async () => {
-        await finish.promise
-        return 'value'
-      })
-      savepoint.catch(() => {})
-      throw failure
+test('a savepoint that is still running when its transaction is rolled back rejects, because it was undone', async () => {
+  const finish = Promise.withResolvers<void>()
+  let savepoint: Promise<unknown> = Promise.resolve()
+  const outcome = db.transaction(async (tx) => {
+    savepoint = tx.savepoint(async () => {
+      await finish.promise
+      return 'value'
     })
-    await expect(outcome).rejects.toBe(failure)
-    finish.resolve()
-    await expect(savepoint).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    savepoint.catch(() => {})
+    throw failure
   })
+  await expect(outcome).rejects.toBe(failure)
+  finish.resolve()
+  await expect(savepoint).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
 
 describe('arguments of a call', () => {
@@ -224,7 +224,7 @@ describe('deadlines inside a transaction', () => {
       },
       { mode: 'deferred' },
     )
-    // with its own timeout, it would continue for 400 ms
+    // if the timeout of the batch began when the batch was sent, this would take 400 ms
     expect(
       await settlesBefore(
         outcome,

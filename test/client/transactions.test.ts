@@ -49,7 +49,7 @@ test('no other client sees the changes before the commit', async () => {
   expect(await readValues()).toEqual(['one'])
 })
 
-test('a statement that fails and is caught leaves the transaction usable', async () => {
+test('a statement whose error is caught leaves the transaction usable', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     await expect(tx.execute(insert('one'))).rejects.toMatchObject({
@@ -533,7 +533,7 @@ test('statements queued after a rejected COMMIT do not run inside the transactio
   expect(await readValues()).toEqual(['one'])
 })
 
-test('a transaction whose COMMIT was rejected is closed when it is idle, like any other', async () => {
+test('a transaction whose COMMIT was rejected expires while it is idle, like any other', async () => {
   const lost = Promise.withResolvers<void>()
   const observe: ClientConfig['observe'] = ({ type }) => {
     if (type === 'transaction:lost') lost.resolve()

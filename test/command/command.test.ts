@@ -159,7 +159,7 @@ test('reports a port in use, and passes --host, --domain and --allow-origin to t
   expect((await result).code).toBe(0)
 })
 
-test.skipIf(!hasSqld)('dev --replica starts a lagging replica, and prints its URL', async () => {
+test.skipIf(!hasSqld)('dev --replica starts replicas, and prints their URLs', async () => {
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
   const result = collectOutput(child)

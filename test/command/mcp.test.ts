@@ -37,7 +37,7 @@ async function waitForRequests(contains: string, count: number): Promise<readonl
   })
 }
 
-test('shows which transaction another one waited for, and how long it had held the write lock', async () => {
+test('shows which transaction another one waited for, and how long the first one held the write lock', async () => {
   const [first, second] = [createClient({ url: server.url }), createClient({ url: server.url })]
   await waitFor(async () => expect((await agent.call('recent_requests')).error).toBeUndefined())
   await first.execute('create table note (text)')
@@ -86,13 +86,13 @@ test('can be started before the server, and reconnects to a restarted one', asyn
   await waitFor(async () =>
     expect((await agentBeforeServer.call('recent_requests')).error).toContain('ECONNREFUSED'),
   )
-  for (const response of [1, 2]) {
+  for (const round of [1, 2]) {
     await using lateServer = await startLocalServer({ port, inspector: true })
     await waitFor(async () => {
-      expect((await agentBeforeServer.call('query', { sql: `select ${response}` })).value.rows).toEqual([
-        [response],
+      expect((await agentBeforeServer.call('query', { sql: `select ${round}` })).value.rows).toEqual([
+        [round],
       ])
-      const { value } = await agentBeforeServer.call('recent_requests', { contains: `select ${response}` })
+      const { value } = await agentBeforeServer.call('recent_requests', { contains: `select ${round}` })
       expect(value.requests.length).toBeGreaterThan(0)
     })
     expect(lateServer.requestCount('default')).toBeGreaterThan(0)

@@ -78,7 +78,8 @@ test('baton api-tokens and organizations work for a user with one organization, 
     expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d +all organizations$/m),
   ])
 
-  // an unrestricted token also gives access to organizations that are created later, and a user with several can revoke it
+  // an unrestricted token also gives access to organizations that are created later, and a user with several organizations can
+  // revoke it
   expect((await api('organizations', 'create', 'Second One')).output).toBe('created second-one\n')
   expect((await api('organizations', 'create', 'Second One')).errors).toContain('409')
   expect((await runBaton(['organizations', 'list'], ciEnv)).output).toMatch(

@@ -75,7 +75,7 @@ test.concurrent('a dump and a restore show their progress in a terminal', async 
   const dumping = new Terminal(['dump', sourceUrl, '-o', file], folder)
   await dumping.waitForText(' bytes')
   expect(await dumping.waitForExit()).toBe(0)
-  // there is no transaction to continue, so a new one begins
+  // there is no interrupted restore to resume, so a new one begins
   const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
   await restoring.waitForText(' statements')
   expect(await restoring.waitForExit()).toBe(0)

@@ -20,7 +20,7 @@ export const NOT_REPLAYED: Readonly<Record<number, string>> = {
 
 /** Cases in which the embedded server is known to respond differently, and why that is correct or acceptable. */
 export const ACCEPTED_DIFFERENCES: Readonly<Record<number, string>> = {
-  5: 'the position of the error in truncated JSON is worded by a different parser',
+  5: 'a different JSON parser describes the position of the error in truncated JSON',
   7: 'if a key is repeated, the last value is used; libsql-server rejects it',
   12: "a number written as text is accepted, as in the service's documentation",
   16: 'base64 with JSON escapes is accepted; libsql-server rejects it',
@@ -45,10 +45,10 @@ export const ACCEPTED_DIFFERENCES: Readonly<Record<number, string>> = {
   202: 'there are no routes of protocol version 1; test/security/tokens.test.ts',
   205: 'one syntax error is worded like all others',
   207: 'libsql_server_database_name() exists only in libsql-server',
-  209: 'a cursor reports missing arguments before it sends the columns; a malformed body ends earlier',
+  209: 'a cursor reports missing arguments before it sends the columns; a response that is truncated by an error ends earlier',
   235: 'files have different names in PRAGMA database_list',
   236: 'a baton is not valid for another database: test/security/batons.test.ts',
-  244: 'the position of the error in malformed JSON is worded by a different parser',
+  244: 'a different JSON parser describes the position of the error in malformed JSON',
   253: 'a dump with odd column names and U+0000 is complete and can be loaded',
   251: 'a malformed second statement is reported as such, not as one statement too many',
 }

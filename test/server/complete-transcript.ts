@@ -44,8 +44,12 @@ function expandBody(body: string, baton = ''): string {
   const nested = /^<(\d+) nested `not`>$/.exec(body)?.[1]
   if (nested !== undefined) return createNestedCondition(Number(nested))
   if (body === '<51 store_sql requests, close>') {
-    const texts = Array.from({ length: 51 }, (_, id) => ({ type: 'store_sql', sql_id: id, sql: 'SELECT 1' }))
-    return JSON.stringify({ requests: [...texts, { type: 'close' }] })
+    const storeRequests = Array.from({ length: 51 }, (_, id) => ({
+      type: 'store_sql',
+      sql_id: id,
+      sql: 'SELECT 1',
+    }))
+    return JSON.stringify({ requests: [...storeRequests, { type: 'close' }] })
   }
   if (body === '<batch of 10,000 × SELECT 1>') {
     const steps = Array.from({ length: 10_000 }, () => ({ stmt: { sql: 'SELECT 1' } }))

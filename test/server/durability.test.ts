@@ -1,8 +1,8 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every possible way, restarts it on the same
  * directory and checks: every acknowledged change exists, no change of an open transaction exists, and the file is intact.
- * DURABILITY_KILLS sets the number of kills (200 in the long run); DURABILITY_SEED reproduces the times of the kills and the sizes of
- * the writes, but not the order in which clients run.
+ * DURABILITY_KILLS sets the number of kills (200 in the long run); DURABILITY_SEED reproduces the times of the kills and the
+ * sizes of the writes, but not the order in which clients run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'

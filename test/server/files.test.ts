@@ -18,7 +18,7 @@ async function createTemporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Creates a file with another build of SQLite, with the last rows still in its WAL. */
+/** Uses another build of SQLite to create a file whose last rows are still in its WAL. */
 function createFile(path: string): DatabaseSync {
   const file = new DatabaseSync(path)
   file.exec("PRAGMA journal_mode = WAL; CREATE TABLE pet (name); INSERT INTO pet VALUES ('Rex')")

@@ -46,7 +46,7 @@ test('aborted responses leave nothing behind', async () => {
     INSERT INTO big SELECT hex(zeroblob(1000)) FROM c`
   await pipeline(base, [execute('CREATE TABLE big(x)'), execute(insertRows), close], { fetch })
   const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT x FROM big' } }] } })
-  // a cursor's baton is valid for ten seconds; more dumps than the maximum number of streams
+  // few cursors, because the baton of each is valid for ten seconds, but more dumps than the maximum number of streams
   const kinds = [
     { path: '/v3/cursor', init: { method: 'POST', body }, count: 20 },
     { path: '/dump', init: {}, count: 100 },

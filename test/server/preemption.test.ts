@@ -1,6 +1,6 @@
 /*
- * A cursor is read slowly while another client waits for the write lock. Each test waits for five seconds, the server's time
- * limit; the tests run concurrently.
+ * Cursors that are read slowly while another client waits for the write lock. Taking over the lock takes five seconds, the
+ * server's time limit, so these tests run concurrently.
  */
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
@@ -41,8 +41,8 @@ const timeoutOfStep = (step: number): object =>
     error: { code: 'TRANSACTION_TIMEOUT', message: 'Transaction timed out' },
   })
 
-describe.concurrent('the write lock is taken over while a cursor waits for its reader', () => {
-  test('later statements of its transaction do not run outside it', async () => {
+describe.concurrent('the write lock of a cursor that waits for its reader', () => {
+  test('is taken over: later statements of the transaction do not run outside it', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const readRest = await startSlowCursor(server.url, [
@@ -57,7 +57,7 @@ describe.concurrent('the write lock is taken over while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test("the cursor's own change is rolled back, and the other client does not receive SQLITE_BUSY", async () => {
+  test("is taken over: the cursor's own change is rolled back, and the other client does not receive SQLITE_BUSY", async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a, b)')
     const readRest = await startSlowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
@@ -67,7 +67,7 @@ describe.concurrent('the write lock is taken over while a cursor waits for its r
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
   })
 
-  test('if no other client waits for the lock, even a very slow reader receives everything, and keeps its transaction', async () => {
+  test('is kept if no other client waits for it: the reader receives everything, and the transaction is committed', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t (a)')
     const readRest = await startSlowCursor(server.url, [

@@ -36,13 +36,13 @@ export interface Mismatch {
 /** The result of a replay. */
 interface ReplayResult {
   readonly mismatches: readonly Mismatch[]
-  /** The additional time taken by its waits, and by requests that took no time in the recording. */
+  /** The additional time taken by waits, and by requests that took no time in the recording. */
   readonly delayMs: number
 }
 
 /**
- * Replays a case. On a busy machine, its requests may be delayed beyond the server's time limits: a delayed replay with mismatches
- * is repeated, and the last attempt counts even if it was delayed.
+ * Replays a case. On a busy machine, its requests may be delayed beyond the server's time limits: a delayed replay with
+ * mismatches is repeated, and the last attempt counts even if it was delayed.
  */
 export async function replayWithRetries(run: () => Promise<ReplayResult>): Promise<readonly Mismatch[]> {
   for (let attempt = 1; ; attempt += 1) {
@@ -88,7 +88,7 @@ class Replay {
   /** Maps the recorded name of a baton to the baton from this server. */
   readonly #batons = new Map<string, string>()
 
-  /** They abort streamed responses. */
+  /** Abort the streamed responses. */
   readonly #streamControllers: AbortController[] = []
 
   constructor(target: ReplayTarget) {
@@ -131,16 +131,16 @@ class Replay {
     // a streamed response might never end, and the next step waits for this one
     if (step.started_in_background === undefined) setTimeout(() => streamController?.abort(), LISTEN_MS)
     const disconnectsAfterMs = step.disconnects_after_ms
-    const disconnect = disconnectsAfterMs === undefined ? null : new AbortController()
-    if (disconnect !== null) setTimeout(() => disconnect.abort(), disconnectsAfterMs)
+    const disconnectController = disconnectsAfterMs === undefined ? null : new AbortController()
+    if (disconnectController !== null) setTimeout(() => disconnectController.abort(), disconnectsAfterMs)
     const reply = await this.#send(request.method, request.path, headers, {
       body,
-      controller: disconnect ?? streamController,
+      controller: disconnectController ?? streamController,
     })
     const recorded = recordedText(response)
     const text = this.#replaceNames(reply.text)
     this.#recordBatons(recorded, text)
-    if (disconnect !== null) return // the received part of a response depends on buffering
+    if (disconnectController !== null) return // the received part of a response depends on buffering
     const expected: ComparedResponse = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,

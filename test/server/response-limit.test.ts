@@ -11,7 +11,7 @@ const hasSqld = await findSqld().then(
 
 /** Two blobs of 4,900,000 bytes in columns with one-letter names. */
 const TWO_LARGE_BLOBS = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
-/** The bytes left after them and a third column with a one-letter name; a column counts as 29 bytes plus its name. */
+/** The bytes that remain for the value of a third column with a one-letter name; a column counts as 29 bytes plus its name. */
 const REMAINING_BYTES = 10_000_000 - 9_800_000 - 3 * 30
 
 const single = (sql: string): WireRequest => execute(sql)
@@ -22,7 +22,7 @@ const batch = (...sqls: string[]): WireRequest => ({
 /** Returns a query for the given number of rows with one column. */
 const selectRows = (count: number, value: string): string =>
   `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
-/** Returns a batch with a statement between two large steps. @param countedBytes the bytes that count for the statement */
+/** Returns a batch with a statement between two large steps. @param countedBytes the bytes that the statement counts as */
 const createBatchAround = (sql: string, countedBytes: number) => (excess: number) =>
   batch(
     'SELECT zeroblob(4900000) AS a',

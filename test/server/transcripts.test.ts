@@ -160,7 +160,7 @@ describe('responds like the real server', () => {
 function expectAccepted(id: number, mismatches: readonly Mismatch[]): void {
   if (!(id in ACCEPTED_DIFFERENCES)) expect(mismatches).toEqual([])
   else if (mismatches.length === 0)
-    throw new Error(`case ${id} responds as recorded: remove it from the table`)
+    throw new Error(`case ${id} gets the recorded response: remove it from ACCEPTED_DIFFERENCES`)
 }
 
 test('the tables contain only recorded cases', () => {

@@ -38,7 +38,7 @@ test('concurrent transactions of one client can write different rows', async () 
   await db.close()
 })
 
-test('a transaction with a conflict is rolled back, and can be retried', async () => {
+test('a transaction with a conflict is rolled back, and rejects with SQLITE_BUSY', async () => {
   const { db, server } = await openServer()
   await using otherClient = createClient({ url: server.url })
   const conflicting = db.transaction(

@@ -82,7 +82,7 @@ const getError = (promise: Promise<unknown>): Promise<SqlError> =>
     (error: unknown) => error as SqlError,
   )
 
-/** Runs a statement with foreign keys, which the engine does not enforce by default. @returns its error */
+/** Runs a statement with foreign keys enabled, which the engine does not enforce by default. @returns the error */
 async function getRejection(name: string, sql: string): Promise<SqlError> {
   const stream = openStream(clients.get(name) as Client)
   await stream.execute('pragma foreign_keys = on')

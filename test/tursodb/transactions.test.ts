@@ -43,7 +43,7 @@ test('accepts BEGIN READONLY as SQL, and in the text of a statement', async () =
   await stream.commit()
 })
 
-test('does not retry a syntax error near READONLY', async () => {
+test('retries a syntax error near READONLY only once', async () => {
   const server = await startTursodb()
   await using db = createClient({ url: server.url })
   await db.execute('create table t (a)')

@@ -87,7 +87,7 @@ test('columns of this package', () => {
   expectTypeOf<number[]>().toExtend<NonNullable<(typeof users.$inferInsert)['at']>>()
 })
 
-test('$client, in a transaction and on a mock', () => {
+test('$client, also on a mock, and queries in a transaction', () => {
   expectTypeOf(db.$client).toEqualTypeOf<Client>()
   expectTypeOf(drizzle('http://127.0.0.1').$client).toEqualTypeOf<Client>()
   expectTypeOf(drizzle.mock().$client).toEqualTypeOf<'$client is not available on drizzle.mock()'>()

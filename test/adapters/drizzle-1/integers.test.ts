@@ -4,7 +4,8 @@ import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-c
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
-// Integers that no JavaScript number represents exactly. They are never rounded, and never returned as a bigint where the type is number.
+// Integers that no JavaScript number represents exactly. They are never rounded, and never returned as a bigint where the type is
+// number.
 
 const UNSAFE_INTEGER = 2n ** 53n + 1n
 const owners = sqliteTable('owners', {

@@ -26,7 +26,7 @@ test.each([
   expect(prepareBuilder(query())).toBeInstanceOf(BatonPreparedQuery)
 })
 
-test('the table and the codec of a column are found, even through an alias and as the decoder of an expression', () => {
+test('finds the table of a column, the codec of an aliased column, and the column that decodes an expression', () => {
   const { id } = alias(a, 'other')
   expect(qualifiedName(a.id)).toBe('a.id')
   expect(codecName(id)).toBe('integer')

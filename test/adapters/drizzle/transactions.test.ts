@@ -443,7 +443,7 @@ describe('cache', () => {
     await client.close()
   })
 
-  test('is invalidated after a statement that failed and kept rows, in a transaction that commits', async () => {
+  test('is invalidated after a batch that failed but kept its earlier statements, in a transaction that commits', async () => {
     const cache = new MemoryCache()
     const cachedDb = drizzle({ client: db.$client, cache })
     const select = async (): Promise<number> => (await cachedDb.select().from(items)).length

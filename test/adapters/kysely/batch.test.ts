@@ -119,12 +119,12 @@ test('accepts arrays of unknown length, and an empty array', async () => {
 
 test('a compiled query can be used in several batches, and executed separately afterwards', async () => {
   const select = db.selectFrom('person').select('name').compile()
-  const [[, before], after] = await Promise.all([
+  const [[, first], second] = await Promise.all([
     batch(db, [db.insertInto('person').values({ name: 'a' }), select]),
     batch(db, [select, select], { mode: 'deferred' }),
   ])
-  expect(before.rows).toEqual([{ name: 'a' }])
-  expect(after[0]).toEqual(after[1])
+  expect(first.rows).toEqual([{ name: 'a' }])
+  expect(second[0]).toEqual(second[1])
   await db.deleteFrom('person').execute()
   expect((await db.executeQuery(select)).rows).toEqual([])
 })

@@ -355,7 +355,7 @@ describe('values', () => {
   })
 })
 
-test('vectors are stored as blobs, compared by the server and found by its index', async () => {
+test('vectors are stored as blobs, compared by the server, and found through an index', async () => {
   await db.schema
     .createTable('place')
     .addColumn('id', 'integer', (column) => column.primaryKey())

@@ -278,7 +278,7 @@ describe('controlled transactions', () => {
 describe('a transaction that the server ended', () => {
   const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
 
-  test('keeps the statement’s error; nothing is written outside the transaction', async () => {
+  test('rejects later queries; nothing is written outside the transaction', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await insert(trx, 'a')
       await rollBackOnConflict.execute(trx).catch(() => {})

@@ -35,8 +35,8 @@ const getMessage = ({ message, code }: LibsqlError): string =>
 function describeError(error: unknown): unknown {
   if (error instanceof LibsqlError) {
     const { code } = error
-    const at = error instanceof LibsqlBatchError ? error.statementIndex : null
-    return { code, at, message: getMessage(error), isError: error instanceof Error }
+    const statementIndex = error instanceof LibsqlBatchError ? error.statementIndex : null
+    return { code, statementIndex, message: getMessage(error), isError: error instanceof Error }
   }
   return error instanceof Error ? error.constructor.name : error
 }

@@ -89,7 +89,8 @@ describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
 
   beforeAll(async () => {
     database = await (await openTestServer()).createDatabase()
-    // better-auth's own migrations support only Kysely; with Drizzle the tables come from drizzle-kit, with the same names and columns
+    // better-auth's own migrations support only Kysely; with Drizzle, drizzle-kit creates the tables, with the same names and
+    // columns
     const dialect = new BatonDialect(database.config)
     const { runMigrations } = await getMigrations({
       database: { db: new Kysely({ dialect }), type: 'sqlite', transaction: true },

@@ -109,7 +109,7 @@ test('supports nested creates, relations, filters, updates and counts', async ()
   expect(await db.player.count({ where: { captain: true } })).toBe(0)
 })
 
-test('a constraint violation rejects with its kind', async () => {
+test('the error of a constraint violation has its kind', async () => {
   const duplicate = db.team.create({ data: { name: 'Reds', founded } })
   const violation: unknown = await duplicate.catch((error: unknown) => error)
   expect(isUniqueViolation(violation)).toBe(true)

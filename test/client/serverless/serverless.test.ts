@@ -147,7 +147,7 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await functionProcess.thaw('select 2')).toEqual(READ_RESPONSE)
   })
 
-  test('and a server that restarts later retries rejected requests until one is accepted', async () => {
+  test('retries rejected requests until one is accepted, if its server restarts later', async () => {
     const { connections, functionProcess } = await openFunction()
     await using _connections = connections
     await using _frozen = functionProcess
@@ -163,7 +163,7 @@ describe.concurrent('a client that is frozen with an open connection', () => {
     expect(await run.countRows()).toBe(1)
   })
 
-  test('and a server that does not restart reports the outcome not_applied', async () => {
+  test('reports the outcome not_applied, if its server does not restart', async () => {
     const { connections, functionProcess } = await openFunction()
     await using _connections = connections
     await using _frozen = functionProcess

@@ -98,7 +98,7 @@ test('shows the line and column of a failing statement with a caret; earlier sta
   expect([unfinished.code, unfinished.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
-test('dumps to a file or standard output, never to a partial file, and restores from a file or standard input', async () => {
+test('dumps to standard output, or to a file that is never partial, and restores from a file or standard input', async () => {
   const file = join(folder, 'dump.sql')
   expect(await runBaton(['dump', url, '-o', file], { env })).toEqual({ code: 0, output: '', errors: '' })
   const { output } = await runBaton(['dump', url], { env })

@@ -21,7 +21,7 @@ const database = useDatabase({
   },
 })
 
-/** Returns a `fetch` that returns the same response to the same request, as that of Next.js may do. */
+/** Returns a `fetch` that returns the same response to the same request, as Next.js’s `fetch` may do. */
 const createCachingFetch = (): typeof fetch => {
   const responses = new Map<string, Promise<Response>>()
   const originalFetch = globalThis.fetch

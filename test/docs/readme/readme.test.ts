@@ -98,7 +98,7 @@ test('programs pass the strictest TypeScript checks that applications use', {
     writeFileSync(join(typesFolder, `${name.replaceAll(/\W+/g, '-')}.mts`), code)
   const compilerOptions = {
     noEmit: true,
-    // the one that `tsc --init` does not set
+    // `tsc --init` does not enable this check
     noPropertyAccessFromIndexSignature: false,
   }
   const config = { extends: join(root, 'tsconfig.base.json'), compilerOptions, include: ['*.mts'] }
@@ -112,7 +112,7 @@ test('programs pass the strictest TypeScript checks that applications use', {
   expect(messages.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })
 
-test('no program needs a node newer than the oldest supported one', () => {
+test('no program needs a newer Node than the oldest supported version', () => {
   for (const { name, code } of programs)
     expect([name, /\bawait using\b|\busing \w+ =/.exec(code)]).toEqual([name, null])
 })
@@ -155,12 +155,12 @@ describe.each(readmes)('%s', (file) => {
     expect(text.split('\n').slice(0, 8).join(' ')).toContain(
       `Node ${supportedVersions.replace('>=', '')} or newer`,
     )
-    // the repository's tools also run on older versions, because they download a newer node
+    // the repository's tools also run on older versions, because they download a newer Node
     if (file === 'README.md')
       expect(text).toContain(`Node ${manifest.engines.node.replace('>=', '')} or newer`)
   })
 
-  test('has no other kind of block', () => {
+  test('has only `ts` and `sh` blocks', () => {
     expect(blocksOf(join(root, file)).filter(({ language }) => !['ts', 'sh'].includes(language))).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-// The page of libraries shows the figures that `npm run test:release` records. UPDATE_DOCS=1 writes both.
+// The page about libraries shows the figures that `npm run test:release` records. UPDATE_DOCS=1 writes both.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {

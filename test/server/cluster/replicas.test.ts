@@ -12,10 +12,10 @@ import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
 
 // Short runs by default; npm run test:faults sets longer ones.
-const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
-const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
-const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
-const writes = Number(process.env['FAULT_WRITES'] ?? 300)
+const pairCount = Number(process.env['FAULT_PAIRS'] ?? 300)
+const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
+const appendCount = Number(process.env['FAULT_APPENDS'] ?? 200)
+const writeCount = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
@@ -90,13 +90,13 @@ describe('reads see earlier writes', () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     const staleReads: string[] = []
-    for (let n = 0; n < pairs; n++) {
+    for (let n = 0; n < pairCount; n++) {
       const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
       await WRITES[write]?.(db, n)
       const maximum = await READS[read]?.(db)
       if (maximum !== n) staleReads.push(`write ${write}, read ${read}: ${String(maximum)} for ${n}`)
     }
-    console.log(`replicas: ${pairs} pairs, ${staleReads.length} stale`)
+    console.log(`replicas: ${pairCount} pairs, ${staleReads.length} stale`)
     expect(staleReads).toEqual([])
   })
 
@@ -104,7 +104,7 @@ describe('reads see earlier writes', () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     const staleReads: number[] = []
-    for (let n = 0; n < Math.min(pairs, 1_000); n++) {
+    for (let n = 0; n < Math.min(pairCount, 1_000); n++) {
       await db.execute('insert into pair values (?)', [n])
       // as another process would
       await using secondClient = createClient({
@@ -140,7 +140,7 @@ test.each([
   limits,
   async (library, openList) => {
     const clients = replicas.map((client) => ({ client, list: openList(client) }))
-    const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
+    const report = await runListAppend(clients, primary, appendCount, seeded(seed), { order: 'session' })
     console.log(`lists of replicas through ${library}: ${JSON.stringify({ ...report, seed })}`)
     expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)
@@ -202,23 +202,23 @@ describe('an index that the database never reaches', () => {
     await db.execute('insert into pair values (1)')
     expect(db.counts.requests).toBe(1)
   })
+})
 
-  test('does not make a slow read fail or be sent twice', async () => {
-    const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
-    onTestFinished(() => proxy.close())
-    const requested = Promise.withResolvers<void>()
-    const bodies: string[] = []
-    proxy.next = (body) => {
-      bodies.push(body)
-      // the request for the replica's index is sent after 2 s
-      if (bodies.length === 3) requested.resolve()
-      return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
-    }
-    await using db = createClient({ url: proxy.url })
-    await db.execute('select 1')
-    expect((await db.execute('select 7 as n')).rows).toEqual([{ n: 7 }])
-    expect(bodies).toHaveLength(3)
-  })
+test('a slow read whose index the replica has reached neither fails nor is sent twice', async () => {
+  const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
+  onTestFinished(() => proxy.close())
+  const requested = Promise.withResolvers<void>()
+  const bodies: string[] = []
+  proxy.next = (body) => {
+    bodies.push(body)
+    // the request for the replica's index is sent after 2 s
+    if (bodies.length === 3) requested.resolve()
+    return body.includes('select 7') ? { kind: 'hold-response', until: requested.promise } : NO_FAULT
+  }
+  await using db = createClient({ url: proxy.url })
+  await db.execute('select 1')
+  expect((await db.execute('select 7 as n')).rows).toEqual([{ n: 7 }])
+  expect(bodies).toHaveLength(3)
 })
 
 describe('writes through a replica', () => {
@@ -298,7 +298,7 @@ describe('writes through a replica', () => {
 })
 
 test(`no transaction through a replica is torn (seed ${seed})`, limits, async () => {
-  const report = await findTornTransactions(replicas[1], primary, transactions, seeded(seed))
+  const report = await findTornTransactions(replicas[1], primary, transactionCount, seeded(seed))
   console.log(
     `torn transactions through a replica: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
   )
@@ -337,7 +337,7 @@ test(
         await cluster.restartPrimary()
       }
     })()
-    const report = await runAccounting(db, primary, writes, 8, seeded(seed), {
+    const report = await runAccounting(db, primary, writeCount, 8, seeded(seed), {
       beforeCounting: async () => {
         writing.abort()
         await killer
