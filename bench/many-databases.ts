@@ -26,8 +26,8 @@ const SAMPLE_MS = 100
 const IDLE_MS = 10_000
 /** Number of queries to one database from which the 99th percentile is calculated. */
 const WARM_QUERIES = 2_000
-/** Number of databases that are queried twice, one after the other. */
-const COLD_QUERIES = 100
+/** Number of databases on which the first and the second query are timed. */
+const COLD_DATABASES = 100
 /** Number of databases that share a schema. */
 const CHILDREN = 200
 
@@ -155,7 +155,7 @@ async function measure(backend: string, count: number): Promise<void> {
     }
 
     const timesByPass: number[][] = [[], []]
-    for (const name of names.slice(0, COLD_QUERIES))
+    for (const name of names.slice(0, COLD_DATABASES))
       for (const times of timesByPass) times.push(await run(name, 'SELECT count(*) FROM t'))
     const [first, second] = timesByPass.map((times) =>
       percentile(

@@ -1,6 +1,6 @@
 // Creates, lists and queries a thousand databases with the platform API, deletes half of them, and restarts the server with the
-// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/self-hosting.md. Run: npm run
-// bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
+// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/self-hosting.md. `--backend` measures
+// one of them and prints the figures as JSON. Run: npm run bench:platform [-- --databases N --backend sqld --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -165,7 +165,7 @@ function table(reports: readonly Report[]): string {
   const heading = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores shared with other work`
   return [
     `${heading}: ${reports.map(({ version }) => version).join(', and ')}.`,
-    'Memory is that of the process with the control plane, and of libsql-server.',
+    'Memory is that of the server process, plus that of libsql-server.',
     '',
     `| | ${reports.map(({ backend }) => backend).join(' | ')} |`,
     `|---|${reports.map(() => '---|').join('')}`,

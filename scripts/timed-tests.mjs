@@ -1,10 +1,10 @@
-// Rejects tests that depend on the machine's speed: comparisons of elapsed time with a limit, with `expectNoStall` as the only
-// exception, and waits with vitest's default limit of one second instead of `waitFor` in test/support, or `expect.poll`.
+// Rejects tests that depend on the machine's speed: comparisons of elapsed time with a limit (except in `expectNoStall`), and
+// `vi.waitFor` or `vi.waitUntil` without a timeout of 60 s, in whose place `waitFor` of test/support or `expect.poll` is used.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const ALLOWED = 'test/support/no-stall.ts'
-/** Matches a comparison of a time difference, or of a variable with such a name, with a limit. */
+/** Matches an assertion that compares elapsed time, recognized by `now()` or by a variable's name, with a limit. */
 const TIME_COMPARISON =
   /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/
 const SHORT_WAIT = /vi\.wait(?:For|Until)\((?!.*timeout: 60_000)/

@@ -1,6 +1,6 @@
 import { median } from './statistics.ts'
 
-/** One measured value of a subject, and its ratio to that of the baseline in the same round. */
+/** The result of one subject: the median of its values over the rounds, and the median of its ratios to the baseline. */
 export interface Measurement {
   readonly suite: string
   /** The operation that was measured. */

@@ -279,7 +279,7 @@ test('a stream that is idle when the client is closed rejects later calls', asyn
   await expect(inTransaction.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
 })
 
-test('a script in flight when the client is closed finishes', async () => {
+test('close with drainMs waits for a script in flight, and rejects a new one', async () => {
   const db = createClient(database.config)
   const script = executeMultiple(
     db,

@@ -255,7 +255,7 @@ test.each([
     /the tokens could not be written to \/dev\/null\/x/,
   ],
   [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: database "nope" does not exist/],
-  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect needs the back end embedded/],
+  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect requires --backend embedded/],
   [['database-tokens', '--help'], 0, /^baton database-tokens create DATABASE/, /^$/],
   [['api-tokens', '--help'], 0, /^baton api-tokens create NAME/, /^$/],
   [['dump'], 2, /^$/, /missing database: .* DATABASE_URL/],

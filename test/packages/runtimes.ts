@@ -6,7 +6,7 @@ import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, ser
 import { ROOT, run } from './run.ts'
 import type { Settings } from './scenario/scenario.ts'
 
-/** The version of wrangler. Depends on workerd and on miniflare 4, which starts workerd here; later versions depend on a beta. */
+/** This version depends on workerd and on miniflare 4, with which the tests start workerd. Later ones depend on a beta of miniflare. */
 export const WRANGLER = '4.116.0'
 export const EDGE_RUNTIME = '4.0.1'
 export const JEST_NAME = 'jest 30.5.2'

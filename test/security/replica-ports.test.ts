@@ -14,7 +14,10 @@ async function readArgument(folder: string, name: string): Promise<string> {
   return words[words.indexOf(name) + 1] ?? ''
 }
 
-/** Requests the contents of a database, as a replica does when it forwards a statement with full permissions. */
+/**
+ * Opens the call through which a replica forwards statements, with full permissions.
+ * @returns the status of the response, or `refused`
+ */
 async function forward(url: string, id: string, options: http2.SecureClientSessionOptions): Promise<unknown> {
   const session = http2.connect(url, { rejectUnauthorized: false, ...options })
   onTestFinished(() => session.destroy())

@@ -135,7 +135,7 @@ const WRITERS: Record<(typeof CLIENTS)[number], (url: string, rows: Rows) => Pro
       close,
     ])
   },
-  // a transaction that is never committed, because its client has abandoned it
+  // a transaction that is never committed: its client closes the stream without COMMIT, or after ROLLBACK
   open: async (url, rows) => {
     const stream = await pipeline(url, [
       execute('BEGIN'),

@@ -4,8 +4,8 @@ import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
 /**
- * Reports which servers are tested, and why others are not, before the tests. Afterwards, reports the number of tests passed on
- * each server, with a final line `N passed, N failed`.
+ * Before the tests, reports which browser and servers are used, and why others are not. Afterwards, reports the number of passed
+ * tests in each project and the tests that did not run, with a final line `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
   #browserNote: string | null = null

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
-import { FIGURES, type Figure, figureKey, getVersion, LIBRARY_TESTS, readFigures } from './works-with.ts'
+import { FIGURES_FILE, type Figure, figureKey, getVersion, LIBRARY_TESTS, readFigures } from './works-with.ts'
 
 /**
  * Records how many tests of each library passed, for docs/works-with.md. Preserves the figures of files that did not run.
@@ -25,7 +25,7 @@ class WorksWithReporter implements Reporter {
       ['embedded', 'sqld'].map((server) => figureKey(entry, server)),
     )
     const currentFigures = keys.flatMap((key) => (figures[key] ? [[key, figures[key]] as const] : []))
-    writeFileSync(FIGURES, `${JSON.stringify(Object.fromEntries(currentFigures), null, 2)}\n`)
+    writeFileSync(FIGURES_FILE, `${JSON.stringify(Object.fromEntries(currentFigures), null, 2)}\n`)
   }
 }
 

@@ -99,9 +99,9 @@ export interface Figure {
   readonly total: number
 }
 
-export const FIGURES = new URL('../fixtures/works-with.json', import.meta.url)
+export const FIGURES_FILE = new URL('../fixtures/works-with.json', import.meta.url)
 export const readFigures = (): Record<string, Figure> =>
-  JSON.parse(readFileSync(FIGURES, 'utf8')) as Record<string, Figure>
+  JSON.parse(readFileSync(FIGURES_FILE, 'utf8')) as Record<string, Figure>
 
 export const SERVERS = ['embedded', 'sqld'] as const
 export const figureKey = ({ file, tests = '', packageName, through }: LibraryTests, server: string): string =>

@@ -28,7 +28,7 @@ export interface Command {
 export interface CommandContext {
   readonly input: NodeJS.ReadableStream & Partial<Pick<ReadStream, 'isTTY'>>
   readonly output: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
-  readonly errors: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
+  readonly stderr: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
   readonly env: Readonly<Record<string, string | undefined>>
   readonly commands: readonly Command[]
   /** Aborted by Ctrl-C, and when the reader of the output is closed. */

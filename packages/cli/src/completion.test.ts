@@ -9,7 +9,7 @@ async function scriptFor(shell: string): Promise<string> {
   const output = new PassThrough()
   const printed = text(output)
   const { signal } = new AbortController()
-  const context = { input: process.stdin, output, errors: output, env: {}, commands: COMMANDS, signal }
+  const context = { input: process.stdin, output, stderr: output, env: {}, commands: COMMANDS, signal }
   await runCompletion({ values: {}, operands: [shell], context })
   output.end()
   return await printed

@@ -101,7 +101,7 @@ function readDevOptions(values: DevValues): { options: LocalServerOptions; datab
       ? undefined
       : readChoice('baton dev: --dialect', DEV_OPTIONS.dialect.choices, values.dialect)
   if (dialect !== undefined && backend === 'sqld')
-    throw new UsageError('baton dev: --dialect needs the back end embedded')
+    throw new UsageError('baton dev: --dialect requires --backend embedded')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect }),

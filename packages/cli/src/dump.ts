@@ -49,9 +49,9 @@ async function writeAtomically(
 async function writeParts(
   handle: FileHandle,
   parts: AsyncIterable<Uint8Array>,
-  { errors }: CommandContext,
+  { stderr }: CommandContext,
 ): Promise<void> {
-  const progress = new Progress(errors)
+  const progress = new Progress(stderr)
   let bytes = 0
   try {
     for await (const part of parts) {

@@ -24,15 +24,15 @@ export async function main(args: readonly string[]): Promise<number> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
-  const { stdin: input, stdout: output, stderr: errors, env } = process
+  const { stdin: input, stdout: output, stderr, env } = process
   try {
-    await run(args, { input, output, errors, env, commands: COMMANDS, signal: controller.signal })
+    await run(args, { input, output, stderr, env, commands: COMMANDS, signal: controller.signal })
     return 0
   } catch (error) {
     const cause = findRootCause(error)
     if (cause instanceof BrokenPipeError) return 0
     if (cause instanceof InterruptedError) return 130
-    errors.write(`${describeError(error)}\n`)
+    stderr.write(`${describeError(error)}\n`)
     return error instanceof UsageError ? 2 : 1
   } finally {
     process.off('SIGINT', interrupt)

@@ -99,14 +99,14 @@ export function confirmDeletion(
     typeof API_OPTIONS & { readonly yes: { readonly type: 'boolean'; readonly help: string } }
   >,
 ) => Promise<void> {
-  return async ({ values, operands, context: { input, errors, signal } }) => {
+  return async ({ values, operands, context: { input, stderr, signal } }) => {
     const [name] = operands as [string]
     if (values.yes === true) return
     if (input.isTTY !== true)
       throw new UsageError(
         `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without confirmation`,
       )
-    const lines = createInterface({ input, output: errors })
+    const lines = createInterface({ input, output: stderr })
     // otherwise Ctrl-C would reject the prompt with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {

@@ -5,12 +5,12 @@ const INTERVAL_MS = 100
 
 /** Shows the progress of a command in one line of a terminal. */
 export class Progress {
-  readonly #errors: CommandContext['errors']
+  readonly #stderr: CommandContext['stderr']
   #lastText = ''
   #shownAt = 0
 
-  constructor(errors: CommandContext['errors']) {
-    this.#errors = errors
+  constructor(stderr: CommandContext['stderr']) {
+    this.#stderr = stderr
   }
 
   show(text: string): void {
@@ -25,10 +25,10 @@ export class Progress {
   end(): void {
     if (this.#lastText === '') return
     this.#draw()
-    if (this.#errors.isTTY) this.#errors.write('\n')
+    if (this.#stderr.isTTY) this.#stderr.write('\n')
   }
 
   #draw(): void {
-    if (this.#errors.isTTY) this.#errors.write(`\r${this.#lastText}`)
+    if (this.#stderr.isTTY) this.#stderr.write(`\r${this.#lastText}`)
   }
 }

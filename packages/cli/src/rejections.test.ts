@@ -25,7 +25,7 @@ async function runToText(
   const input = new PassThrough()
   const { signal } = new AbortController()
   try {
-    await run({ input, output, errors: output, env, commands: [], signal })
+    await run({ input, output, stderr: output, env, commands: [], signal })
     output.end()
     return await printed
   } catch (error) {

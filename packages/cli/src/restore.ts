@@ -21,7 +21,7 @@ export async function runRestore({
       throw new UsageError(`baton restore: ${error.message}`)
     })
   const db = openDatabase(target, values, context)
-  const progress = new Progress(context.errors)
+  const progress = new Progress(context.stderr)
   try {
     const source = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
     await restore(db, source, {

@@ -75,7 +75,7 @@ async function runAsTables(
   statements: readonly ScriptStatement[],
   { context, file }: ScriptOptions,
 ): Promise<void> {
-  const { signal, errors } = context
+  const { signal, stderr } = context
   const style = getStyle(context)
   let tableCount = 0
   let changedRows = 0
@@ -92,8 +92,8 @@ async function runAsTables(
       },
     })
   })
-  if (changedRows > 0 && errors.isTTY)
-    errors.write(`${changedRows} ${changedRows === 1 ? 'row' : 'rows'} changed\n`)
+  if (changedRows > 0 && stderr.isTTY)
+    stderr.write(`${changedRows} ${changedRows === 1 ? 'row' : 'rows'} changed\n`)
 }
 
 async function runAsJson(

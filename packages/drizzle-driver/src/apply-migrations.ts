@@ -84,7 +84,7 @@ export async function applyMigrations(
     const uncheckable = state.foreignKeys?.uncheckable ?? []
     if (attempt === 1 && uncheckable.length > 0)
       onWarning(
-        `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'each of these tables has one that references a column that is not unique' : 'the database cannot list them'}`,
+        `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'each of these tables has a foreign key that references a column that is not unique' : 'the database cannot read them'}`,
       )
     const wereApplied = transaction
       ? await applyTogether(client, journal, { ...state, timeoutMs })
@@ -92,7 +92,7 @@ export async function applyMigrations(
     if (wereApplied) return pending.map(({ tag }) => tag)
     if (attempt === MAX_ATTEMPTS)
       throw new MigrationError(
-        'another migrator was applying migrations at the same time, on every attempt',
+        `gave up after ${MAX_ATTEMPTS} attempts: another migrator was applying migrations, or another writer held the write lock`,
         {},
       )
     // read the journal again before the retry; otherwise, migrators with nothing left to do would wait for the write lock
@@ -154,7 +154,7 @@ interface Step {
   readonly failure: FailedStatement | 'raced' | 'foreign keys'
 }
 
-/** Applies the migrations as one batch. @returns false if another migrator applied one of them first */
+/** Applies the migrations as one batch. @returns false if another migrator applied one of them first, or the write lock is held */
 async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, appliedCount, foreignKeys, timeoutMs } = plan
   const steps: Step[] = [
@@ -217,7 +217,7 @@ async function applyOn(
   const final = await countViolations((queries) => journal.readOn(stream, queries))
   if (final.violations > initial.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
   const uncheckable = final.uncheckable.filter(
-    // `onWarning` reports tables with a quote in their names, and the table of migrations itself may have one
+    // tables with a quote in their names are reported by `onWarning`; the migrations table may be one of them
     (table) => !initial.uncheckable.includes(table) && !table.includes('"'),
   )
   if (uncheckable.length > 0)

@@ -56,7 +56,7 @@ test('the speeds in the README match the stored benchmark results', () => {
 })
 
 test('the files that CONTRIBUTING.md mentions exist', () => {
-  const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
+  const [, map = ''] = /^## Where to find things\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
   const paths = [...map.matchAll(/`((?:[CILS]|packages|internal)\/[^`]+)`/g)].map(([, path = '']) =>
     path
       .replace(/^C\//, 'packages/core/src/')

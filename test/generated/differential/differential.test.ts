@@ -25,7 +25,10 @@ const MAX_REPORTS = 20
 
 const servers = useBothServers()
 
-/** Returns the responses of both servers up to the first difference that is not accepted; null if there is none. */
+/**
+ * Returns the first request to which the servers respond differently, with both responses. Returns null if there is none, or if
+ * this request or an earlier one has an accepted difference.
+ */
 async function findDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {

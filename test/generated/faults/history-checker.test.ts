@@ -167,7 +167,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   )
 })
 
-test('a session may read an old state of another session, but not of its own', () => {
+test('a session may read old values of another session, but not of itself', () => {
   const transactions = createHistory(
     { id: 1, appends: [[0, 10]], end: 1 },
     { id: 2, start: 2, reads: [read(0, [])] },

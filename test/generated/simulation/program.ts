@@ -26,7 +26,7 @@ type Handle = Client | Transaction | Stream | OrmHandle
 interface StepContext {
   readonly handle: Handle
   readonly scope: Scope
-  /** The handle around a savepoint. */
+  /** The context around a savepoint. */
   readonly outer: StepContext | null
   /** Calls to be awaited by the next `await`. */
   readonly later: Promise<unknown>[]

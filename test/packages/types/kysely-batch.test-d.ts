@@ -82,7 +82,7 @@ test('invalid code does not compile', () => {
     await batch(db, [db.selectFrom('person').selectAll().execute()])
     // @ts-expect-error a single query is not a list
     await batch(db, db.selectFrom('person').selectAll())
-    // @ts-expect-error a dialect is not an instance
+    // @ts-expect-error a configuration is not a Kysely instance
     await batch({ url: 'http://127.0.0.1' }, [])
     // @ts-expect-error no such mode
     await batch(db, [], { mode: 'exclusive' })

@@ -279,7 +279,7 @@ test('rejects an unsuitable server, with a reason', async () => {
       ...createOptions(directory, withNamespaces.url, withNamespaces.adminAccess),
       backend: 'embedded',
     }),
-  ).rejects.toThrow('sqld needs the back end "sqld"')
+  ).rejects.toThrow('sqld requires the back end "sqld"')
 })
 
 test('serves more databases than can be open at a time, without rejecting requests', async () => {

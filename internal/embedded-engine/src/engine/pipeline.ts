@@ -53,12 +53,12 @@ export async function runPipeline(
   return { text: concat('[', join(results), ']'), isClosed }
 }
 
-type OpenRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
+type StatementRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
 
 async function respond(
   session: Session,
   database: Database,
-  request: OpenRequest,
+  request: StatementRequest,
   call: Pipeline,
 ): Promise<JsonText> {
   if (database.role === 'schema' && isProgramRequest(request)) {
@@ -74,7 +74,7 @@ async function respond(
 async function encodeResponse(
   session: Session,
   database: Database,
-  request: OpenRequest,
+  request: StatementRequest,
   call: Pipeline,
 ): Promise<JsonText> {
   switch (request.type) {
@@ -102,7 +102,7 @@ async function encodeResponse(
   }
 }
 
-function isProgramRequest(request: OpenRequest): request is ProgramRequest {
+function isProgramRequest(request: StatementRequest): request is ProgramRequest {
   return request.type === 'execute' || request.type === 'batch' || request.type === 'sequence'
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from '@batonsql/server-common/base'
 export interface Writer {
   /** Whether a request of the writer is being executed, in which case it keeps the lock. */
   readonly isRunning: boolean
-  /** Called when the lock was preempted: rolls the transaction back. */
+  /** Called when the writer is preempted. Must roll back its transaction. */
   onPreempted(): void
 }
 
@@ -60,7 +60,7 @@ export class WriteLock {
     if (this.#holder === writer) this.#handOver()
   }
 
-  /** Called when a request of the holder has ended: preempts it if its time limit has passed. */
+  /** Called when a request of the holder has ended: restarts the timer that preempts it. */
   onRequestEnd(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#startTimer()
   }

@@ -1,7 +1,7 @@
 import type { BatchStep, PipelineRequest } from '@batonsql/server-common/hrana'
 import type { CallWork, PackedRequest, PackedStep, PackedWork } from './worker-messages.ts'
 
-/** Packs the work of a call. Replication indexes are omitted, because only replicas use them. */
+/** Packs the steps of batches and cursors as tuples. Their replication indexes are omitted, because only replicas use them. */
 export function packWork(work: CallWork): PackedWork {
   if (work.type === 'cursor') return { ...work, steps: work.steps.map(packStep) }
   if (work.type === 'pipeline') return { ...work, requests: work.requests.map(packRequest) }

@@ -9,7 +9,10 @@ import {
   unquoteIdentifier,
 } from './scanner.ts'
 
-/** Kind of a statement, as needed for permissions, blocks, and the write lock. */
+/**
+ * Kind of a statement, as needed for permissions, blocks, and the write lock. `end` includes SAVEPOINT and RELEASE, as in the
+ * service's own classification.
+ */
 type StatementKind =
   | 'query'
   | 'insert'
@@ -30,7 +33,7 @@ export interface Statement {
   /** The text that the engine compiles: the whole text if it is the only statement, so that names and positions match. */
   readonly source: string
   readonly kind: StatementKind
-  /** The permission it needs; `unknown` statements have already been rejected. */
+  /** The permission it needs; `read` for statements of the kind `unknown`, which the engine rejects. */
   readonly access: 'none' | 'read' | 'write' | 'attach'
   /** Whether it must hold the write lock while it is executed. */
   readonly needsWriteLock: boolean
@@ -254,7 +257,7 @@ function parsePragma(
   return { name, hasArgument, access: getPragmaAccess(name, hasArgument) }
 }
 
-/** Returns an error that stops a whole program before its first statement is executed. */
+/** Returns the error for SQL text that cannot be parsed, none of whose statements are executed. */
 export function parseError(detail: string): ResultError {
   return new ResultError('SQL_PARSE_ERROR', `SQL string could not be parsed: ${detail}`)
 }

@@ -7,7 +7,7 @@ const describeUse: SqlUse = { kind: 'describe', mayWrite: true }
 const store: SqlUse = { kind: 'store', mayWrite: true }
 const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
 
-describe('rejects for every token', () => {
+describe('rejects whatever the permissions of the client', () => {
   test.each([
     "select writefile('f', 'x')",
     "select WriteFile /* */ ('f', 'x')",
@@ -31,7 +31,7 @@ describe('rejects for every token', () => {
     `create index "a;b" on t(a)`,
     'explain pragma foreign_keys = off',
     'explain query plan pragma writable_schema(1)',
-    // what one parser reads as the end or a variable, another reads as white space or a call
+    // parsers disagree on these: where the text or a literal ends, or whether something is a variable or a call
     "select $x('), writefile('a', 'b') --'",
     'select "a"\0; select readfile(1)',
     '\ufeffselect readfile(1)',

@@ -47,12 +47,12 @@ export class Transaction extends SqlExecutor {
     })
   }
 
-  /** When a waiting writer may take over the write lock, in ms since the epoch; null before it was acquired. */
+  /** When a waiting writer may take over the write lock, in ms since the epoch; null until it is acquired. */
   get expiresAt(): number | null {
     return this.#stream.transaction.expiresAt
   }
 
-  /** Time until `expiresAt` in ms; Infinity before the write lock was acquired. */
+  /** Time until `expiresAt` in ms; Infinity until the write lock is acquired. */
   get remainingMs(): number {
     const { clock } = this.#stream.http
     return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())

@@ -13,7 +13,7 @@ export interface OpenStream {
 export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   /** If absent, there is no time limit. */
   readonly deadline?: Pick<Deadline, 'remainingMs' | 'timeoutMs'> | undefined
-  /** Called when the wait ends early; returns whether the awaited work may have been executed. @default never */
+  /** Called when the wait ends early; returns whether the awaited work may have been executed. @default () => false */
   readonly mayHaveRun?: (() => boolean) | undefined
   /** Whether the wait continues while the client is being closed. */
   readonly outlivesClient?: boolean | undefined
@@ -35,13 +35,13 @@ export class Lifetime {
   isClosed = false
   #aborted: Promise<unknown> | undefined
 
-  /** @param origin of the server, for errors */
+  /** @param origin the server's origin, for error messages */
   constructor(clock: Clock, origin: string) {
     this.clock = clock
     this.#origin = origin
   }
 
-  /** Whether the drain time of `close` has passed; nothing more is sent then. */
+  /** Whether `close` no longer waits for pending calls. From then on, only requests that close streams are sent. */
   get isAborted(): boolean {
     return this.#aborted !== undefined
   }
@@ -76,7 +76,7 @@ export class Lifetime {
     return waiter
   }
 
-  /** Starts work and waits for it as `wait` does. */
+  /** Starts work and waits for it, with the same limits as `wait`. */
   until<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
     const waiter = this.wait<T>(options)
     work().then(waiter.resolve, waiter.reject)

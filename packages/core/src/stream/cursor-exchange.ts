@@ -12,9 +12,12 @@ export interface CursorStart extends TransportHead {
   readonly text: string
 }
 
-/** A cursor request. `response` resolves after two lines, because a replica sends the first one before it waits for an index. */
+/**
+ * A cursor request. `response` resolves after two lines, because a replica sends the first line before it waits for the requested
+ * replication index.
+ */
 export interface CursorExchange extends Exchange<CursorStart> {
-  /** The first line, which has the baton. */
+  /** Resolves after the first line, which contains the baton. */
   readonly head: Promise<CursorStart>
 }
 

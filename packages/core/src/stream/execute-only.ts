@@ -19,10 +19,10 @@ import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { Sending, SendingStream, StreamResults } from './sending.ts'
 
-// Batches and transactions on a server that supports only `execute` and `close`. There, a statement cannot depend on the previous
-// one: a server that lost the transaction would run the next statement outside of it. So a statement is sent alone, or after a BEGIN
-// that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and later statements belong to a new one, which
-// is rolled back.
+// Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
+// previous one fails: if it has lost the transaction, it runs the next statement outside of it. So a statement is sent alone, or
+// after a BEGIN that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and later statements belong to
+// a new one, which is rolled back.
 
 /** A BEGIN that fails inside a transaction, where it changes nothing. */
 const TEST_BEGIN = beginStatement('deferred')
@@ -83,7 +83,7 @@ export async function sendExecutes(
   const { deadline, request, signal } = sending
   if (batchResponse && !http.isExecuteOnly) {
     const failure = await detectExecuteOnly(http, { deadline, signal })
-    // otherwise the server rejected the batch for another reason, such as its baton
+    // unless the server is execute-only, it rejected the batch for another reason, such as an invalid baton
     if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
@@ -147,7 +147,7 @@ class Execution {
       this.#isLost || prefix.length === 0
         ? null
         : await this.#executeGroup({ ...call, statements: [] }, prefix, firstStep, false)
-    // proves why the COMMIT was skipped
+    // reports the loss: this step succeeds only if the transaction was lost
     if (this.#isLost) this.#results[commit + 1] = NO_ROWS
     if (failure || this.#isLost || this.#hasFailed(firstStep, prefix.length)) return failure
     const response = await this.#send([COMMIT.json], close)
@@ -160,7 +160,7 @@ class Execution {
     return null
   }
 
-  /** Executes statements one by one, until one fails; the changes of a chain are kept. */
+  /** Executes statements one by one, until one fails. Changes made before the failure are kept if they belong to a chain. */
   async #executeEach(
     commands: readonly EncodedStatement[],
     firstStep: number,
@@ -175,8 +175,8 @@ class Execution {
       if (!wireError) continue
       unprovenStreams.add(this.#stream)
       const error = new SqlError(wireError, sql)
-      // An error that is not the database's may come from a proxy. The statement may have run, although `statementIndex` would imply
-      // that it has not.
+      // An error that the database did not send may come from a proxy, so the statement may have run; `statementIndex` would imply
+      // that it did not.
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
       break
     }
@@ -212,8 +212,9 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request, each after a BEGIN that must fail. As soon as the server could take the lock away between
-   * a BEGIN and its statement, they are sent one by one: the first statement after a loss is not executed.
+   * Executes statements in one request. Each statement that might run outside the transaction is preceded by a BEGIN that must
+   * fail. Once half of the transaction's time limit has passed, statements are sent one by one: from then on, another writer might
+   * take over the lock between a test BEGIN and the statement after it. The server rejects the first statement after a takeover.
    */
   async #executeGroup(
     call: QueuedCall,
@@ -253,8 +254,8 @@ class Execution {
         if (provesTransaction(result)) continue
         this.#isLost = true
         const message = result?.type === 'error' ? result.error.message : null
-        // The BEGIN failed for another reason and began no transaction, so the next statement may have run outside of one. The server
-        // takes the lock away between two statements only if they are 5 s apart.
+        // The BEGIN failed for another reason, so it does not show whether a transaction is open: the next statement may have run
+        // outside of one.
         if (message !== null && !hasFailed)
           call.reject(new ProtocolError(`the transaction was lost: ${message}`))
       } else if (this.#isLost || hasFailed) continue

@@ -334,7 +334,7 @@ test('calls queued behind a request that has no response yet reject at their own
   const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
   const controller = new AbortController()
   const first = stream.execute('select 1')
-  // in the same tick: they cannot share its request
+  // calls outside a transaction never share a request
   const timedOut = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject({
     code: 'TIMEOUT',
     outcome: 'not_applied',

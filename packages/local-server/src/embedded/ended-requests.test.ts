@@ -106,7 +106,7 @@ test('disallowing ATTACH of a database waits for a request that is attaching it'
   await attaching.promise
   stopTimers()
   const change = track(backend.applySettings(OTHER, DEFAULT_SETTINGS))
-  // takes as long as a change that does not wait
+  // long enough for `change` to finish if it did not wait
   for (let round = 0; round < 3; round += 1) await backend.applySettings(APP, DEFAULT_SETTINGS)
   expect([await change.hasEnded(), await attach.hasEnded()]).toEqual([false, false])
   controller.abort()

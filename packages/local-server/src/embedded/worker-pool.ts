@@ -23,8 +23,9 @@ const SWEEP_MS = 1_000
 /** Maximum number of open databases; to open another one, the least recently used one is closed. */
 const MAX_OPEN = 16
 /**
- * Maximum number of open databases that had not been evicted shortly before they were opened. Requests for hundreds of databases
- * in turn then use few threads, each of which takes about 20 MB, and do not close the databases in repeated use.
+ * Maximum number of open databases that are new, that is, were not reopened soon after an eviction. A client that queries hundreds
+ * of databases in turn uses only this many threads, each of which takes about 20 MB, and does not evict databases that are used
+ * repeatedly.
  */
 const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
 /** Number of evicted databases whose ids are kept. */
@@ -154,7 +155,10 @@ export class WorkerPool {
     return this.#workers.size < MAX_OPEN && (this.#evictedIds.has(id) || this.#newIds.size < MAX_NEW)
   }
 
-  /** Closes the least recently used database, preferably a new one. Closes none if all are in use. */
+  /**
+   * Waits until there is room, up to a deadline. Evicts the least recently used new database that is idle, or else the least
+   * recently used idle one. Returns at once if no database can become idle by itself.
+   */
   async #makeRoom(id: DatabaseId): Promise<void> {
     const deadline = performance.now() + (this.#workers.size < MAX_OPEN ? SHORT_WAIT_MS : MAX_WAIT_MS)
     while (!this.#hasRoom(id) && performance.now() < deadline && !this.#isClosed) {

@@ -116,9 +116,9 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   const { dialect } = options
   if (dialect !== undefined) checkDialect('startLocalServer', dialect)
   if (dialect !== undefined && backend !== 'embedded')
-    throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
+    throw new TypeError('startLocalServer: dialect requires the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
-    throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
+    throw new TypeError('startLocalServer: sqld requires the back end "sqld"')
   checkReplicas(options)
   if (options.inspector === true && takesTokens(options))
     throw new TypeError(
@@ -154,7 +154,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
 function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServerOptions): void {
   const isUsed = replicas !== undefined || replicaLagMs !== 0
   if (isUsed && (backend !== 'sqld' || sqld !== undefined))
-    throw new TypeError('startLocalServer: replicas need the back end "sqld" without a URL')
+    throw new TypeError('startLocalServer: replicas require the back end "sqld" without a URL')
   const lags = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
   for (const lagMs of lags) checkCondition('startLocalServer', { lagMs })
 }

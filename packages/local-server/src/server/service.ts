@@ -255,7 +255,8 @@ export class Service implements AsyncDisposable {
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
     this.#checkOpen()
     const { registry, backend } = this.controlPlane
-    if (backend.setReplicas === undefined) throw new Error('replicas need the back end "sqld" without a URL')
+    if (backend.setReplicas === undefined)
+      throw new Error('replicas require the back end "sqld" without a URL')
     this.#parts.conditions.change(location, condition)
     for (const { id } of registry.groups.rows) await backend.setReplicas(id)
   }
