@@ -38,10 +38,14 @@ export const ON_EACH_SERVER = [
   'test/server/real-clients.test.ts',
 ]
 /**
- * Tests of third-party programs that start slowly and send the same requests to each server. They run on one server only, except
- * before a release.
+ * Tests of third-party tools and of an example, which start many programs and send the same requests to each server. They run on
+ * one server only, except before a release.
  */
-const SLOW_TOOLS = ['test/adapters/drizzle/kit.test.ts', 'test/adapters/kysely/tools.test.ts']
+const SLOW_PROGRAMS = [
+  'test/adapters/drizzle/kit.test.ts',
+  'test/adapters/kysely/tools.test.ts',
+  'test/platform/migrate-tenants.test.ts',
+]
 /** Tests of the platform API, through the client and through the command. */
 const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
 
@@ -63,7 +67,7 @@ export async function endToEndProjects() {
         // only our servers have the platform API
         ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
       ],
-      exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_TOOLS,
+      exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_PROGRAMS,
       testTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
