@@ -1,5 +1,5 @@
 // Measures how aborted calls affect other calls: twelve writers without aborts, and with one transaction in twenty aborted within
-// 20 ms, on both servers, with each client. Run: npm run bench:aborted-calls [-- --count 1500] [-- --seed 1]
+// 20 ms, on both servers, with each client. Run: npm run bench:aborted-calls [-- --count 1500 --seed 1]
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'

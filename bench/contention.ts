@@ -1,8 +1,8 @@
 // Measures many writers on one database, with concurrent reports: on a plain libsql-server, on one behind the gateway, and on the
 // embedded server, with each client. A server counts as unresponsive if it does not respond to a write within 15 s after a load.
 // Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` writes the table
-// to docs/self-hosting.md. Run: npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME]
-// [-- --write-docs]
+// to docs/self-hosting.md.
+// Run: npm run bench:contention [-- --seconds N --only LOAD --server NAME --client NAME --write-docs]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -91,6 +91,7 @@ for (const name of filterByText(
       console.error(table(rows.slice(-1)).split('\n').at(-1))
     }
 }
+if (rows.length === 0) throw new Error('no load, server or client has a name with this text')
 const text = table(rows)
 console.log(text)
 if (values['write-docs']) {

@@ -1,6 +1,6 @@
 // Counts torn transactions. Runs the same random transactions, which the server may roll back on its own, with each client, with
 // statements awaited one by one and sent together, and with errors caught and thrown.
-// Run: npm run bench:torn [-- --count N] [-- --seed N]
+// Run: npm run bench:torn [-- --count N --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createClient as createDropIn } from '@batonsql/libsql-client/http'
