@@ -22,8 +22,8 @@ const { values } = parseArgs({
 })
 const inFlight = Number(values['in-flight'])
 const SAMPLE_MS = 100
-/** Longer than the server keeps an idle database open. */
-const IDLE_MS = 10_000
+/** Longer than the server keeps an idle database open (5 s), and V8 the memory of a thread that has ended (8 s). */
+const IDLE_MS = 20_000
 /** Number of queries to one database from which the 99th percentile is calculated. */
 const WARM_QUERIES = 2_000
 /** Number of databases on which the first and the second query are timed. */
@@ -151,7 +151,7 @@ async function measure(backend: string, count: number): Promise<void> {
         )
       }
       await pause(IDLE_MS)
-      report(`cycle ${cycle}: ${usage(server.pid).megabytes} MB after ten seconds without requests`)
+      report(`cycle ${cycle}: ${usage(server.pid).megabytes} MB after twenty seconds without requests`)
     }
 
     const timesByPass: number[][] = [[], []]
