@@ -64,26 +64,19 @@ const readStatus = (pid: number, field: string): string =>
 
 /** Returns the ids of a process and its descendants. */
 function listProcesses(pid: number): number[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const children = pids.filter((name) => {
-    try {
-      return readStatus(Number(name), 'PPid') === String(pid)
-    } catch {
-      return false // it has exited
-    }
-  })
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean)
   return [pid, ...children.flatMap((child) => listProcesses(Number(child)))]
 }
 
-/** Returns the memory in megabytes, and the number of open descriptors, of the server's processes. */
-function usage(pid: number): { readonly megabytes: number; readonly descriptors: number } {
-  const pids = listProcesses(pid)
-  const sum = (getValue: (pid: number) => number): number =>
-    pids.reduce((total, processId) => total + getValue(processId), 0)
-  return {
-    megabytes: Math.round(sum((processId) => Number(readStatus(processId, 'VmRSS'))) / 1_024),
-    descriptors: sum((processId) => readdirSync(`/proc/${processId}/fd`).length),
-  }
+/** Returns the memory of the server's processes in megabytes. */
+function readMegabytes(pid: number): number {
+  const kilobytes = listProcesses(pid).map((processId) => Number(readStatus(processId, 'VmRSS')))
+  return Math.round(kilobytes.reduce((sum, value) => sum + value, 0) / 1_024)
+}
+
+/** Returns the number of descriptors that the server's processes have open. */
+function countDescriptors(pid: number): number {
+  return listProcesses(pid).flatMap((processId) => readdirSync(`/proc/${processId}/fd`)).length
 }
 
 function percentile(sorted: readonly number[], fraction: number): string {
@@ -102,7 +95,7 @@ async function measure(backend: string, count: number): Promise<void> {
     report(`${server.version}; ${Math.round(count / (createdMs / 1_000))} created per second`)
     await server.stop()
     server = await start(backend, directory)
-    const { megabytes } = usage(server.pid)
+    const megabytes = readMegabytes(server.pid)
     const files = readdirSync(directory, { recursive: true }).length
     report(`restarted in ${Math.round(server.startMs)} ms with ${megabytes} MB; ${files} files and folders`)
 
@@ -128,17 +121,13 @@ async function measure(backend: string, count: number): Promise<void> {
     }
     /** Runs a task and returns its duration and the peak usage. */
     const observe = async (work: () => Promise<void>): Promise<{ seconds: number; peak: string }> => {
-      let [peak, descriptors] = [0, 0]
-      const sampler = setInterval(() => {
-        const now = usage(server.pid)
-        peak = Math.max(peak, now.megabytes)
-        descriptors = Math.max(descriptors, now.descriptors)
-      }, SAMPLE_MS)
+      let peak = 0
+      const sampler = setInterval(() => (peak = Math.max(peak, readMegabytes(server.pid))), SAMPLE_MS)
       const startedAt = performance.now()
       await work()
       clearInterval(sampler)
       const seconds = (performance.now() - startedAt) / 1_000
-      return { seconds, peak: `peak ${peak} MB, ${descriptors} descriptors` }
+      return { seconds, peak: `peak ${peak} MB, ${countDescriptors(server.pid)} descriptors` }
     }
 
     await runAll('CREATE TABLE t (a)')
@@ -151,7 +140,7 @@ async function measure(backend: string, count: number): Promise<void> {
         )
       }
       await pause(IDLE_MS)
-      report(`cycle ${cycle}: ${usage(server.pid).megabytes} MB after twenty seconds without requests`)
+      report(`cycle ${cycle}: ${readMegabytes(server.pid)} MB after twenty seconds without requests`)
     }
 
     const timesByPass: number[][] = [[], []]

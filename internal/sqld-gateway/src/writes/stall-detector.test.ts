@@ -16,7 +16,8 @@ function watch(server: Partial<WriteMonitor>): {
   const onStall = vi.fn(async () => stalled.resolve())
   const detector = new StallDetector(
     {
-      stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
+      databases: () => [ID],
+      stalledMs: () => TIMES.stallAfterMs + 1,
       probe: neverResolve,
       responds: async () => true,
       isLockFree: async () => true,
@@ -44,7 +45,7 @@ test('reports a stall if neither writes nor a probe get a response while the wri
 })
 
 test('does not report a stall while the server is healthy or busy', async () => {
-  expect(await detectsStall({ stalledMs: () => new Map([[ID, TIMES.stallAfterMs - 1]]) })).toBe(false)
+  expect(await detectsStall({ stalledMs: () => TIMES.stallAfterMs - 1 })).toBe(false)
   expect(await detectsStall({ probe: async () => {} })).toBe(false)
   // a statement is running
   expect(await detectsStall({ isLockFree: async () => false })).toBe(false)
@@ -60,7 +61,8 @@ test('does not report a stall if this process was blocked and could not read res
   const [onDetectedStall, probe] = [vi.fn(async () => {}), vi.fn(neverResolve)]
   const detector = new StallDetector(
     {
-      stalledMs: () => new Map([[ID, TIMES.stallAfterMs + 1]]),
+      databases: () => [ID],
+      stalledMs: () => TIMES.stallAfterMs + 1,
       probe,
       // its time limit has passed when this process runs again
       responds: async () => {
@@ -78,4 +80,23 @@ test('does not report a stall if this process was blocked and could not read res
   onTestFinished(() => detector.close())
   await expect.poll(() => responses).toBeGreaterThan(4)
   expect([probe, onDetectedStall].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
+})
+
+test('a check reads each database once', async () => {
+  const ids = Array.from({ length: 200 }, () => newDatabaseId())
+  const [databases, stalledMs] = [vi.fn(() => ids), vi.fn(() => 0)]
+  const detector = new StallDetector(
+    {
+      databases,
+      stalledMs,
+      probe: neverResolve,
+      responds: async () => true,
+      isLockFree: async () => true,
+      onStall: async () => {},
+    },
+    TIMES,
+  )
+  onTestFinished(() => detector.close())
+  await expect.poll(() => databases.mock.calls.length).toBeGreaterThan(2)
+  expect(stalledMs.mock.calls.length).toBe(ids.length * databases.mock.calls.length)
 })

@@ -3,8 +3,10 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 
 /** Access to the writes of a server. */
 export interface WriteMonitor {
-  /** Returns how long each database has had pending writes without a response to any of them; 0 if no write is pending. */
-  readonly stalledMs: () => ReadonlyMap<DatabaseId, number>
+  /** Returns the databases that have been written to. */
+  readonly databases: () => Iterable<DatabaseId>
+  /** Returns how long a database has had pending writes without a response to any of them; 0 if no write is pending. */
+  readonly stalledMs: (id: DatabaseId) => number
   /** Acquires and releases the write lock. Resolves when the server has responded. */
   readonly probe: (id: DatabaseId) => Promise<void>
   /** Whether the server responds at all. */
@@ -63,7 +65,7 @@ export class StallDetector {
 
   #check(): void {
     this.#readClock()
-    for (const id of this.#writes.stalledMs().keys()) {
+    for (const id of this.#writes.databases()) {
       if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#probing.has(id)) continue
       this.#probing.add(id)
       this.#examine(id)
@@ -81,7 +83,7 @@ export class StallDetector {
     ])
     // a process that was suspended meanwhile reads its responses now
     if (hasResponse || !(await this.#isStuck(id))) return
-    await this.#writes.onStall(id, this.#writes.stalledMs().get(id) ?? 0)
+    await this.#writes.onStall(id, this.#writes.stalledMs(id))
   }
 
   /** Whether writes are pending, but none is being executed. */
@@ -93,7 +95,7 @@ export class StallDetector {
   /** Returns how long writes have had no response, not counting time before this process was last blocked. */
   #stalledMs(id: DatabaseId): number {
     const now = this.#readClock()
-    return Math.min(this.#writes.stalledMs().get(id) ?? 0, now - this.#blockedAt)
+    return Math.min(this.#writes.stalledMs(id), now - this.#blockedAt)
   }
 
   #readClock(): number {

@@ -52,7 +52,8 @@ export class WriteService {
     const { getFile } = options
     this.#detector = new StallDetector(
       {
-        stalledMs: () => new Map([...this.#databases].map(([id, { gate }]) => [id, gate.stalledMs])),
+        databases: () => this.#databases.keys(),
+        stalledMs: (id) => this.#getStalledMs(id),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_TIMEOUT_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
@@ -65,7 +66,7 @@ export class WriteService {
 
   /** Describes what is wrong with the server of a database; null if it is healthy. */
   async findHealthProblem(id: DatabaseId): Promise<string | null> {
-    const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
+    const stalledMs = this.#getStalledMs(id)
     const { getFile } = this.#options
     const isWriting = getFile !== null && isWriteLockFree(getFile(id)) === false
     if (stalledMs > this.#times.stallAfterMs && !isWriting)
@@ -112,6 +113,10 @@ export class WriteService {
   close(): void {
     this.#detector.close()
     for (const id of this.#databases.keys()) this.remove(id)
+  }
+
+  #getStalledMs(id: DatabaseId): number {
+    return this.#databases.get(id)?.gate.stalledMs ?? 0
   }
 
   #getDatabase(id: DatabaseId): Database {
