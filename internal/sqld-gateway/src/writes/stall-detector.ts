@@ -94,8 +94,8 @@ export class StallDetector {
 
   /** Returns how long writes have had no response, not counting time before this process was last blocked. */
   #stalledMs(id: DatabaseId): number {
-    const now = this.#readClock()
-    return Math.min(this.#writes.stalledMs(id), now - this.#blockedAt)
+    const stalledMs = this.#writes.stalledMs(id)
+    return stalledMs === 0 ? 0 : Math.min(stalledMs, this.#readClock() - this.#blockedAt)
   }
 
   #readClock(): number {
