@@ -99,6 +99,15 @@ test('invalid tokens are rejected', async () => {
   issuer.keys.delete('own')
   for (const [reason, token] of Object.entries(invalidTokens))
     expect([reason, await getStatus(token)]).toEqual([reason, 401])
+  const messages: Record<string, string> = {
+    'an expiry in the past': 'The JWT has expired',
+    'an expiry that is not a number': 'The JWT is invalid',
+    'a start in the future': 'The JWT is not valid yet',
+  }
+  for (const [reason, message] of Object.entries(messages)) {
+    const { error } = await sql(app.host, invalidTokens[reason] ?? '', 'SELECT 1')
+    expect([reason, error]).toEqual([reason, expect.stringContaining(message)])
+  }
   const inapplicableClaims: Record<string, object> = {
     'another database': { ...validClaims, id: otherDatabase.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },

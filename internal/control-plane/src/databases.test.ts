@@ -151,6 +151,24 @@ test('a name becomes available as soon as the removal of its database begins, an
   expect(registry.databases.rows.map(({ id }) => id)).toEqual([replacement.id])
 })
 
+test('changes to a database are applied one after the other', async () => {
+  const { id } = await create('a')
+  let runningCount = 0
+  const counts: number[] = []
+  backend.applySettings = async () => {
+    runningCount += 1
+    counts.push(runningCount)
+    await new Promise((resolve) => setImmediate(resolve))
+    runningCount -= 1
+    return true
+  }
+  const [first, second] = [databases.apply(id), databases.apply(id)]
+  await first
+  // while the second one is being applied
+  await Promise.all([second, databases.apply(id)])
+  expect(counts).toEqual([1, 1, 1])
+})
+
 /** Makes a method of the back end fail. @returns a function that repairs it */
 function breakBackend(method: 'applySettings' | 'remove'): () => void {
   const original = backend[method]
