@@ -73,7 +73,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     value: 'NAME',
     choices: ['sqld', 'cloud'],
-    help: 'Imitate sqld or cloud where they differ (default: like sqld, but reject a script with an incomplete statement). Not with --backend sqld',
+    help: 'Imitate sqld or cloud where they differ (default: sqld, except that a script with an incomplete statement is rejected). Not with --backend sqld',
   },
   backend: {
     type: 'string',

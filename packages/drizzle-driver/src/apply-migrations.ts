@@ -84,7 +84,7 @@ export async function applyMigrations(
     const uncheckable = state.foreignKeys?.uncheckable ?? []
     if (attempt === 1 && uncheckable.length > 0)
       onWarning(
-        `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'each of these tables has a foreign key that references a column that is not unique' : 'the database cannot read them'}`,
+        `foreign keys of ${uncheckable.join(', ')} are not checked: ${state.foreignKeys?.hasCheck ? 'each of these tables has a foreign key that references a column that is not unique' : 'the database cannot check them'}`,
       )
     const wereApplied = transaction
       ? await applyTogether(client, journal, { ...state, timeoutMs })

@@ -1,6 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '@batonsql/core'
@@ -41,13 +44,20 @@ const programs = [...readmes, ...pages, 'docs/recipes.md']
   )
 const owners = new Map<string, string>()
 
-async function run(code: string, name: string): Promise<string> {
+/** The names of the tables, and their rows. */
+type Tables = ReadonlyMap<string, string>
+
+/** Runs a program twice in one process. @returns its output, and the tables after each time */
+async function runTwice(code: string, name: string): Promise<{ output: string; tables: readonly Tables[] }> {
   const file = `${name.replaceAll(/\W+/g, '-')}.mts`
   writeFileSync(join(folder, file), code)
-  const imports = ['first', 'second'].map((time) => `await import('./${file}?${time}')`)
-  const { stdout } = await promisify(execFile)(
+  const program = `await import('./${file}?first')
+    await new Promise((resolve) => { process.once('message', resolve); process.send('first run ended') })
+    await import('./${file}?second')
+    process.disconnect()`
+  const child = spawn(
     process.execPath,
-    ['--conditions=@batonsql/source', '--no-warnings', '--input-type=module', '--eval', imports.join('\n')],
+    ['--conditions=@batonsql/source', '--no-warnings', '--input-type=module', '--eval', program],
     {
       env: {
         ...process.env,
@@ -60,13 +70,24 @@ async function run(code: string, name: string): Promise<string> {
       },
       timeout: 60_000,
       cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     },
   )
-  return stdout
+  const tables: Tables[] = []
+  child.once('message', () => {
+    void readTables().then((current) => {
+      tables.push(current)
+      child.send('continue')
+    })
+  })
+  const exited = once(child, 'exit')
+  const output = await text(child.stdout as Readable)
+  expect((await exited)[0]).toBe(0)
+  return { output, tables: [...tables, await readTables()] }
 }
 
 /** Returns the rows of each table of the database. */
-async function readTables(): Promise<Map<string, string>> {
+async function readTables(): Promise<Tables> {
   const { rows } = await db.execute<{ name: string }>("select name from sqlite_schema where type = 'table'")
   const contents = await db.batch(
     rows.map(({ name }) => `select * from "${name}"`),
@@ -77,9 +98,10 @@ async function readTables(): Promise<Map<string, string>> {
 
 test.each(programs)('$name runs twice, and uses only its own tables', async ({ name, code }) => {
   const tablesBefore = await readTables()
-  const output = await run(code, name)
+  const { output, tables } = await runTwice(code, name)
   expect(output !== '').toBe(/console\.log|from 'node:test'/.test(code))
-  const tablesAfter = await readTables()
+  const [tablesAfterFirst, tablesAfter] = tables as [Tables, Tables]
+  expect([...tablesAfter.keys()]).toEqual([...tablesAfterFirst.keys()])
   for (const [table, content] of tablesAfter) {
     if (!owners.has(table)) owners.set(table, name)
     if (content !== tablesBefore.get(table)) expect([table, owners.get(table)]).toEqual([table, name])

@@ -86,7 +86,7 @@ export function decodeResult(
   rowMode?: RowMode,
   lastInsertRowid: bigint | null = null,
 ): ResultSet<ObjectRow | ArrayRow> {
-  if (!result?.cols || !result.rows) throw new ProtocolError('a result has no `cols` or no `rows`')
+  if (!result?.cols || !result.rows) throw new ProtocolError('a result is missing `cols` or `rows`')
   return new ResultSet(result, decodeRows(result, intMode, rowMode), lastInsertRowid)
 }
 
