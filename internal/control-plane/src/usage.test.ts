@@ -100,3 +100,42 @@ test('counts a response that takes longer than the sampling window', async () =>
   await usage.sampleTouched()
   expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsWritten).toBe(5_002)
 })
+
+test('records the usage of many databases in few transactions', async () => {
+  const { registry, row } = await createDatabase()
+  const rows = Array.from({ length: 250 }, (_, index): DatabaseRow => {
+    const name = `database ${index}`
+    return { ...row, id: name as DatabaseId, name }
+  })
+  registry.transaction(() => {
+    for (const each of rows) registry.databases.put(each)
+  })
+  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
+    if (id === rows[7]?.id) throw new Error('no response')
+    return { epoch: 'e', rowsRead: 3, rowsWritten: 0, storageBytes: 4_096 }
+  }
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const transactions = vi.spyOn(registry, 'transaction')
+  await usage.sample(rows)
+  expect(transactions).toHaveBeenCalledTimes(3)
+  const counts = rows.map(({ id }) => usage.getDatabaseUsage(id, ALL_TIME).rowsRead)
+  expect(counts).toEqual(rows.map((_, index) => (index === 7 ? 0 : 3)))
+})
+
+test('records the bytes of an export with the next sample if the registry could not be written', async () => {
+  const { registry, row } = await createDatabase()
+  const sample: UsageSample = { epoch: 'e', rowsRead: 1, rowsWritten: 0, storageBytes: 0 }
+  const sampleUsage = async (): Promise<UsageSample> => sample
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  usage.addBytesSynced(row.id, 100)
+  const run = registry.file.run.bind(registry.file)
+  const fullDisk = vi.spyOn(registry.file, 'run').mockImplementation((sql, values) => {
+    if (sql === 'COMMIT') throw new Error('disk full')
+    run(sql, values)
+  })
+  await expect(usage.sample([row])).rejects.toThrow('disk full')
+  fullDisk.mockRestore()
+  await usage.sample([row])
+  await usage.sample([row])
+  expect(usage.getDatabaseUsage(row.id, ALL_TIME)).toMatchObject({ rowsRead: 1, bytesSynced: 100 })
+})

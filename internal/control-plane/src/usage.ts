@@ -7,6 +7,8 @@ import type { DatabaseRow } from './registry/rows.ts'
 const HOUR_MS = 3_600_000
 /** How long a database is sampled after its last use: libsql-server updates the size of a database about a second late. */
 const SAMPLE_AFTER_USE_MS = 3_000
+/** Number of databases whose usage is recorded in one transaction: each transaction waits for the disk, and blocks all requests. */
+const MAX_RECORDED_AT_ONCE = 100
 
 /** Usage in a period, and the current storage. */
 export interface UsageTotal {
@@ -68,19 +70,35 @@ export class Usage {
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
     // sequentially: an older count recorded after a newer one would look like a restart of the counter
     const sampling = this.#queue.then(async () => {
-      for (const { id } of rows) await this.#sampleOne(id)
+      for (let start = 0; start < rows.length; start += MAX_RECORDED_AT_ONCE)
+        await this.#sampleTogether(rows.slice(start, start + MAX_RECORDED_AT_ONCE))
     })
     this.#queue = sampling.catch(() => {})
     await sampling
   }
 
-  async #sampleOne(id: DatabaseId): Promise<void> {
-    const isCounted = (row: DatabaseRow | undefined): row is DatabaseRow =>
-      row !== undefined && row.state !== 'creating' && row.state !== 'lost'
-    if (!isCounted(this.#registry.databases.get(id))) return
-    const sample = await this.#backend.sampleUsage(id).catch(() => null)
+  async #sampleTogether(rows: readonly DatabaseRow[]): Promise<void> {
+    const samples = new Map<DatabaseId, UsageSample>()
+    for (const { id } of rows) {
+      if (this.#findCounted(id) === undefined) continue
+      const sample = await this.#backend.sampleUsage(id).catch(() => null)
+      if (sample !== null) samples.set(id, sample)
+    }
+    if (samples.size === 0) return
+    this.#registry.transaction(() => {
+      for (const [id, sample] of samples) {
+        // it may have been removed meanwhile
+        const row = this.#findCounted(id)
+        if (row !== undefined) this.#write(row, sample)
+      }
+    })
+    for (const id of samples.keys()) this.#bytesSynced.delete(id)
+  }
+
+  /** Returns a database, unless its usage cannot be read. */
+  #findCounted(id: DatabaseId): DatabaseRow | undefined {
     const row = this.#registry.databases.get(id)
-    if (sample !== null && isCounted(row)) this.#registry.transaction(() => this.#write(row, sample))
+    return row?.state === 'creating' || row?.state === 'lost' ? undefined : row
   }
 
   /** Returns the usage of a database. */
@@ -131,7 +149,6 @@ export class Usage {
 
   #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {
     const bytesSynced = this.#bytesSynced.get(row.id) ?? 0
-    this.#bytesSynced.delete(row.id)
     if (rowsRead === 0 && rowsWritten === 0 && bytesSynced === 0) return
     this.#registry.file.run(
       `INSERT INTO usage_hour (database, hour, organization, rows_read, rows_written, bytes_synced)
