@@ -18,8 +18,11 @@ export interface UpstreamPermissions extends SenderPermissions {
 export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
 export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 
-interface CachedToken {
-  readonly token: string
+/** The headers of a request to the server that name its database and grant access to it. */
+export type AccessHeaders = Readonly<Record<string, string>>
+
+interface CachedHeaders {
+  readonly headers: AccessHeaders
   readonly mintedAt: number
 }
 
@@ -28,27 +31,33 @@ interface CachedToken {
  */
 export class UpstreamTokens {
   readonly #key: KeyPair
-  readonly #cache = new Map<string, CachedToken>()
+  readonly #cache = new Map<string, CachedHeaders>()
 
   constructor(key: KeyPair) {
     this.#key = key
   }
 
-  /** Returns a token for a database with these permissions. */
-  getToken(id: DatabaseId, permissions: UpstreamPermissions): string {
+  /** Returns headers with a token that grants these permissions for a database. */
+  getHeaders(id: DatabaseId, permissions: UpstreamPermissions): AccessHeaders {
     const claims = buildClaims(id, permissions)
     const cacheKey = JSON.stringify(claims)
     const now = Date.now()
     const cached = this.#cache.get(cacheKey)
     // the clock may have been set back
     const isFresh = cached !== undefined && cached.mintedAt <= now && now < cached.mintedAt + LIFETIME_MS / 2
-    if (isFresh) return cached.token
+    if (isFresh) return cached.headers
     if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
     const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
-    const token = mintToken(this.#key, { ...claims, exp }, now)
-    this.#cache.set(cacheKey, { token, mintedAt: now })
-    return token
+    const authorization = `Bearer ${mintToken(this.#key, { ...claims, exp }, now)}`
+    const headers = { ...nameDatabase(id), authorization }
+    this.#cache.set(cacheKey, { headers, mintedAt: now })
+    return headers
   }
+}
+
+/** Returns the header that names a database. */
+export function nameDatabase(id: DatabaseId): AccessHeaders {
+  return { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
 }
 
 function buildClaims(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {

@@ -18,7 +18,12 @@ import {
 } from './exchange.ts'
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
-import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
+import {
+  type AccessHeaders,
+  nameDatabase,
+  type SenderPermissions,
+  UpstreamTokens,
+} from './upstream-tokens.ts'
 
 /** Options of an {@link Upstream}. */
 export interface UpstreamOptions {
@@ -62,17 +67,14 @@ export interface Call {
 }
 
 /**
- * Maximum number of attempts while the server reports an existing database as missing, and the delay between them. The server
- * does this briefly while it reloads a database after a configuration change, and if more databases are in use than it keeps
- * open.
+ * Maximum number of attempts to reach a server that has just exited, or that reports an existing database as missing, and the delay
+ * between them. It does the latter briefly while it reloads a database after a configuration change, and if more databases are in
+ * use than it keeps open.
  */
-const MISSING_ATTEMPTS = 100
-const MISSING_DELAY_MS = 20
+const MAX_ATTEMPTS = 100
+const RETRY_DELAY_MS = 20
 /** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
-/** Maximum number of attempts to reach a server that has just exited, and the delay between them. */
-const REFUSED_ATTEMPTS = 100
-const RESTART_DELAY_MS = 20
 /** Error codes of connections that were closed because the server exited. */
 const CONNECTION_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'ECONNREFUSED',
@@ -248,40 +250,39 @@ export class Upstream {
       try {
         return await call(admin)
       } catch (error) {
-        if (!this.#isManaged || !isRefused(error) || attempt >= REFUSED_ATTEMPTS) throw error
+        if (!this.#isManaged || !isRefused(error) || attempt >= MAX_ATTEMPTS) throw error
       }
-      await sleep(RESTART_DELAY_MS)
+      await sleep(RETRY_DELAY_MS)
     }
   }
 
-  /** Sends a request, and retries while the server reports an existing database as missing; in that case nothing was executed. */
+  /**
+   * Sends a request. Retries while the server reports an existing database as missing, in which case nothing was executed, and after
+   * the server has exited, if the request was not sent or is read-only.
+   */
   async send(call: Call, body: string | null): Promise<UpstreamResponse> {
-    for (let attempt = 1; ; attempt += 1) {
-      const response = await this.#sendWhenRunning(call, body)
-      const mayRepeat =
-        isMissingDatabase(response, call.id) && attempt < MISSING_ATTEMPTS && !call.signal?.aborted
-      if (!mayRepeat || !(await this.exists(call.id))) return response
-      discard(response)
-      await sleep(MISSING_DELAY_MS)
-    }
-  }
-
-  /** Sends a request, and retries after the server has exited, if the request was not sent or is read-only. */
-  async #sendWhenRunning(call: Call, body: string | null): Promise<UpstreamResponse> {
+    let failures = 0
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.sendOnce(call, body)
+        const response = await this.sendOnce(call, body)
+        const mayRepeat =
+          isMissingDatabase(response, call.id) && attempt < MAX_ATTEMPTS && !call.signal?.aborted
+        if (!mayRepeat || !(await this.exists(call.id))) return response
+        discard(response)
       } catch (error) {
-        // once a response has begun, the request has been executed
-        if (error instanceof TruncatedResponseError) throw error
-        const mayRepeat = isRefused(error)
-          ? attempt < REFUSED_ATTEMPTS
-          : attempt === 1 && !call.permissions.write
-        if (!this.#isManaged || !isConnectionError(error) || !mayRepeat || call.signal?.aborted === true)
-          throw error
+        failures += 1
+        if (!this.#mayRepeat(call, error, failures)) throw error
       }
-      await sleep(RESTART_DELAY_MS)
+      await sleep(RETRY_DELAY_MS)
     }
+  }
+
+  /** Whether a request that has failed may be sent again. @param failures how often it has failed */
+  #mayRepeat({ permissions, signal }: Call, error: unknown, failures: number): boolean {
+    // once a response has begun, the request has been executed
+    if (error instanceof TruncatedResponseError || signal?.aborted === true || !this.#isManaged) return false
+    if (isRefused(error)) return failures < MAX_ATTEMPTS
+    return isConnectionError(error) && failures === 1 && !permissions.write
   }
 
   /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
@@ -291,22 +292,16 @@ export class Upstream {
   ): Promise<UpstreamResponse> {
     if (!this.isReady) await this.ensureRunning()
     if (this.#pool === null) throw new Error('libsql-server was not started')
-    const headers = {
-      host: 'localhost',
-      'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...this.#getAuthorization(id, permissions),
-    }
-    const target = { method, path: path + query, headers, body }
+    const target = { method, path: path + query, headers: this.#getHeaders(id, permissions), body }
     return await exchange(this.#pool, target, signal, hasEnough)
   }
 
-  /** Returns no header for a remote server without tokens. */
-  #getAuthorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
+  /** Returns headers without a token for a remote server that requires none. */
+  #getHeaders(id: DatabaseId, permissions: SenderPermissions): AccessHeaders {
     const { isOpen, remote } = this.#options
-    if (isOpen && remote !== undefined) return {}
+    if (isOpen && remote !== undefined) return nameDatabase(id)
     const attach = this.#callbacks.filterAttachable(id, permissions.attach)
-    const token = this.#tokens.getToken(id, { ...permissions, attach })
-    return { authorization: `Bearer ${token}` }
+    return this.#tokens.getHeaders(id, { ...permissions, attach })
   }
 }
 
