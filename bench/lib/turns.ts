@@ -33,10 +33,9 @@ export interface Comparison {
   readonly servers: Readonly<Record<string, string | MeasuredServer>>
   readonly operations: readonly Operation[]
   readonly rounds: number
+  /** Duration of the warm-up of each subject and operation, so that the code is compiled before it is measured. @default 1,000 */
+  readonly warmUpMs?: number
 }
-
-/** Duration of the warm-up of each subject, so that its code is compiled before it is measured. */
-const WARM_UP_MS = 1_000
 
 interface Participant {
   readonly subject: string
@@ -47,7 +46,7 @@ interface Participant {
 }
 
 export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
-  const { suite, subjects, servers, operations, rounds } = comparison
+  const { suite, subjects, servers, operations, rounds, warmUpMs = 1_000 } = comparison
   const allParticipants: Participant[] = []
   for (const [environment, address] of Object.entries(servers)) {
     const {
@@ -74,7 +73,7 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
     const getCount = (participant: Participant): number =>
       isOurs(participant) ? operation.count : Math.max(1, Math.ceil(operation.count / 5))
     for (const participant of participants) {
-      const warmUpEnd = performance.now() + WARM_UP_MS
+      const warmUpEnd = performance.now() + warmUpMs
       do await measure(participant, operation, getCount(participant))
       while (performance.now() < warmUpEnd)
     }

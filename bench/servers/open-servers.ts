@@ -50,10 +50,10 @@ export interface ChildServer extends OpenServer {
   readonly token?: string | undefined
 }
 
-/** Starts a server from this folder in its own process. */
+/** Starts a server from this folder in its own process, with the built packages, as users run them. */
 export async function openChild(file: string, ...args: readonly string[]): Promise<ChildServer> {
   const child = fork(new URL(`${file}.ts`, import.meta.url), args, {
-    execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
+    execArgv: ['--no-warnings'],
   })
   const [{ port, token }] = (await once(child, 'message')) as [{ port: number; token?: string }]
   const close = async (): Promise<void> => {
