@@ -50,7 +50,7 @@ export interface ChildServer extends OpenServer {
   readonly token?: string | undefined
 }
 
-/** Starts a server from this folder in its own process, with the built packages, as users run them. */
+/** Starts a server from this folder in its own process. It imports the built packages; `npm run bench` builds them first. */
 export async function openChild(file: string, ...args: readonly string[]): Promise<ChildServer> {
   const child = fork(new URL(`${file}.ts`, import.meta.url), args, {
     execArgv: ['--no-warnings'],

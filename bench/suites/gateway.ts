@@ -10,7 +10,7 @@ const OPERATIONS: readonly Operation[] = [
   { name: 'rows', title: '10,000 rows of six columns, per row', count: 10, itemCount: ROW_COUNT },
   { name: 'cursor', title: 'cursor of 50 MB', count: 1 },
 ]
-/** A server has compiled its code long before most of its requests; that takes several thousand of them. */
+/** V8 needs several thousand requests to optimize the code; a server in production runs optimized code nearly all the time. */
 const WARM_UP_MS = 5_000
 const GOALS: Readonly<Record<string, string>> = { µs: '>= 0.87', 'server CPU µs': '<= 1.15' }
 

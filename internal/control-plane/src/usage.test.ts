@@ -101,28 +101,56 @@ test('counts a response that takes longer than the sampling window', async () =>
   expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsWritten).toBe(5_002)
 })
 
-test('records the usage of many databases in few transactions', async () => {
-  const { registry, row } = await createDatabase()
-  const rows = Array.from({ length: 250 }, (_, index): DatabaseRow => {
+/** Adds databases to the registry. */
+function addDatabases(
+  { registry, row }: { registry: Registry; row: DatabaseRow },
+  count: number,
+): DatabaseRow[] {
+  const rows = Array.from({ length: count }, (_, index): DatabaseRow => {
     const name = `database ${index}`
     return { ...row, id: name as DatabaseId, name }
   })
   registry.transaction(() => {
-    for (const each of rows) registry.databases.put(each)
+    for (const added of rows) registry.databases.put(added)
   })
+  return rows
+}
+
+test('records the usage of many databases in few transactions, between which requests are handled', async () => {
+  const { registry, row } = await createDatabase()
+  const rows = addDatabases({ registry, row }, 250)
   const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
     if (id === rows[7]?.id) throw new Error('no response')
     return { epoch: 'e', rowsRead: 3, rowsWritten: 0, storageBytes: 4_096 }
   }
   const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
   const transactions = vi.spyOn(registry, 'transaction')
-  await usage.sample(rows)
+  const sampling = usage.sample(rows)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(transactions).toHaveBeenCalledTimes(1)
+  await sampling
   expect(transactions).toHaveBeenCalledTimes(3)
   const counts = rows.map(({ id }) => usage.getDatabaseUsage(id, ALL_TIME).rowsRead)
   expect(counts).toEqual(rows.map((_, index) => (index === 7 ? 0 : 3)))
 })
 
-test('records the bytes of an export with the next sample if the registry could not be written', async () => {
+test('samples one database without waiting for a sample of many', async () => {
+  const { registry, row } = await createDatabase()
+  const rows = addDatabases({ registry, row }, 250)
+  const sampled: DatabaseId[] = []
+  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
+    sampled.push(id)
+    return { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
+  }
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  await Promise.all([usage.sample(rows), usage.sample([row])])
+  expect(sampled.indexOf(row.id)).toBe(100)
+  expect(sampled).toHaveLength(251)
+})
+
+test('includes usage in the next sample if the registry could not be written', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
   const { registry, row } = await createDatabase()
   const sample: UsageSample = { epoch: 'e', rowsRead: 1, rowsWritten: 0, storageBytes: 0 }
   const sampleUsage = async (): Promise<UsageSample> => sample
@@ -133,9 +161,10 @@ test('records the bytes of an export with the next sample if the registry could 
     if (sql === 'COMMIT') throw new Error('disk full')
     run(sql, values)
   })
-  await expect(usage.sample([row])).rejects.toThrow('disk full')
+  vi.advanceTimersByTime(15_000)
+  await expect(usage.sampleTouched()).rejects.toThrow('disk full')
   fullDisk.mockRestore()
-  await usage.sample([row])
-  await usage.sample([row])
+  await usage.sampleTouched()
+  await usage.sampleTouched()
   expect(usage.getDatabaseUsage(row.id, ALL_TIME)).toMatchObject({ rowsRead: 1, bytesSynced: 100 })
 })

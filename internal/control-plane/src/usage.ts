@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import type { Registry } from './registry/registry.ts'
@@ -7,8 +8,11 @@ import type { DatabaseRow } from './registry/rows.ts'
 const HOUR_MS = 3_600_000
 /** How long a database is sampled after its last use: libsql-server updates the size of a database about a second late. */
 const SAMPLE_AFTER_USE_MS = 3_000
-/** Number of databases whose usage is recorded in one transaction: each transaction waits for the disk, and blocks all requests. */
-const MAX_RECORDED_AT_ONCE = 100
+/**
+ * Number of databases whose usage is recorded in one transaction. A transaction blocks all requests: smaller batches would wait for
+ * the disk more often, larger ones would block longer.
+ */
+const BATCH_SIZE = 100
 
 /** Usage in a period, and the current storage. */
 export interface UsageTotal {
@@ -62,41 +66,49 @@ export class Usage {
   async sampleTouched(): Promise<void> {
     const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
     const now = performance.now()
-    for (const [id, at] of this.#touched) if (now - at > SAMPLE_AFTER_USE_MS) this.#touched.delete(id)
     await this.sample(rows)
+    // those that were used meanwhile are sampled again
+    for (const [id, at] of this.#touched) if (now - at > SAMPLE_AFTER_USE_MS) this.#touched.delete(id)
   }
 
   /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
-    // sequentially: an older count recorded after a newer one would look like a restart of the counter
-    const sampling = this.#queue.then(async () => {
-      for (let start = 0; start < rows.length; start += MAX_RECORDED_AT_ONCE)
-        await this.#sampleTogether(rows.slice(start, start + MAX_RECORDED_AT_ONCE))
-    })
+    for (let start = 0; start < rows.length; start += BATCH_SIZE) {
+      // queued one by one, so that the removal of a database does not wait for all of them
+      await this.#queueBatch(rows.slice(start, start + BATCH_SIZE))
+      // requests are handled between batches
+      await nextTurn()
+    }
+  }
+
+  /** Samples run one after another: an older count recorded after a newer one would look like a restart of the counter. */
+  async #queueBatch(rows: readonly DatabaseRow[]): Promise<void> {
+    const sampling = this.#queue.then(() => this.#sampleBatch(rows))
     this.#queue = sampling.catch(() => {})
     await sampling
   }
 
-  async #sampleTogether(rows: readonly DatabaseRow[]): Promise<void> {
+  async #sampleBatch(rows: readonly DatabaseRow[]): Promise<void> {
     const samples = new Map<DatabaseId, UsageSample>()
     for (const { id } of rows) {
-      if (this.#findCounted(id) === undefined) continue
+      if (this.#findMeasurable(id) === undefined) continue
       const sample = await this.#backend.sampleUsage(id).catch(() => null)
       if (sample !== null) samples.set(id, sample)
     }
-    if (samples.size === 0) return
-    this.#registry.transaction(() => {
-      for (const [id, sample] of samples) {
-        // it may have been removed meanwhile
-        const row = this.#findCounted(id)
-        if (row !== undefined) this.#write(row, sample)
-      }
+    const recorded = [...samples].flatMap(([id, sample]) => {
+      // it may have been removed meanwhile
+      const row = this.#findMeasurable(id)
+      return row === undefined ? [] : [{ row, sample }]
     })
-    for (const id of samples.keys()) this.#bytesSynced.delete(id)
+    if (recorded.length === 0) return
+    this.#registry.transaction(() => {
+      for (const { row, sample } of recorded) this.#write(row, sample)
+    })
+    for (const { row } of recorded) this.#bytesSynced.delete(row.id)
   }
 
-  /** Returns a database, unless its usage cannot be read. */
-  #findCounted(id: DatabaseId): DatabaseRow | undefined {
+  /** Returns a database; undefined if it has no usage. */
+  #findMeasurable(id: DatabaseId): DatabaseRow | undefined {
     const row = this.#registry.databases.get(id)
     return row?.state === 'creating' || row?.state === 'lost' ? undefined : row
   }

@@ -3,6 +3,7 @@ import { SqldAdmin } from './admin.ts'
 
 /** A libsql-server that receives requests. */
 export interface SqldTarget {
+  readonly url: string
   readonly host: string
   readonly port: number
   /** The version as the program reports it. */
@@ -24,7 +25,7 @@ export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions
   const version = (await response.text()).trim()
   if (!(await admin.isReady())) throw new Error(`no admin API at ${adminUrl} accepts the given key`)
   // a remote server is never stopped
-  return { ...data, version, admin, isRunning: true, close: async () => {} }
+  return { url: new URL(url).origin, ...data, version, admin, isRunning: true, close: async () => {} }
 }
 
 function parseAddress(name: string, text: string): { readonly host: string; readonly port: number } {

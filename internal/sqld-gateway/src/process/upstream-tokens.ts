@@ -18,11 +18,11 @@ export interface UpstreamPermissions extends SenderPermissions {
 export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
 export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 
-/** The headers of a request to the server that name its database and grant access to it. */
-export type AccessHeaders = Readonly<Record<string, string>>
+/** Headers that name a database and, unless the server requires no token, grant access to it. */
+export type DatabaseHeaders = Readonly<Record<string, string>>
 
 interface CachedHeaders {
-  readonly headers: AccessHeaders
+  readonly headers: DatabaseHeaders
   readonly mintedAt: number
 }
 
@@ -38,7 +38,7 @@ export class UpstreamTokens {
   }
 
   /** Returns headers with a token that grants these permissions for a database. */
-  getHeaders(id: DatabaseId, permissions: UpstreamPermissions): AccessHeaders {
+  getHeaders(id: DatabaseId, permissions: UpstreamPermissions): DatabaseHeaders {
     const claims = buildClaims(id, permissions)
     const cacheKey = JSON.stringify(claims)
     const now = Date.now()
@@ -49,14 +49,14 @@ export class UpstreamTokens {
     if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
     const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
     const authorization = `Bearer ${mintToken(this.#key, { ...claims, exp }, now)}`
-    const headers = { ...nameDatabase(id), authorization }
+    const headers = { ...buildNamespaceHeader(id), authorization }
     this.#cache.set(cacheKey, { headers, mintedAt: now })
     return headers
   }
 }
 
-/** Returns the header that names a database. */
-export function nameDatabase(id: DatabaseId): AccessHeaders {
+/** Returns headers without a token. */
+export function buildNamespaceHeader(id: DatabaseId): DatabaseHeaders {
   return { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
 }
 

@@ -1,19 +1,27 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { newDatabaseId } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { newDatabaseId, type RemoteSqldOptions } from '@batonsql/server-common/backend'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
 import type { SqldProcess } from './process.ts'
 import { Upstream } from './upstream.ts'
+import { READ_PERMISSIONS } from './upstream-tokens.ts'
 
 const isMissing = await findSqld().then(
   () => false,
   () => true,
 )
+const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === '::1'),
+)
+const PIPELINE = { method: 'POST', path: '/v3/pipeline', query: '' }
 
 /** Waits until nothing listens on a port. Run synchronously, so that this process handles no events, such as the exit of a child. */
 const WAIT_UNTIL_REFUSED = `
@@ -21,10 +29,10 @@ const WAIT_UNTIL_REFUSED = `
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})
   connect()`
 
-test.skipIf(isMissing)('calls to the admin API are retried if the server has just exited', async () => {
+async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const upstream = new Upstream(
-    { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote: undefined },
+    { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote },
     { onStart() {}, filterAttachable: () => [] },
   )
   onTestFinished(async () => {
@@ -32,6 +40,11 @@ test.skipIf(isMissing)('calls to the admin API are retried if the server has jus
     await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   })
   await upstream.start()
+  return upstream
+}
+
+test.skipIf(isMissing)('calls to the admin API are retried if the server has just exited', async () => {
+  const upstream = await startUpstream()
   const { pid, adminAccess } = (await upstream.ensureRunning()) as SqldProcess
   process.kill(pid, 'SIGKILL')
   spawnSync(process.execPath, ['-e', WAIT_UNTIL_REFUSED, new URL(adminAccess.adminUrl).port], {
@@ -45,4 +58,31 @@ test.skipIf(isMissing)('calls to the admin API are retried if the server has jus
   })
   expect(new Set(called).size).toBe(2)
   expect(await upstream.exists(id)).toBe(true)
+})
+
+test.skipIf(isMissing)(
+  'a failed lookup of a database that the server reports as missing is not repeated',
+  async () => {
+    const upstream = await startUpstream()
+    const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    const lookups = vi.spyOn(upstream, 'exists').mockRejectedValue(refused)
+    const call = { id: newDatabaseId(), request: PIPELINE, permissions: READ_PERMISSIONS }
+    await expect(upstream.send(call, '{"requests":[]}')).rejects.toBe(refused)
+    expect(lookups).toHaveBeenCalledTimes(1)
+  },
+)
+
+test.skipIf(!hasIPv6)('a remote server may have an IPv6 address', async () => {
+  const paths: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    paths.push(request.url)
+    response.end('sqld admin API')
+  }).listen(0, '::1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const url = `http://[::1]:${(server.address() as AddressInfo).port}`
+  const upstream = await startUpstream({ url, adminUrl: url, adminKey: 'key' })
+  const call = { id: newDatabaseId(), request: PIPELINE, permissions: READ_PERMISSIONS }
+  expect((await upstream.send(call, '{"requests":[]}')).status).toBe(200)
+  expect(paths).toEqual(['/version', '/', '/v3/pipeline'])
 })

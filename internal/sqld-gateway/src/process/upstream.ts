@@ -19,8 +19,8 @@ import {
 import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import {
-  type AccessHeaders,
-  nameDatabase,
+  buildNamespaceHeader,
+  type DatabaseHeaders,
   type SenderPermissions,
   UpstreamTokens,
 } from './upstream-tokens.ts'
@@ -67,9 +67,9 @@ export interface Call {
 }
 
 /**
- * Maximum number of attempts to reach a server that has just exited, or that reports an existing database as missing, and the delay
- * between them. It does the latter briefly while it reloads a database after a configuration change, and if more databases are in
- * use than it keeps open.
+ * Maximum number of attempts to reach a server that has just exited, or to use a database that it reports as missing, and the delay
+ * between them. The server briefly reports an existing database as missing while it reloads it after a configuration change, and if
+ * more databases are in use than it keeps open.
  */
 const MAX_ATTEMPTS = 100
 const RETRY_DELAY_MS = 20
@@ -117,7 +117,7 @@ export class Upstream {
     // closes the pool of a server that has exited; this rejects if the back end was closed meanwhile
     this.#pool?.close().catch(() => {})
     const Pool = await importPool()
-    this.#pool = new Pool(`http://${this.#process.host}:${this.#process.port}`, POOL_OPTIONS)
+    this.#pool = new Pool(this.#process.url, POOL_OPTIONS)
     this.#callbacks.onStart()
     return this.#process.version
   }
@@ -262,23 +262,25 @@ export class Upstream {
    */
   async send(call: Call, body: string | null): Promise<UpstreamResponse> {
     let failures = 0
-    for (let attempt = 1; ; attempt += 1) {
+    for (let responses = 0; ; await sleep(RETRY_DELAY_MS)) {
+      let response: UpstreamResponse
       try {
-        const response = await this.sendOnce(call, body)
-        const mayRepeat =
-          isMissingDatabase(response, call.id) && attempt < MAX_ATTEMPTS && !call.signal?.aborted
-        if (!mayRepeat || !(await this.exists(call.id))) return response
-        discard(response)
+        response = await this.sendOnce(call, body)
       } catch (error) {
         failures += 1
-        if (!this.#mayRepeat(call, error, failures)) throw error
+        if (!this.#mayRetry(call, error, failures)) throw error
+        continue
       }
-      await sleep(RETRY_DELAY_MS)
+      responses += 1
+      const mayExist =
+        isMissingDatabase(response, call.id) && responses < MAX_ATTEMPTS && !call.signal?.aborted
+      if (!mayExist || !(await this.exists(call.id))) return response
+      discard(response)
     }
   }
 
-  /** Whether a request that has failed may be sent again. @param failures how often it has failed */
-  #mayRepeat({ permissions, signal }: Call, error: unknown, failures: number): boolean {
+  /** Whether a request that has failed this many times may be sent again. */
+  #mayRetry({ permissions, signal }: Call, error: unknown, failures: number): boolean {
     // once a response has begun, the request has been executed
     if (error instanceof TruncatedResponseError || signal?.aborted === true || !this.#isManaged) return false
     if (isRefused(error)) return failures < MAX_ATTEMPTS
@@ -297,9 +299,9 @@ export class Upstream {
   }
 
   /** Returns headers without a token for a remote server that requires none. */
-  #getHeaders(id: DatabaseId, permissions: SenderPermissions): AccessHeaders {
+  #getHeaders(id: DatabaseId, permissions: SenderPermissions): DatabaseHeaders {
     const { isOpen, remote } = this.#options
-    if (isOpen && remote !== undefined) return nameDatabase(id)
+    if (isOpen && remote !== undefined) return buildNamespaceHeader(id)
     const attach = this.#callbacks.filterAttachable(id, permissions.attach)
     return this.#tokens.getHeaders(id, { ...permissions, attach })
   }

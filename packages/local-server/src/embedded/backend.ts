@@ -250,7 +250,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const path = this.#getFile(id)
-    // synchronously: handing the calls to other threads takes longer than the calls
+    // synchronously, because passing a call to another thread takes longer than the call itself
     const storageBytes = getSize(path) + getSize(`${path}.wal`) + getSize(`${path}-wal`)
     return { epoch: this.#usage.epoch, ...this.#usage.getTotals(id), storageBytes }
   }
@@ -550,9 +550,13 @@ function jsonResponse(text: JsonText, worker: DatabaseWorker): ServiceResponse {
   return { status: 200, headers, body: Readable.from(pieces), recycle: () => worker.recycle(text) }
 }
 
-/** Returns the size of a file in bytes; 0 if it does not exist. */
+/** Returns the size of a file in bytes; 0 if it cannot be read. */
 function getSize(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  } catch {
+    return 0
+  }
 }
 
 /** The parts that all requests to a database share. */
