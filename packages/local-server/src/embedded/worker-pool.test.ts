@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseWorker } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ensureDatabaseFile } from './empty-database.ts'
@@ -75,4 +76,19 @@ test('an idle database is closed; while none is open, no timer runs', async () =
     vi.advanceTimersByTime(1_000)
     expect(vi.getTimerCount()).toBe(0)
   }
+})
+
+test('keeps one spare worker while no database is open', async () => {
+  const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const
+  vi.useFakeTimers({ toFake: [...timers] })
+  const shutDown = vi.spyOn(DatabaseWorker.prototype, 'shutDown')
+  onTestFinished(() => shutDown.mockRestore())
+  const ids = createIds('idle', 2)
+  const pool = await openPool(ids)
+  for (const id of ids) await pool.get(id)
+  // starts a third worker, as a spare, and closes both databases
+  vi.advanceTimersByTime(6_000)
+  await expect.poll(() => ids.filter((id) => pool.find(id) !== undefined)).toEqual([])
+  vi.advanceTimersByTime(1_000)
+  expect(shutDown).toHaveBeenCalledTimes(2)
 })
