@@ -168,3 +168,34 @@ test('includes usage in the next sample if the registry could not be written', a
   await usage.sampleTouched()
   expect(usage.getDatabaseUsage(row.id, ALL_TIME)).toMatchObject({ rowsRead: 1, bytesSynced: 100 })
 })
+
+test('reads the usage of all databases of an organization with a constant number of queries', async () => {
+  const { registry, row } = await createDatabase()
+  const rows = addDatabases({ registry, row }, 5)
+  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => ({
+    epoch: 'e',
+    rowsRead: rows.findIndex((sampled) => sampled.id === id),
+    rowsWritten: 1,
+    storageBytes: 4_096,
+  })
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  usage.addBytesSynced(rows[4]?.id as DatabaseId, 10)
+  await usage.sample(rows.slice(1))
+  const queries = vi.spyOn(registry.file, 'all')
+  const expectedUsages = rows.map(({ id }, index) => [
+    id,
+    {
+      rowsRead: index,
+      rowsWritten: Math.min(index, 1),
+      bytesSynced: index === 4 ? 10 : 0,
+      storageBytes: Math.min(index, 1) * 4_096,
+    },
+  ])
+  const ids = rows.map(({ id }) => id)
+  expect([...usage.getDatabaseUsages(ids, ALL_TIME)]).toEqual(expectedUsages)
+  expect(queries).toHaveBeenCalledTimes(1)
+  const total = { rowsRead: 10, rowsWritten: 4, bytesSynced: 10, storageBytes: 4 * 4_096 }
+  for (const group of [null, row.group])
+    expect(usage.getOrganizationUsage(row.organization, ALL_TIME, group)).toEqual(total)
+  expect(queries).toHaveBeenCalledTimes(4)
+})

@@ -22,6 +22,8 @@ export interface UsageTotal {
   readonly storageBytes: number
 }
 
+export const NO_USAGE: UsageTotal = { rowsRead: 0, rowsWritten: 0, bytesSynced: 0, storageBytes: 0 }
+
 /** A period in ms since the Unix epoch; it is evaluated in whole hours. */
 export interface Period {
   readonly from: number
@@ -114,22 +116,47 @@ export class Usage {
   }
 
   /** Returns the usage of a database. */
-  getDatabaseUsage(id: DatabaseId, { from, to }: Period): UsageTotal {
-    const totals = this.#total('database', id, { from, to })
-    return { ...totals, storageBytes: this.#getLastSample(id)?.storageBytes ?? 0 }
+  getDatabaseUsage(id: DatabaseId, period: Period): UsageTotal {
+    return this.getDatabaseUsages([id], period).get(id) ?? NO_USAGE
+  }
+
+  /** Returns the usage of databases, with a single query: a query for each would block requests for longer. */
+  getDatabaseUsages(
+    ids: readonly DatabaseId[],
+    { from, to }: Period,
+  ): ReadonlyMap<DatabaseId, UsageTotal> {
+    const rows = this.#registry.file.all<UsageTotal & { readonly id: DatabaseId }>(
+      `SELECT ids.value AS id, coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
+         coalesce(sum(bytes_synced), 0) AS bytesSynced,
+         coalesce((SELECT storage_bytes FROM usage_sample WHERE database = ids.value), 0) AS storageBytes
+       FROM json_each(?) AS ids
+       LEFT JOIN usage_hour ON database = ids.value AND hour >= ? AND hour <= ?
+       GROUP BY ids.value`,
+      [JSON.stringify(ids), Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+    )
+    return new Map(rows.map(({ id, ...usage }) => [id, usage]))
   }
 
   /** Returns the usage of an organization, including removed databases, or of the existing databases of a group. */
-  getOrganizationUsage(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
+  getOrganizationUsage(organization: string, { from, to }: Period, onlyGroup: string | null): UsageTotal {
     const rows = this.#registry.databases.rows.filter(
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
     )
-    const usages = rows.map(({ id }) => this.getDatabaseUsage(id, period))
+    const ids = rows.map(({ id }) => id)
+    const usages = [...this.getDatabaseUsages(ids, { from, to }).values()]
     const sum = (key: keyof UsageTotal): number => usages.reduce((total, usage) => total + usage[key], 0)
     const storageBytes = sum('storageBytes')
-    if (onlyGroup === null) return { ...this.#total('organization', organization, period), storageBytes }
-    const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
-    return { rowsRead, rowsWritten, bytesSynced, storageBytes }
+    if (onlyGroup !== null) {
+      const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
+      return { rowsRead, rowsWritten, bytesSynced, storageBytes }
+    }
+    const [totals] = this.#registry.file.all<Omit<UsageTotal, 'storageBytes'>>(
+      `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
+         coalesce(sum(bytes_synced), 0) AS bytesSynced
+       FROM usage_hour WHERE organization = ? AND hour >= ? AND hour <= ?`,
+      [organization, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+    )
+    return { ...NO_USAGE, ...totals, storageBytes }
   }
 
   #write(row: DatabaseRow, sample: UsageSample): void {
@@ -169,19 +196,5 @@ export class Usage {
          rows_written = rows_written + excluded.rows_written, bytes_synced = bytes_synced + excluded.bytes_synced`,
       [row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
     )
-  }
-
-  #total(
-    column: 'database' | 'organization',
-    value: string,
-    { from, to }: Period,
-  ): Omit<UsageTotal, 'storageBytes'> {
-    const [totals] = this.#registry.file.all<Omit<UsageTotal, 'storageBytes'>>(
-      `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
-         coalesce(sum(bytes_synced), 0) AS bytesSynced
-       FROM usage_hour WHERE ${column} = ? AND hour >= ? AND hour <= ?`,
-      [value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
-    )
-    return totals ?? { rowsRead: 0, rowsWritten: 0, bytesSynced: 0 }
   }
 }

@@ -1,8 +1,7 @@
 import * as v from 'valibot'
-import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
 import { getPlan } from '../rules/plans.ts'
-import type { Period } from '../usage.ts'
+import { NO_USAGE, type UsageTotal } from '../usage.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DatabaseUsage, OrganizationUsage, QueryUsage } from './models.ts'
@@ -45,13 +44,13 @@ async function showDatabaseUsage(call: Call) {
   const row = call.database()
   const period = readPeriod(call.query('from'), call.query('to'), Date.now())
   await call.plane.usage.sample([row])
-  return { database: databaseUsageView(call, row, period) }
+  return { database: databaseUsageView(row.id, call.plane.usage.getDatabaseUsage(row.id, period)) }
 }
 
-function databaseUsageView(call: Call, row: DatabaseRow, period: Period) {
-  const usage = usageView(call.plane.usage.getDatabaseUsage(row.id, period))
+function databaseUsageView(id: string, total: UsageTotal) {
+  const usage = usageView(total)
   // documented as `total`; the vendor's own tools read `usage`
-  return { uuid: row.id, instances: [{ uuid: row.id, usage }], total: usage, usage }
+  return { uuid: id, instances: [{ uuid: id, usage }], total: usage, usage }
 }
 
 async function topQueries(call: Call) {
@@ -70,6 +69,8 @@ async function showOrganizationUsage(call: Call) {
   await plane.usage.sampleTouched()
   const databases = call.databases()
   const groups = call.groups()
+  const ids = databases.map(({ id }) => id)
+  const usages = plane.usage.getDatabaseUsages(ids, period)
   return {
     organization: {
       uuid: organization.id,
@@ -80,7 +81,7 @@ async function showOrganizationUsage(call: Call) {
         locations: new Set(groups.flatMap(({ locations }) => locations)).size,
       },
       allowance: allowanceView(getPlan(organization.plan)),
-      databases: databases.map((row) => databaseUsageView(call, row, period)),
+      databases: ids.map((id) => databaseUsageView(id, usages.get(id) ?? NO_USAGE)),
     },
   }
 }

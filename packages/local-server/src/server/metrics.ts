@@ -16,14 +16,17 @@ export function formatMetrics(
   counts: ReadonlyMap<DatabaseId, RequestCount>,
   version: string,
 ): string {
-  const databases = registry.databases.rows.map((row) => {
+  const { rows } = registry.databases
+  const ids = rows.map(({ id }) => id)
+  const usages = usage.getDatabaseUsages(ids, { from: 0, to: Date.now() })
+  const databases = rows.map((row) => {
     const { requests = 0, failed = 0, seconds = 0 } = counts.get(row.id) ?? {}
     const label = formatLabels({
       database: addresses.getPath(row),
       group: registry.groups.get(row.group)?.name ?? '',
     })
-    const figures = usage.getDatabaseUsage(row.id, { from: 0, to: Date.now() })
-    return { label, requests, failed, seconds, ...figures }
+    const { rowsRead = 0, rowsWritten = 0, storageBytes = 0 } = usages.get(row.id) ?? {}
+    return { label, requests, failed, seconds, rowsRead, rowsWritten, storageBytes }
   })
   const perDatabase = (
     name: string,
