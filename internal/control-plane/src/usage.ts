@@ -121,10 +121,7 @@ export class Usage {
   }
 
   /** Returns the usage of databases, with a single query: a query for each would block requests for longer. */
-  getDatabaseUsages(
-    ids: readonly DatabaseId[],
-    { from, to }: Period,
-  ): ReadonlyMap<DatabaseId, UsageTotal> {
+  getDatabaseUsages(ids: readonly DatabaseId[], { from, to }: Period): ReadonlyMap<DatabaseId, UsageTotal> {
     const rows = this.#registry.file.all<UsageTotal & { readonly id: DatabaseId }>(
       `SELECT ids.value AS id, coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
          coalesce(sum(bytes_synced), 0) AS bytesSynced,
