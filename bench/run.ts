@@ -141,9 +141,13 @@ if (values.compare) {
 if (values.write) {
   mkdirSync(resolvePath('results/'), { recursive: true })
   // preserves the figures of suites that were not run
-  const { measurements: storedMeasurements } = JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as Results
-  const preserved = storedMeasurements.filter(({ suite }) => !isSelected(suite))
-  const mergedResults = { ...results, measurements: [...preserved, ...measurements] }
+  const stored = JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as Results
+  const preserved = stored.measurements.filter(({ suite }) => !isSelected(suite))
+  const mergedResults = {
+    ...results,
+    rounds: preserved.length > 0 ? Math.min(stored.rounds, rounds) : rounds,
+    measurements: [...preserved, ...measurements],
+  }
   writeFileSync(RESULTS_FILE, `${JSON.stringify(mergedResults, null, 1)}\n`)
   writePages(mergedResults)
   console.log(`written: docs/performance.md and its folder, ${RESULTS_FILE}`)

@@ -153,7 +153,7 @@ and a transaction of three statements at ${formatRatio(results, 'client', 'trans
 
 ${suites.join('\n')}
 
-The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in its own process; a figure is the
+The command is \`npm run bench\`. Subjects take turns within each of its rounds, at least ${rounds}, each in its own process; a figure is the
 median over the rounds, and a ratio is the median of the ratios within each round. \`npm run bench -- --compare\` fails when one of Baton's ratios is
 more than 10% worse than on these pages, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`; write
 contention is measured by \`npm run bench:contention\`.

@@ -26,6 +26,7 @@ export interface Results {
   readonly cpu: string
   readonly cores: number
   readonly server: string
+  /** The lowest number of rounds of any suite. */
   readonly rounds: number
   readonly measurements: readonly Measurement[]
 }

@@ -116,7 +116,7 @@ function addDatabases(
   return rows
 }
 
-test('records the usage of many databases in few transactions, between which requests are handled', async () => {
+test('records the usage of many databases in a few transactions, and handles requests between them', async () => {
   const { registry, row } = await createDatabase()
   const rows = addDatabases({ registry, row }, 250)
   const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
@@ -165,7 +165,7 @@ test('includes usage in the next sample if the registry could not be written', a
   await expect(usage.sampleTouched()).rejects.toThrow('disk full')
   fullDisk.mockRestore()
   await usage.sampleTouched()
-  await usage.sampleTouched()
+  await usage.sample([row])
   expect(usage.getDatabaseUsage(row.id, ALL_TIME)).toMatchObject({ rowsRead: 1, bytesSynced: 100 })
 })
 
@@ -182,20 +182,37 @@ test('reads the usage of all databases of an organization with a constant number
   usage.addBytesSynced(rows[4]?.id as DatabaseId, 10)
   await usage.sample(rows.slice(1))
   const queries = vi.spyOn(registry.file, 'all')
-  const expectedUsages = rows.map(({ id }, index) => [
-    id,
-    {
-      rowsRead: index,
-      rowsWritten: Math.min(index, 1),
-      bytesSynced: index === 4 ? 10 : 0,
-      storageBytes: Math.min(index, 1) * 4_096,
-    },
-  ])
+  const expectedUsages = new Map(
+    rows.map(({ id }, index) => [
+      id,
+      {
+        rowsRead: index,
+        rowsWritten: Math.min(index, 1),
+        bytesSynced: index === 4 ? 10 : 0,
+        storageBytes: Math.min(index, 1) * 4_096,
+      },
+    ]),
+  )
   const ids = rows.map(({ id }) => id)
-  expect([...usage.getDatabaseUsages(ids, ALL_TIME)]).toEqual(expectedUsages)
+  expect(usage.getDatabaseUsages([...ids, ...ids], ALL_TIME)).toEqual(expectedUsages)
   expect(queries).toHaveBeenCalledTimes(1)
   const total = { rowsRead: 10, rowsWritten: 4, bytesSynced: 10, storageBytes: 4 * 4_096 }
   for (const group of [null, row.group])
     expect(usage.getOrganizationUsage(row.organization, ALL_TIME, group)).toEqual(total)
-  expect(queries).toHaveBeenCalledTimes(4)
+  expect(queries).toHaveBeenCalledTimes(3)
+})
+
+test('samples the remaining databases if some could not be recorded', async () => {
+  const { registry, row } = await createDatabase()
+  const rows = addDatabases({ registry, row }, 250)
+  const sample: UsageSample = { epoch: 'e', rowsRead: 3, rowsWritten: 0, storageBytes: 0 }
+  const sampleUsage = async (): Promise<UsageSample> => sample
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  vi.spyOn(registry, 'transaction').mockImplementationOnce(() => {
+    throw new Error('disk full')
+  })
+  await expect(usage.sample(rows)).rejects.toThrow('disk full')
+  const ids = rows.map(({ id }) => id)
+  const counts = [...usage.getDatabaseUsages(ids, ALL_TIME).values()].map(({ rowsRead }) => rowsRead)
+  expect(counts.filter((count) => count === 3)).toHaveLength(150)
 })

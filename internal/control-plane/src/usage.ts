@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000
 const SAMPLE_AFTER_USE_MS = 3_000
 /**
  * Number of databases whose usage is recorded in one transaction. A transaction blocks all requests: smaller batches would wait for
- * the disk more often, larger ones would block longer.
+ * the disk more often, larger ones would block for longer.
  */
 const BATCH_SIZE = 100
 
@@ -69,18 +69,23 @@ export class Usage {
     const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
     const now = performance.now()
     await this.sample(rows)
-    // those that were used meanwhile are sampled again
+    // databases used in the meantime stay marked, and are sampled again
     for (const [id, at] of this.#touched) if (now - at > SAMPLE_AFTER_USE_MS) this.#touched.delete(id)
   }
 
-  /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
+  /**
+   * Records the current usage of databases. If the back end does not respond, the sample after the next use includes it.
+   * @throws the first error, after all databases have been sampled
+   */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
+    const errors: unknown[] = []
     for (let start = 0; start < rows.length; start += BATCH_SIZE) {
-      // queued one by one, so that the removal of a database does not wait for all of them
-      await this.#queueBatch(rows.slice(start, start + BATCH_SIZE))
       // requests are handled between batches
-      await nextTurn()
+      if (start > 0) await nextTurn()
+      // batches are queued individually, so that the removal of a database waits for only one of them
+      await this.#queueBatch(rows.slice(start, start + BATCH_SIZE)).catch((error) => errors.push(error))
     }
+    if (errors.length > 0) throw errors[0]
   }
 
   /** Samples run one after another: an older count recorded after a newer one would look like a restart of the counter. */
@@ -97,19 +102,19 @@ export class Usage {
       const sample = await this.#backend.sampleUsage(id).catch(() => null)
       if (sample !== null) samples.set(id, sample)
     }
-    const recorded = [...samples].flatMap(([id, sample]) => {
+    const measured = [...samples].flatMap(([id, sample]) => {
       // it may have been removed meanwhile
       const row = this.#findMeasurable(id)
       return row === undefined ? [] : [{ row, sample }]
     })
-    if (recorded.length === 0) return
+    if (measured.length === 0) return
     this.#registry.transaction(() => {
-      for (const { row, sample } of recorded) this.#write(row, sample)
+      for (const { row, sample } of measured) this.#write(row, sample)
     })
-    for (const { row } of recorded) this.#bytesSynced.delete(row.id)
+    for (const { row } of measured) this.#bytesSynced.delete(row.id)
   }
 
-  /** Returns a database; undefined if it has no usage. */
+  /** Returns a database, or undefined if its usage cannot be measured. */
   #findMeasurable(id: DatabaseId): DatabaseRow | undefined {
     const row = this.#registry.databases.get(id)
     return row?.state === 'creating' || row?.state === 'lost' ? undefined : row
@@ -126,7 +131,7 @@ export class Usage {
       `SELECT ids.value AS id, coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
          coalesce(sum(bytes_synced), 0) AS bytesSynced,
          coalesce((SELECT storage_bytes FROM usage_sample WHERE database = ids.value), 0) AS storageBytes
-       FROM json_each(?) AS ids
+       FROM (SELECT DISTINCT value FROM json_each(?)) AS ids
        LEFT JOIN usage_hour ON database = ids.value AND hour >= ? AND hour <= ?
        GROUP BY ids.value`,
       [JSON.stringify(ids), Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
@@ -140,20 +145,25 @@ export class Usage {
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
     )
     const ids = rows.map(({ id }) => id)
-    const usages = [...this.getDatabaseUsages(ids, { from, to }).values()]
-    const sum = (key: keyof UsageTotal): number => usages.reduce((total, usage) => total + usage[key], 0)
-    const storageBytes = sum('storageBytes')
     if (onlyGroup !== null) {
-      const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
-      return { rowsRead, rowsWritten, bytesSynced, storageBytes }
+      const usages = [...this.getDatabaseUsages(ids, { from, to }).values()]
+      const sum = (key: keyof UsageTotal): number => usages.reduce((total, usage) => total + usage[key], 0)
+      return {
+        rowsRead: sum('rowsRead'),
+        rowsWritten: sum('rowsWritten'),
+        bytesSynced: sum('bytesSynced'),
+        storageBytes: sum('storageBytes'),
+      }
     }
-    const [totals] = this.#registry.file.all<Omit<UsageTotal, 'storageBytes'>>(
+    const [total = NO_USAGE] = this.#registry.file.all<UsageTotal>(
       `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
-         coalesce(sum(bytes_synced), 0) AS bytesSynced
+         coalesce(sum(bytes_synced), 0) AS bytesSynced,
+         (SELECT coalesce(sum(storage_bytes), 0) FROM usage_sample
+          WHERE database IN (SELECT value FROM json_each(?))) AS storageBytes
        FROM usage_hour WHERE organization = ? AND hour >= ? AND hour <= ?`,
-      [organization, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+      [JSON.stringify(ids), organization, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
     )
-    return { ...NO_USAGE, ...totals, storageBytes }
+    return total
   }
 
   #write(row: DatabaseRow, sample: UsageSample): void {

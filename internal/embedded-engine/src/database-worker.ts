@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
@@ -203,7 +202,8 @@ export class DatabaseWorker {
    */
   async shutDown(): Promise<void> {
     if (this.#hasExited) return
-    const exited = once(this.#worker, 'exit')
+    // `once` of node:events would reject if the worker has failed
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve))
     this.#isShuttingDown = true
     this.#worker.ref()
     this.#state.shutDown()

@@ -18,7 +18,7 @@ export interface UpstreamPermissions extends SenderPermissions {
 export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
 export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 
-/** Headers that name a database and, unless the server requires no token, grant access to it. */
+/** Headers that name a database and, if the server requires a token, grant access to it. */
 export type DatabaseHeaders = Readonly<Record<string, string>>
 
 interface CachedHeaders {
@@ -55,7 +55,7 @@ export class UpstreamTokens {
   }
 }
 
-/** Returns headers without a token. */
+/** Returns the header that names a database, for a server that requires no token. */
 export function buildNamespaceHeader(id: DatabaseId): DatabaseHeaders {
   return { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
 }

@@ -68,7 +68,7 @@ export interface Call {
 
 /**
  * Maximum number of attempts to reach a server that has just exited, or to use a database that it reports as missing, and the delay
- * between them. The server briefly reports an existing database as missing while it reloads it after a configuration change, and if
+ * between them. The server briefly reports an existing database as missing while reloading it after a configuration change, and if
  * more databases are in use than it keeps open.
  */
 const MAX_ATTEMPTS = 100
@@ -268,19 +268,20 @@ export class Upstream {
         response = await this.sendOnce(call, body)
       } catch (error) {
         failures += 1
-        if (!this.#mayRetry(call, error, failures)) throw error
+        if (!this.#mayRetryAfter(call, error, failures)) throw error
         continue
       }
+      failures = 0
       responses += 1
-      const mayExist =
+      const mayRetry =
         isMissingDatabase(response, call.id) && responses < MAX_ATTEMPTS && !call.signal?.aborted
-      if (!mayExist || !(await this.exists(call.id))) return response
+      if (!mayRetry || !(await this.exists(call.id))) return response
       discard(response)
     }
   }
 
-  /** Whether a request that has failed this many times may be sent again. */
-  #mayRetry({ permissions, signal }: Call, error: unknown, failures: number): boolean {
+  /** Whether a request that has failed this many times in a row may be sent again. */
+  #mayRetryAfter({ permissions, signal }: Call, error: unknown, failures: number): boolean {
     // once a response has begun, the request has been executed
     if (error instanceof TruncatedResponseError || signal?.aborted === true || !this.#isManaged) return false
     if (isRefused(error)) return failures < MAX_ATTEMPTS

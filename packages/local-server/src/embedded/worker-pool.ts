@@ -275,7 +275,7 @@ export class WorkerPool {
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
     if (this.#workers.size > 0) return
-    // others take memory, and are started again when several databases are in use
+    // keeps one; the rest take up memory, and are started again when several databases are in use
     for (const spare of this.#spares.splice(1)) void spare.shutDown()
     clearInterval(this.#sweeper)
     this.#sweeper = undefined
