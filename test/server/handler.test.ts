@@ -1,3 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createHandler } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
@@ -70,10 +73,31 @@ test('an aborted signal ends a change stream with an error', async () => {
   await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
   const controller = new AbortController()
   const response = await handler.fetch('http://localhost/beta/listen?table=t', { signal: controller.signal })
-  const text = response.text()
+  const rejection = expect(response.text()).rejects.toThrow('Premature close')
   controller.abort()
-  // awaited while the handler is open: closing it would end the stream without an error
-  await expect(text).rejects.toThrow('Premature close')
+  // closing the handler would end the stream without an error
+  await handler.close()
+  await rejection
+})
+
+test('an aborted signal ends a change stream even after garbage collection', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  await using handler = createHandler()
+  await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
+  const controller = new AbortController()
+  const { signal } = controller
+  const response = await handler.fetch(new Request('http://localhost/beta/listen?table=t', { signal }))
+  const rejection = expect(response.text()).rejects.toThrow('Premature close')
+  const unused = new WeakRef(new Request('http://localhost', { signal }))
+  for (let round = 0; round < 5; round += 1) {
+    await nextTurn()
+    collectGarbage()
+  }
+  expect(unused.deref()).toBeUndefined()
+  controller.abort()
+  await handler.close()
+  await rejection
 })
 
 test('rejects unknown options', () => {

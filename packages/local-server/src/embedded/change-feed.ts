@@ -97,7 +97,8 @@ class Listener extends Readable {
 
   /** Ends the stream after the events that have already been pushed; pending ones are dropped. */
   end(): void {
-    if (this.#hasEnded) return
+    // a client that has aborted its request must not receive a regular end
+    if (this.#hasEnded || this.destroyed) return
     this.push(null)
     this.#hasEnded = true
     clearInterval(this.#keepAlive)

@@ -28,6 +28,9 @@ export interface LocalHandlerOptions {
 const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins'] as const
 const ORIGIN = 'http://localhost'
 
+/** Keeps each request as long as the body of its response: a request follows its caller's signal only until it is garbage collected. */
+const requests = new WeakMap<ReadableStream, Request>()
+
 /**
  * Creates the service without a socket, on the embedded back end; pass `fetch: handler.fetch` to a client. The first call
  * starts the engine.
@@ -59,7 +62,7 @@ export class LocalHandler implements AsyncDisposable {
     const controller = new AbortController()
     if (signal.aborted) controller.abort(signal.reason)
     else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
-    const response = await service.handle({
+    const serviceResponse = await service.handle({
       method,
       path: url.pathname,
       query: url.search,
@@ -68,7 +71,9 @@ export class LocalHandler implements AsyncDisposable {
       remoteAddress: undefined,
       controller,
     })
-    return toResponse(response, method === 'HEAD')
+    const response = toResponse(serviceResponse, method === 'HEAD')
+    if (response.body !== null) requests.set(response.body, request)
+    return response
   }
 
   /** Creates a database. Names have 1 to 64 characters: `a-z`, `0-9` and `-`. Rejects if the name is taken. */
