@@ -1,26 +1,38 @@
-// Bundles small programs with the built packages, as a user's bundler does, and fails if one exceeds its budget (bytes after gzip
+// Bundles small programs with the built packages, as a user's bundler does, and fails if one exceeds its limit (bytes after gzip
 // -9). Modules imported with `import()` do not count, because they are loaded only when needed.
+//
+// A limit is the size at the time it was set, plus 5 %. Whoever needs more sets it to the new size plus 5 %, and adds a line to
+// `reasons` (docs/decisions/0011-edge-bundle.md).
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-const BUDGETS = [
+const PROGRAMS = [
   {
     name: 'edge program: createClient, execute, batch, transaction',
     entry: 'test/packages/size/edge-program.ts',
-    limit: 19_283,
+    limit: 20_172,
+    reasons: ['2026-11-28: 19,212 bytes, the first limit by this rule'],
   },
   {
     name: '@batonsql/platform program: createPlatformClient and all of its routes',
     entry: 'test/packages/size/platform-program.ts',
-    limit: 9_500,
+    limit: 9_767,
+    reasons: ['2026-11-28: 9,302 bytes, the first limit by this rule'],
   },
   {
     name: 'OpenTelemetry program, without @opentelemetry/api',
     entry: 'test/packages/size/opentelemetry-program.ts',
-    limit: 3_200,
+    limit: 3_353,
+    reasons: ['2026-11-28: 3,194 bytes, the first limit by this rule'],
   },
 ]
+const INSPECTOR_PAGE = {
+  name: 'page of the request inspector',
+  file: 'packages/local-server/dist/page/page.js',
+  limit: 25_777,
+  reasons: ['2026-11-28: 24,550 bytes, the first limit by this rule'],
+}
 
 const lazyParts = {
   name: 'lazy parts',
@@ -31,8 +43,7 @@ const lazyParts = {
   },
 }
 
-let failed = false
-for (const { name, entry, limit } of BUDGETS) {
+async function bundle(entry) {
   const { outputFiles } = await build({
     entryPoints: [entry],
     bundle: true,
@@ -45,20 +56,26 @@ for (const { name, entry, limit } of BUDGETS) {
     conditions: ['workerd', 'worker'],
     plugins: [lazyParts],
   })
-  const [{ contents }] = outputFiles
-  const size = gzipSync(contents, { level: 9 }).length
-  const isOver = size > limit
-  failed ||= isOver
-  console.log(
-    `${isOver ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`,
-  )
+  return outputFiles[0].contents
 }
 
-const PAGE = 'packages/local-server/dist/page/page.js'
-const PAGE_LIMIT = 25_000
-const page = gzipSync(readFileSync(PAGE), { level: 9 }).length
-failed ||= page > PAGE_LIMIT
-console.log(
-  `${page > PAGE_LIMIT ? 'OVER' : 'ok  '} ${page} of ${PAGE_LIMIT} bytes gzip: page of the request inspector`,
-)
-process.exit(failed ? 1 : 0)
+const artifacts = [
+  ...(await Promise.all(
+    PROGRAMS.map(async (program) => ({ ...program, content: await bundle(program.entry) })),
+  )),
+  { ...INSPECTOR_PAGE, content: readFileSync(INSPECTOR_PAGE.file) },
+]
+let isAnyOver = false
+for (const { name, limit, content } of artifacts) {
+  const size = gzipSync(content, { level: 9 }).length
+  const isOver = size > limit
+  isAnyOver ||= isOver
+  console.log(
+    `${isOver ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${content.length} minified): ${name}`,
+  )
+}
+if (isAnyOver)
+  console.error(
+    'Make the change smaller, or load rare code with import(). If the bytes are worth it, set the limit in scripts/size.mjs to the new size plus 5 % and add the reason there; a reviewer decides (docs/decisions/0011-edge-bundle.md).',
+  )
+process.exit(isAnyOver ? 1 : 0)
