@@ -7,6 +7,7 @@ export {
   DEFAULT_SETTINGS,
   type QueryUsage,
   type RemoteSqldOptions,
+  ReplicaStartError,
   type RevokedAccess,
   type SchemaRole,
   type UsageSample,

@@ -20,6 +20,7 @@ import {
   newDatabaseId,
   type QueryUsage,
   type ReplicaConditions,
+  ReplicaStartError,
   type RevokedAccess,
   type RunningExports,
   type RunningRequest,
@@ -337,6 +338,10 @@ export class SqldBackend implements DatabaseBackend {
       primary: this.#upstream,
       writes: this.#writes,
       filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
+    }).catch((cause: unknown) => {
+      const error = new ReplicaStartError(location, cause)
+      console.error(error)
+      throw error
     })
     this.#replicas.set(location, replica)
     // retried on the next request
@@ -344,7 +349,7 @@ export class SqldBackend implements DatabaseBackend {
     return replica
   }
 
-  /** Starts the missing replicas in these locations, and removes all others. */
+  /** Starts the missing replicas in these locations, and removes all others. @throws ReplicaStartError if one does not start */
   async changeReplicas(requested: readonly string[]): Promise<void> {
     const locations = requested.filter((location) => !this.#options.conditions.isDown(location))
     const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
@@ -354,7 +359,9 @@ export class SqldBackend implements DatabaseBackend {
       await replica?.[Symbol.asyncDispose]()
       await rm(replicaFolder(location, this.#options.directory), { recursive: true, force: true })
     }
-    await Promise.all(locations.map((location) => this.#getReplica(location)))
+    const starts = await Promise.allSettled(locations.map((location) => this.#getReplica(location)))
+    const failure = starts.find((start) => start.status === 'rejected')
+    if (failure !== undefined) throw failure.reason
   }
 
   /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
@@ -368,7 +375,9 @@ export class SqldBackend implements DatabaseBackend {
   async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
     if (location === null) return await this.#writes.findHealthProblem(id)
     if (this.#options.conditions.isDown(location)) return describeOutage(location)
-    const problem = await (await this.#getReplica(location)).findHealthProblem()
+    const replica = await this.#getReplica(location).catch((error: Error) => error.message)
+    if (typeof replica === 'string') return replica
+    const problem = await replica.findHealthProblem()
     return problem === null ? null : `the replica in ${location} ${problem}`
   }
 
@@ -432,6 +441,7 @@ export class SqldBackend implements DatabaseBackend {
       if (running.isAborted) return revokedResponse()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRejection) return errorResponse(400, error.message)
+      if (error instanceof ReplicaStartError) return errorResponse(503, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isConnectionError(error)) return errorResponse(502, EXITED_MESSAGE)

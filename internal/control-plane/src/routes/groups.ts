@@ -7,7 +7,7 @@ import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { checkSupportsReplicas } from './instances.ts'
+import { checkSupportsReplicas, startReplica, stopReplicas } from './instances.ts'
 import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -182,7 +182,13 @@ async function addLocation(call: Call) {
   const location = call.param('location')
   checkLocation(location)
   checkSupportsReplicas(call)
-  return await changeLocations(call, group, [...new Set([...group.locations, location])])
+  const updatedGroup = changeLocations(call, group, [...new Set([...group.locations, location])])
+  await startReplica(call, group.id, location, () => {
+    const { groups } = call.plane.registry
+    const current = groups.get(group.id) ?? group
+    groups.put({ ...current, locations: current.locations.filter((code) => code !== location) })
+  })
+  return { group: groupView(call, updatedGroup) }
 }
 
 async function removeLocation(call: Call) {
@@ -192,14 +198,15 @@ async function removeLocation(call: Call) {
   checkSupportsReplicas(call)
   if (!group.locations.includes(location)) throw new Rejection(400, 'Invalid location code')
   const remaining = group.locations.filter((code) => code !== location)
-  return await changeLocations(call, group, remaining)
+  const updatedGroup = changeLocations(call, group, remaining)
+  await stopReplicas(call, group.id)
+  return { group: groupView(call, updatedGroup) }
 }
 
-async function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
+function changeLocations(call: Call, group: GroupRow, locations: readonly string[]): GroupRow {
   const updatedGroup = { ...group, locations }
   call.commit(null, () => call.plane.registry.groups.put(updatedGroup))
-  await call.plane.backend.setReplicas?.(group.id)
-  return { group: groupView(call, updatedGroup) }
+  return updatedGroup
 }
 
 function renameGroup(call: Call) {

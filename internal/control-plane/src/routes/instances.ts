@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { ReplicaStartError } from '@batonsql/server-common/backend'
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
@@ -58,13 +59,16 @@ async function addInstance(call: Call) {
   const { location } = call.body(NewInstanceBody)
   checkLocation(location)
   checkSupportsReplicas(call)
-  const { registry, backend } = call.plane
+  const { registry } = call.plane
   const isPrimary = location === registry.groups.get(row.group)?.primary
   if (isPrimary || getReplicaLocations(registry, row).includes(location))
     throw new Rejection(409, `database ${row.name} already has an instance in ${location}`)
   const updatedRow = { ...row, replicas: [...(row.replicas ?? []), location] }
   call.commit(null, () => registry.databases.put(updatedRow))
-  await backend.setReplicas?.(row.group)
+  await startReplica(call, row.group, location, () => {
+    const { replicas = [], ...current } = registry.databases.get(row.id) ?? row
+    registry.databases.put({ ...current, replicas: replicas.filter((code) => code !== location) })
+  })
   return { instance: replicaView(call, updatedRow, location) }
 }
 
@@ -74,13 +78,44 @@ async function removeInstance(call: Call) {
     throw new Rejection(400, 'the primary instance cannot be removed')
   checkSupportsReplicas(call)
   const instance = findInstance(call)
-  const { registry, backend } = call.plane
+  const { registry } = call.plane
   if (!row.replicas?.includes(instance.name))
     throw new Rejection(400, `${instance.name} is a location of the group; remove it from the group`)
   const replicas = row.replicas.filter((location) => location !== instance.name)
   call.commit(null, () => registry.databases.put({ ...row, replicas }))
-  await backend.setReplicas?.(row.group)
+  await stopReplicas(call, row.group)
   return { instance }
+}
+
+/**
+ * Starts the replica of a group in a location that was just added.
+ * @param undo removes the location from the registry, if the replica does not start
+ * @throws Rejection if it does not start
+ */
+export async function startReplica(
+  call: Call,
+  group: string,
+  location: string,
+  undo: () => void,
+): Promise<void> {
+  const { backend } = call.plane
+  try {
+    await backend.setReplicas?.(group)
+  } catch (error) {
+    if (!(error instanceof ReplicaStartError)) throw error
+    // one in another location, which is retried when it is used
+    if (error.location !== location) return
+    call.commit(null, undo)
+    await stopReplicas(call, group)
+    throw new Rejection(502, error.message)
+  }
+}
+
+/** Stops the replicas of a group in locations that were removed. */
+export async function stopReplicas({ plane: { backend } }: Call, group: string): Promise<void> {
+  await backend.setReplicas?.(group).catch((error: unknown) => {
+    if (!(error instanceof ReplicaStartError)) throw error
+  })
 }
 
 function primaryView(call: Call, row: DatabaseRow) {

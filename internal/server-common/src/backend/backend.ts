@@ -66,6 +66,17 @@ export class BackendRejection extends Error {
   override readonly name = 'BackendRejection'
 }
 
+/** Thrown if the replicas in a location do not start. The cause, which contains paths and output of the process, is for the log. */
+export class ReplicaStartError extends Error {
+  override readonly name = 'ReplicaStartError'
+  readonly location: string
+
+  constructor(location: string, cause: unknown) {
+    super(`the replica in ${location} did not start; the server's log has the reason`, { cause })
+    this.location = location
+  }
+}
+
 /** Role of a database in schema sharing: changes to a schema database are applied to its children. */
 export type SchemaRole = 'plain' | 'schema' | 'child'
 
@@ -108,7 +119,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
   findHealthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
-  /** Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas. */
+  /**
+   * Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas.
+   * @throws ReplicaStartError if a replica does not start; all others are running
+   */
   setReplicas?(group: string): Promise<void>
   /** Returns the statements that have read and written the most rows since counting began. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>

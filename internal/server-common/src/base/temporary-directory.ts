@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 /** A temporary directory, removed explicitly or when this process exits. */
 export class TemporaryDirectory {
@@ -31,12 +31,12 @@ export class TemporaryDirectory {
   }
 }
 
-/** Returns the directory at `path`, or a new temporary one. */
+/** Returns the absolute path of the directory at `path`, or of a new temporary one: child processes run in other directories. */
 export async function openDirectory(
   path: string | undefined,
   prefix: string,
 ): Promise<{ readonly directory: string; readonly temporary: TemporaryDirectory | null }> {
-  if (path !== undefined) return { directory: path, temporary: null }
+  if (path !== undefined) return { directory: resolve(path), temporary: null }
   const temporary = await TemporaryDirectory.create(prefix)
   return { directory: temporary.path, temporary }
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import {
@@ -296,9 +296,8 @@ ${log}`.trimEnd(),
 
 async function buildArguments(plan: StartPlan): Promise<string[]> {
   const { options } = plan
-  const directory = resolve(plan.directory)
-  const args = ['--db-path', join(directory, 'sqld')]
-  await mkdir(join(directory, 'sqld'), { recursive: true })
+  const args = ['--db-path', join(plan.directory, 'sqld')]
+  await mkdir(join(plan.directory, 'sqld'), { recursive: true })
   args.push(
     '--http-listen-addr',
     `127.0.0.1:${plan.port}`,
@@ -307,7 +306,7 @@ async function buildArguments(plan: StartPlan): Promise<string[]> {
   )
   args.push('--shutdown-timeout', '2', '--no-welcome')
   if (options.publicKeyPem !== undefined) {
-    const path = join(directory, 'public-key.pem')
+    const path = join(plan.directory, 'public-key.pem')
     await writeFile(path, options.publicKeyPem)
     args.push('--auth-jwt-key-file', path)
   }

@@ -101,6 +101,8 @@ export class Upstream {
   #isExitReported = false
   #servesReplicas: boolean
   #grpcPort: number | null = null
+  /** Why the running server was started without its port for replicas; null if it was not asked for one, or has one. */
+  #grpcFailure: unknown = null
   #keys: Promise<ReplicationKeys> | null = null
 
   constructor(options: UpstreamOptions, callbacks: UpstreamCallbacks) {
@@ -127,22 +129,36 @@ export class Upstream {
     await mkdir(directory, { recursive: true })
     // a replica receives all data again; old data may include databases that were removed
     if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
-    const serverArguments =
-      primary === undefined
-        ? [...NO_CHECKPOINTS, ...(await this.#buildGrpcArguments())]
-        : ['--primary-grpc-url', primary.grpcUrl, ...keyArguments('--primary-grpc', primary.keys.folder)]
-    this.#localProcess = await restartSqld(this.#localProcess, {
-      dataDirectory: directory,
-      namespaces: true,
-      ...(sqldPath !== undefined && { sqldPath }),
-      publicKeyPem: controlKey.publicPem,
-      serverArguments,
-    })
-    return this.#localProcess
+    const run = async (serverArguments: readonly string[]): Promise<SqldTarget> => {
+      this.#localProcess = await restartSqld(this.#localProcess, {
+        dataDirectory: directory,
+        namespaces: true,
+        ...(sqldPath !== undefined && { sqldPath }),
+        publicKeyPem: controlKey.publicPem,
+        serverArguments,
+      })
+      return this.#localProcess
+    }
+    if (primary !== undefined)
+      return await run([
+        '--primary-grpc-url',
+        primary.grpcUrl,
+        ...keyArguments('--primary-grpc', primary.keys.folder),
+      ])
+    this.#grpcFailure = null
+    if (this.#servesReplicas) {
+      // the databases must be available even if replicas cannot be
+      try {
+        return await run([...NO_CHECKPOINTS, ...(await this.#buildGrpcArguments())])
+      } catch (error) {
+        this.#grpcFailure = error
+        this.#grpcPort = null
+      }
+    }
+    return await run(NO_CHECKPOINTS)
   }
 
   async #buildGrpcArguments(): Promise<readonly string[]> {
-    if (!this.#servesReplicas) return []
     this.#grpcPort = await findFreePort('127.0.0.1')
     const { folder } = await this.replicationKeys()
     return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
@@ -154,11 +170,15 @@ export class Upstream {
     return this.#keys
   }
 
-  /** Returns the port for replicas. A server that was started without one is restarted. */
+  /**
+   * Returns the port for replicas. A server that was started without one is restarted, but only once if it cannot open one: a
+   * restart aborts the requests of all its databases.
+   */
   async grpcPort(): Promise<number> {
     this.#servesReplicas = true
     await this.ensureRunning()
-    if (this.#grpcPort === null) await this.restart()
+    if (this.#grpcPort === null && this.#grpcFailure === null) await this.restart()
+    if (this.#grpcFailure !== null) throw this.#grpcFailure
     if (this.#grpcPort === null) throw new Error('a libsql-server given by URL has no port for replicas')
     return this.#grpcPort
   }
