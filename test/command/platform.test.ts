@@ -92,7 +92,7 @@ test('baton api-tokens and organizations work for a user with one organization, 
   ])
   const second = await api('api-tokens', 'create', 'second', '--organization', 'second-one', '--json')
   const secondEnv = { env: { ...env, BATON_API_TOKEN: JSON.parse(second.output).token } }
-  expect((await runBaton(['organizations', 'list'], secondEnv)).output).toMatch(/^second-one .*\n$/)
+  expect((await runBaton(['organizations', 'list'], secondEnv)).output).toMatch(/^SLUG .*\nsecond-one .*\n$/)
   const rejectedToken = await runBaton(['api-tokens', 'create', 'third'], secondEnv)
   expect([rejectedToken.code, rejectedToken.output, rejectedToken.errors]).toEqual([
     1,
@@ -152,7 +152,7 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
   const usage = JSON.parse((await api('usage', 'ledger', '--json')).output)
   expect(usage).toMatchObject({ name: 'ledger', rowsWritten: expect.any(Number) })
   expect(usage.rowsWritten).toBeGreaterThan(0)
-  expect((await api('usage')).output).toMatch(/^ +rows read +rows written .*^ledger +\d.*^total +\d/ms)
+  expect((await api('usage')).output).toMatch(/^NAME +ROWS READ +ROWS WRITTEN .*^ledger +\d.*^total +\d/ms)
   expect((await api('usage', 'nosuch')).code).toBe(1)
 
   expect((await api('database-tokens', 'rotate', 'ledger')).output).toContain('ledger')

@@ -34,13 +34,16 @@ export const listApiTokens = accountCommand(async (platform, { signal }) => {
   )
   return {
     json,
-    text: json.map(({ id, name, organization, group, scopes, createdAt }) => [
-      name,
-      id,
-      createdAt,
-      [organization ?? 'all organizations', ...(group === null ? [] : [group])].join('/'),
-      (scopes ?? []).join(' '),
-    ]),
+    text: [
+      ['NAME', 'ID', 'CREATED', 'LIMITED TO', 'SCOPES'],
+      ...json.map(({ id, name, organization, group, scopes, createdAt }) => [
+        name,
+        id,
+        createdAt,
+        [organization ?? 'all organizations', ...(group === null ? [] : [group])].join('/'),
+        (scopes ?? []).join(' '),
+      ]),
+    ],
   }
 })
 

@@ -8,7 +8,9 @@ import {
   CONFIGURE_GROUP_OPTIONS,
   CREATE_DATABASE_OPTIONS,
   CREATE_GROUP_OPTIONS,
+  DATABASE_OPTIONS,
   DATABASE_TOKEN_OPTIONS,
+  DESTROY_DATABASE_OPTIONS,
   DESTROY_OPTIONS,
   DEV_OPTIONS,
   DUMP_OPTIONS,
@@ -36,6 +38,8 @@ const DATABASE_HELP =
   'NAME is a database of `baton dev` on port 8080 of this machine; use a URL for any other. The default is DATABASE_URL.'
 const API_HELP =
   'Uses the platform API of `baton dev --platform-port`, or of another server, with its URL and an API token.'
+const SERVER_HELP =
+  'Uses the `baton dev` of this user and machine on --port, or in the directory --data. With --api-url or BATON_API_URL, uses that platform API with an API token.'
 const ACCOUNT_HELP = `${API_HELP} Needs a token that is not limited to an organization.`
 
 export const COMMANDS: readonly Command[] = [
@@ -97,9 +101,9 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['databases', 'list'],
     operands: [],
-    summary: 'List the databases of an organization.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    summary: 'List the databases of a server.',
+    details: SERVER_HELP,
+    options: DATABASE_OPTIONS,
     load: async () => (await import('./databases.ts')).listDatabases,
   }),
   command({
@@ -114,7 +118,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['databases', 'create'],
     operands: ['NAME'],
     summary: 'Create a database and print its URL.',
-    details: API_HELP,
+    details: SERVER_HELP,
     options: CREATE_DATABASE_OPTIONS,
     load: async () => (await import('./databases.ts')).createDatabase,
   }),
@@ -130,8 +134,8 @@ export const COMMANDS: readonly Command[] = [
     words: ['databases', 'destroy'],
     operands: ['NAME'],
     summary: 'Delete a database and its data.',
-    details: `${API_HELP} If it is protected, first run \`baton databases configure NAME --delete-protection off\`.`,
-    options: DESTROY_OPTIONS,
+    details: `${SERVER_HELP} If it is protected, first run \`baton databases configure NAME --delete-protection off\`.`,
+    options: DESTROY_DATABASE_OPTIONS,
     load: async () => (await import('./databases.ts')).destroyDatabase,
   }),
   command({
@@ -216,10 +220,9 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['export'],
-    operands: ['[NAME]', '[FILE.db]'],
-    summary: 'Write one or all databases of a server to new SQLite files.',
-    details:
-      'A running server is read through its platform API: each file is a snapshot, and writes continue. With --data, the data directory of a stopped server is read.',
+    operands: [DATABASE, '[FILE.db]'],
+    summary: 'Write a database to a new SQLite file, or all databases of a platform API.',
+    details: `Each file is a snapshot, and writes continue. ${DATABASE_HELP} With --api-url or BATON_API_URL, NAME is a database of the platform API. A libsql-server without Baton in front of it cannot export files.`,
     options: EXPORT_OPTIONS,
     load: async () => (await import('./export.ts')).runExport,
   }),

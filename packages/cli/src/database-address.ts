@@ -58,7 +58,8 @@ export function readTarget(
   throw new UsageError('baton: missing database: pass its URL or NAME, or set DATABASE_URL')
 }
 
-const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)
+/** Whether a string has the form of a URL. */
+export const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)
 const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
 
 /** Whether a string has the form of a URL or of a database name. */

@@ -1,15 +1,71 @@
+import { resolve } from 'node:path'
 import { databaseUrl } from '@batonsql/platform'
-import type { CONFIGURE_DATABASE_OPTIONS, CREATE_DATABASE_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
+import type { CommandInput } from './command-context.ts'
+import { control } from './control/control-client.ts'
+import type { ControlledDatabase } from './control/control-server.ts'
+import type {
+  CONFIGURE_DATABASE_OPTIONS,
+  CREATE_DATABASE_OPTIONS,
+  DATABASE_OPTIONS,
+  DESTROY_DATABASE_OPTIONS,
+} from './option-table.ts'
+import {
+  apiCommand,
+  type CommandOutput,
+  confirmDeletion,
+  fieldRows,
+  findApiUrl,
+  printOutput,
+  readSwitch,
+} from './platform-api.ts'
+import { UsageError } from './usage-error.ts'
 
-/** Prints a line for each database, with name, group and URL. */
-export const listDatabases = apiCommand(async (platform, { signal }) => {
-  const json = (await platform.databases.list({ signal }).toArray()).map(({ name, group, hostname }) => ({
-    name,
-    group,
-    url: databaseUrl(hostname),
-  }))
-  return { json, text: json.map(({ name, group, url }) => [name, group, url]) }
+/** The two forms of a command, and the options that only one of them has. */
+interface ServerOrPlatform<Options extends typeof DATABASE_OPTIONS> {
+  readonly onServer: (input: CommandInput<Options>) => Promise<CommandOutput>
+  readonly onPlatform: (input: CommandInput<Options>) => Promise<void>
+  readonly onlyOnServer?: readonly string[]
+  readonly onlyOnPlatform?: readonly string[]
+}
+
+/** Creates a command that uses a platform API if one is given, and otherwise a running server of this machine. */
+function withServerOrPlatform<Options extends typeof DATABASE_OPTIONS>({
+  onServer,
+  onPlatform,
+  onlyOnServer = [],
+  onlyOnPlatform = [],
+}: ServerOrPlatform<Options>): (input: CommandInput<Options>) => Promise<void> {
+  return async (input) => {
+    const { context } = input
+    const values: Readonly<Record<string, unknown>> = input.values
+    const find = (names: readonly string[]): string | undefined =>
+      names.find((name) => values[name] !== undefined)
+    const serverOption = find(['port', 'data', ...onlyOnServer])
+    const platformOption = find(['api-url', 'token', 'organization', ...onlyOnPlatform])
+    if (serverOption !== undefined && platformOption !== undefined)
+      throw new UsageError(
+        `baton: --${serverOption} is for a server of this machine, --${platformOption} for a platform API`,
+      )
+    const usesPlatform = serverOption === undefined && findApiUrl(input.values, context) !== undefined
+    if (usesPlatform || platformOption !== undefined) return await onPlatform(input)
+    await printOutput(await onServer(input), values['json'] === true, context)
+  }
+}
+
+/** Prints a line for each database, with its name and URL, and its group in a platform API. */
+export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
+  onServer: async ({ values, context }) => {
+    const json = await control<readonly ControlledDatabase[]>(values, { command: 'list' }, context)
+    return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
+  },
+  onPlatform: apiCommand(async (platform, { signal }) => {
+    const databases = await platform.databases.list({ signal }).toArray()
+    const json = databases.map(({ name, group, hostname }) => ({ name, group, url: databaseUrl(hostname) }))
+    return {
+      json,
+      text: [['NAME', 'GROUP', 'URL'], ...json.map(({ name, group, url }) => [name, group, url])],
+    }
+  }),
 })
 
 /** Prints the details of a database. */
@@ -39,15 +95,25 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
 })
 
 /** Creates a database, waits until it accepts requests, and prints its URL. */
-export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
+  onlyOnServer: ['from-file'],
+  onlyOnPlatform: ['group'],
+  onServer: async ({ values, operands, context }) => {
+    const [name] = operands as [string]
+    const { 'from-file': file } = values
+    const fromFile = file === undefined ? {} : { fromFile: resolve(file) }
+    const json = await control<ControlledDatabase>(values, { command: 'create', name, ...fromFile }, context)
+    const { url, authToken } = json
+    return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
+  },
+  onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
     const { group = 'default' } = values
     const { hostname } = await platform.databases.create({ name, group }, { wait: true, signal })
     const url = databaseUrl(hostname)
     return { json: { name, group, url }, text: url }
-  },
-)
+  }),
+})
 
 /** Changes settings of a database, and prints all of them. */
 export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
@@ -74,8 +140,23 @@ export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
   },
 )
 
-export const destroyDatabase = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
-  const [name] = operands as [string]
-  await platform.databases.delete(name, { signal })
-  return { json: { name, deleted: true }, text: `deleted ${name}` }
-}, confirmDeletion('databases destroy'))
+const confirmDatabaseDeletion = confirmDeletion('databases destroy')
+
+const describeDeletion = (name: string): CommandOutput => ({
+  json: { name, deleted: true },
+  text: `deleted ${name}`,
+})
+
+export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
+  onServer: async (input) => {
+    const [name] = input.operands as [string]
+    await confirmDatabaseDeletion(input)
+    await control(input.values, { command: 'delete', name }, input.context)
+    return describeDeletion(name)
+  },
+  onPlatform: apiCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
+    const [name] = operands as [string]
+    await platform.databases.delete(name, { signal })
+    return describeDeletion(name)
+  }, confirmDatabaseDeletion),
+})

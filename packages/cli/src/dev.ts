@@ -1,10 +1,12 @@
-import { statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import type { CommandInput } from './command-context.ts'
+import { ControlServer } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
+import { readPort } from './read-port.ts'
 import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -13,19 +15,24 @@ export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Prom
   const { options, databases } = readDevOptions(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const stopRequested = waitForStopSignal()
+  const files = nameFiles(values.open ?? [])
+  const isNew = isEmptyDirectory(values.data)
   const server = await startLocalServer(options)
+  let control: ControlServer | null = null
   try {
     const copies: string[] = []
-    for (const file of values.open ?? []) copies.push(await openCopy(server, file))
+    for (const [name, file] of files) copies.push(await openCopy(server, { name, file, isNew }))
     for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
     checkDomains(server, options)
+    control = await openControl(server)
+    const order = [...files.keys(), ...server.databaseNames.filter((name) => !files.has(name))]
     const tokenFile = values['token-file']
     if (tokenFile !== undefined)
-      await writeTokenFile(tokenFile, `${JSON.stringify(await describeServer(server, true))}\n`)
+      await writeTokenFile(tokenFile, `${JSON.stringify(await describeServer(server, order, true))}\n`)
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
-    const announcement = await describeServer(server, process.stdout.isTTY && tokenFile === undefined)
+    const announcement = await describeServer(server, order, process.stdout.isTTY && tokenFile === undefined)
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
@@ -33,6 +40,7 @@ export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Prom
     }
     await stopRequested
   } finally {
+    await control?.[Symbol.asyncDispose]()
     await server.close()
   }
 }
@@ -42,13 +50,48 @@ const LOOPBACK = /^(?:(?:[^.]+\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/i
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
+/** Returns the files of `--open` by the names of their databases. @throws UsageError if two files have the same name */
+function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
+  const filesByName = new Map<string, string>()
+  for (const file of files) {
+    const name = toDatabaseName(file)
+    const other = filesByName.get(name)
+    if (other !== undefined)
+      throw new UsageError(
+        `baton dev: --open ${other} and --open ${file} would both be the database "${name}"; rename one of the files`,
+      )
+    filesByName.set(name, file)
+  }
+  return filesByName
+}
+
+/** Whether a data directory is new, so that the server creates the database `default` in it. */
+function isEmptyDirectory(directory: string | undefined): boolean {
+  if (directory === undefined || statSync(directory, { throwIfNoEntry: false }) === undefined) return true
+  return readdirSync(directory).length === 0
+}
+
 /** Creates a database as a copy of a file, unless a previous run has already done so. @returns a description of the copy */
-async function openCopy(server: LocalServer, file: string): Promise<string> {
-  const name = toDatabaseName(file)
+async function openCopy(
+  server: LocalServer,
+  { name, file, isNew }: { readonly name: string; readonly file: string; readonly isNew: boolean },
+): Promise<string> {
+  // the empty database `default` that the server has just created
+  if (isNew && server.databaseNames.includes(name)) await server.removeDatabase(name)
   if (server.databaseNames.includes(name))
     return `${name}: the copy in the data directory; ${file} was not read again`
   await server.createDatabase(name, { fromFile: file })
   return `${name}: a copy of ${file}, which is not changed`
+}
+
+/** Opens the socket for commands of this machine. Without it, the server works, but commands cannot change it. */
+async function openControl(server: LocalServer): Promise<ControlServer | null> {
+  try {
+    return await ControlServer.open(server)
+  } catch (error) {
+    console.error(`baton: commands on this machine cannot change this server: ${(error as Error).message}`)
+    return null
+  }
 }
 
 /** Checks the domains. @throws Error for one without a database, unless the platform API can still create that database */
@@ -162,12 +205,6 @@ function readRemote(values: DevValues): Pick<LocalServerOptions, 'sqld'> {
   return { sqld: { url, adminUrl, adminKey } }
 }
 
-function readPort(option: string, text: string): number {
-  if (!/^\d+$/.test(text) || Number(text) > 65_535)
-    throw new UsageError(`baton dev: ${option} ${text} is not a port`)
-  return Number(text)
-}
-
 function readDomain(text: string): [host: string, name: string] {
   const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
   if (host === undefined || name === undefined)
@@ -191,9 +228,14 @@ interface Announcement {
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
-async function describeServer(server: LocalServer, withTokens: boolean): Promise<Announcement> {
+/** @param names the databases, in the order in which they are printed */
+async function describeServer(
+  server: LocalServer,
+  names: readonly string[],
+  withTokens: boolean,
+): Promise<Announcement> {
   const databases: Record<string, AnnouncedDatabase> = {}
-  for (const name of server.databaseNames) {
+  for (const name of names) {
     const token = withTokens && server.takesTokens ? await server.createToken(name) : undefined
     const replicas = server.backend === 'sqld' ? server.replicaUrls(name) : {}
     databases[name] = {
@@ -227,8 +269,9 @@ function announce(
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'removed when it stops' : `in ${dataDirectory}`}`,
   )
-  for (const [name, { url, token, replicas = {} }] of Object.entries(databases)) {
-    console.log(`${url === server.url ? 'database' : name}: ${url}`)
+  const entries = Object.entries(databases)
+  for (const [name, { url, token, replicas = {} }] of entries) {
+    console.log(`${entries.length === 1 ? 'database' : name}: ${url}`)
     for (const [location, address] of Object.entries(replicas))
       console.log(`  replica in ${location}: ${address}`)
     if (token !== undefined) console.log(`  token: ${token}`)

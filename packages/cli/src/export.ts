@@ -1,39 +1,79 @@
+import { resolve } from 'node:path'
+import { exportFile, HttpError } from '@batonsql/core'
 import { type CommandInput, print } from './command-context.ts'
+import { control, NotRunningError } from './control/control-client.ts'
+import { isUrl, openDatabase, readTarget } from './database-address.ts'
 import { loadServer } from './load-server.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
-import { createAccountClient } from './platform-api.ts'
+import { createAccountClient, findApiUrl } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
+import { writeNewFile } from './write-new-file.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
 const USAGE =
-  'baton export: pass NAME FILE.db, or --all DIR; with --api-url URL for a running server, or with --data DIR for a stopped one'
+  'baton export: pass [URL|NAME] FILE.db, or --all DIR with --api-url URL; with --data DIR, pass NAME FILE.db'
 
 /** Exports databases of a running server, or of a data directory, to SQLite files. */
 export async function runExport(input: Input): Promise<void> {
-  const { values, operands } = input
+  const { values, operands, context } = input
+  const { all, data, organization } = values
   const [name, file] = operands
   // a database and its file, or --all
-  if (operands.length !== (values.all === undefined ? 2 : 0)) throw new UsageError(USAGE)
-  if (values.data === undefined) return await exportFromServer(input)
-  if (name === undefined || file === undefined) throw new UsageError(USAGE)
-  await exportOffline(name, file, values.data)
+  if (all === undefined ? operands.length === 0 : operands.length > 0) throw new UsageError(USAGE)
+  if (data !== undefined) {
+    if (name === undefined || file === undefined) throw new UsageError(USAGE)
+    return await exportFromDirectory({ name, file, data }, context)
+  }
+  const hasApi = findApiUrl(values, context) !== undefined
+  const usesApi = hasApi && !isUrl(name ?? '') && file !== undefined
+  if (all !== undefined || organization !== undefined || usesApi) return await exportFromPlatform(input)
+  await exportFromDatabase(input)
 }
 
-async function exportOffline(name: string, file: string, directory: string): Promise<void> {
-  const { exportFromDirectory } = await loadServer(() => import('@batonsql/local-server'))
-  await exportFromDirectory(directory, name, file).catch((error: unknown) => {
+/** Exports a database of a data directory, whether or not a server is using it. */
+async function exportFromDirectory(
+  { name, file, data }: { readonly name: string; readonly file: string; readonly data: string },
+  context: Input['context'],
+): Promise<void> {
+  const server = await loadServer(() => import('@batonsql/local-server'))
+  await server.exportFromDirectory(data, name, file).catch(async (error: unknown) => {
     const { message } = error as Error
     if (!/is in use by/.test(message)) throw error
-    const remedy =
-      'While the server runs: baton export NAME FILE.db --api-url URL, or --all DIR --api-url URL'
-    throw new Error(`${message}\n${remedy}`, { cause: error })
+    const command = { command: 'export', name, file: resolve(file) } as const
+    await control({ data }, command, context).catch((controlError: unknown) => {
+      if (!(controlError instanceof NotRunningError)) throw controlError
+      // a program that calls startLocalServer, or a server of another user
+      const remedy =
+        'It is not a `baton dev` of this user: export with the URL of the database instead of --data.'
+      throw new Error(`${message}\n${remedy}`, { cause: controlError })
+    })
   })
-  console.log(`exported ${name} to ${file}`)
+  await print(context, `exported ${name} to ${file}\n`)
 }
 
-async function exportFromServer({ values, operands, context }: Input): Promise<void> {
+/** Exports a database that is given by its URL, or by its name on the local server. */
+async function exportFromDatabase({ values, operands, context }: Input): Promise<void> {
+  const { target, remaining } = readTarget(operands, 1, context)
+  const [file] = remaining
+  if (file === undefined) throw new UsageError(USAGE)
+  const db = openDatabase(target, values, context)
+  try {
+    await writeNewFile(file, exportFile(db, { signal: context.signal }))
+  } catch (error) {
+    if (!(error instanceof HttpError) || error.status !== 404) throw error
+    throw new Error(
+      `${error.message}\nThe database does not exist, or its server cannot export files: \`baton dump\` writes it as SQL.`,
+      { cause: error },
+    )
+  } finally {
+    await db.close()
+  }
+  await print(context, `exported ${operands.length === 1 ? 'the database' : target} to ${file}\n`)
+}
+
+async function exportFromPlatform({ values, operands, context }: Input): Promise<void> {
   const { signal } = context
   const platform = createAccountClient(values, context)
   const organizations =

@@ -8,7 +8,10 @@ export const listGroups = apiCommand(async (platform, { signal }) => {
     primary,
     locations: [primary, ...locations.filter((code) => code !== primary)],
   }))
-  return { json, text: json.map(({ name, locations }) => [name, locations.join(', ')]) }
+  return {
+    json,
+    text: [['NAME', 'LOCATIONS'], ...json.map(({ name, locations }) => [name, locations.join(', ')])],
+  }
 })
 
 export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(

@@ -1,7 +1,7 @@
-import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
+import { join } from 'node:path'
+import { createClient, exportFile } from '@batonsql/core'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
+import { writeNewFile } from './write-new-file.ts'
 
 /** Lifetime of the token that reads a database. */
 const TOKEN_LIFETIME = '1h'
@@ -37,7 +37,7 @@ export function backupFile(folder: string, { organization, name }: RemoteDatabas
   return join(folder, organization, `${name}.db`)
 }
 
-/** Writes a snapshot of a database on a running server to a new SQLite file that only this user can read. Writes continue. */
+/** Writes a snapshot of a database on a running server to a new SQLite file. Writes continue. */
 export async function exportOnline(
   database: RemoteDatabase,
   file: string,
@@ -45,39 +45,11 @@ export async function exportOnline(
 ): Promise<void> {
   const { platform, name, hostname } = database
   const options = { authorization: 'read-only', expiration: TOKEN_LIFETIME, signal } as const
-  const token = await platform.databases.createToken(name, options)
-  const url = `${databaseUrl(hostname)}/export/1`
-  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
-  if (response.status !== 200 || response.body === null)
-    throw new Error(`GET ${url} returned HTTP ${response.status}: ${await response.text()}`)
-  await writeNew(file, Readable.fromWeb(response.body))
-}
-
-/** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */
-async function writeNew(file: string, content: Readable): Promise<void> {
-  const temporaryFile = `${file}.${process.pid}.unfinished`
-  content.on('error', () => {}) // ignored until the content is read, which throws the error again
+  const authToken = await platform.databases.createToken(name, options)
+  const db = createClient({ url: databaseUrl(hostname), authToken })
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    await checkAbsent(file)
-    const handle = await open(temporaryFile, 'w', 0o600)
-    try {
-      await handle.writeFile(content)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    // another export may have created it in the meantime
-    await checkAbsent(file)
-    await rename(temporaryFile, file)
-  } catch (error) {
-    content.destroy()
-    await rm(temporaryFile, { force: true })
-    throw error
+    await writeNewFile(file, exportFile(db, { signal }))
+  } finally {
+    await db.close()
   }
-}
-
-async function checkAbsent(file: string): Promise<void> {
-  const existing = await lstat(file).catch(() => null)
-  if (existing !== null) throw new Error(`${file} already exists`)
 }

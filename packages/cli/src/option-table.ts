@@ -19,6 +19,16 @@ export type ValuesOf<Options extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: Options }>
 >['values']
 
+/** Options that choose a running server of this machine. */
+const SERVER_OPTIONS = {
+  port: { type: 'string', value: 'N', help: 'Port of the `baton dev` to use (default 8080)' },
+  data: {
+    type: 'string',
+    value: 'DIR',
+    help: 'Data directory of the `baton dev` to use, instead of its port',
+  },
+} as const satisfies OptionTable
+
 const JSON_OPTION = { type: 'boolean', help: 'Print only JSON' } as const
 
 export const DEV_OPTIONS = {
@@ -193,9 +203,21 @@ export const API_OPTIONS = {
   json: JSON_OPTION,
 } as const satisfies OptionTable
 
+/** Options of the commands that work with a server on this machine, or with a platform API. */
+export const DATABASE_OPTIONS = { ...SERVER_OPTIONS, ...API_OPTIONS } as const satisfies OptionTable
+
 export const CREATE_DATABASE_OPTIONS = {
-  group: { type: 'string', value: 'NAME', help: 'Group of the new database (default "default")' },
-  ...API_OPTIONS,
+  'from-file': {
+    type: 'string',
+    value: 'FILE.db',
+    help: 'Start with a copy of this SQLite file. Not with a platform API',
+  },
+  group: {
+    type: 'string',
+    value: 'NAME',
+    help: 'Group of the new database (default "default"). With a platform API',
+  },
+  ...DATABASE_OPTIONS,
 } as const satisfies OptionTable
 
 export const CREATE_GROUP_OPTIONS = {
@@ -234,9 +256,13 @@ export const CONFIGURE_GROUP_OPTIONS = {
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
-export const DESTROY_OPTIONS = {
-  yes: { type: 'boolean', short: 'y', help: 'Do not ask for confirmation' },
-  ...API_OPTIONS,
+const YES_OPTION = { type: 'boolean', short: 'y', help: 'Do not ask for confirmation' } as const
+
+export const DESTROY_OPTIONS = { yes: YES_OPTION, ...API_OPTIONS } as const satisfies OptionTable
+
+export const DESTROY_DATABASE_OPTIONS = {
+  yes: YES_OPTION,
+  ...DATABASE_OPTIONS,
 } as const satisfies OptionTable
 
 export const API_TOKEN_OPTIONS = {
@@ -283,14 +309,19 @@ export const EXPORT_OPTIONS = {
   all: {
     type: 'string',
     value: 'DIR',
-    help: 'Export all databases of a running server to new files DIR/ORGANIZATION/NAME.db',
+    help: 'Export all databases of a platform API to new files DIR/ORGANIZATION/NAME.db',
   },
-  data: { type: 'string', value: 'DIR', help: 'Data directory of a stopped server' },
+  data: {
+    type: 'string',
+    value: 'DIR',
+    help: 'Data directory of a server on this machine, whether or not it is running',
+  },
+  ...ADDRESS_OPTIONS,
   ...PLATFORM_OPTIONS,
   organization: {
     type: 'string',
     value: 'SLUG',
-    help: 'Organization of a running server (default: all that the token can access)',
+    help: 'Organization of the platform API (default: all that the token can access)',
   },
 } as const satisfies OptionTable
 

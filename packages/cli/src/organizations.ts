@@ -7,7 +7,7 @@ export const listOrganizations = accountCommand(async (platform, { signal }) => 
     type,
     name,
   }))
-  return { json, text: json.map(({ slug, type, name }) => [slug, type, name]) }
+  return { json, text: [['SLUG', 'TYPE', 'NAME'], ...json.map(({ slug, type, name }) => [slug, type, name])] }
 })
 
 export const createOrganization = accountCommand(async (platform, { operands, signal }) => {

@@ -12,7 +12,7 @@ import { readChoice } from './read-choice.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The output of a command. */
-interface CommandOutput {
+export interface CommandOutput {
   /** Printed with `--json`. */
   readonly json: unknown
   /** Printed without it: lines, or rows of cells that are aligned in columns. */
@@ -40,15 +40,19 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
     const { operands, context } = input
     // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
-    const { json, text } = await action(createAccountClient(values, context), {
-      values,
-      operands,
-      signal: context.signal,
-    })
-    if (values.json) return await print(context, `${JSON.stringify(json)}\n`)
-    for (const line of typeof text === 'string' ? [text] : alignColumns(text))
-      await print(context, `${line}\n`)
+    const platform = createAccountClient(values, context)
+    const output = await action(platform, { values, operands, signal: context.signal })
+    await printOutput(output, values.json, context)
   }
+}
+
+export async function printOutput(
+  { json, text }: CommandOutput,
+  asJson: boolean | undefined,
+  context: CommandContext,
+): Promise<void> {
+  if (asJson === true) return await print(context, `${JSON.stringify(json)}\n`)
+  for (const line of typeof text === 'string' ? [text] : alignColumns(text)) await print(context, `${line}\n`)
 }
 
 /**
@@ -131,12 +135,19 @@ export const fieldRows = (fields: object): string[][] =>
     value === null || String(value) === '' ? 'none' : String(value),
   ])
 
+/** Returns the URL of the platform API, if one is given. */
+export const findApiUrl = (
+  values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url'>,
+  { env }: CommandContext,
+): string | undefined => values['api-url'] ?? (env['BATON_API_URL'] || undefined)
+
 /** Creates a client for all organizations that the token can access. @throws UsageError if the URL or the token is missing */
 export function createAccountClient(
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url' | 'token'>,
-  { env }: CommandContext,
+  context: CommandContext,
 ): PlatformClient {
-  const url = values['api-url'] ?? env['BATON_API_URL']
+  const { env } = context
+  const url = findApiUrl(values, context)
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
   if (url === undefined)
     throw new UsageError('baton: missing URL of the platform API: pass --api-url, or set BATON_API_URL')

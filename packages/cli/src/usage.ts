@@ -1,7 +1,7 @@
 import type { UsageFigures } from '@batonsql/platform'
 import { apiCommand } from './platform-api.ts'
 
-const TITLES = ['', 'rows read', 'rows written', 'bytes stored', 'bytes synced']
+const TITLES = ['NAME', 'ROWS READ', 'ROWS WRITTEN', 'BYTES STORED', 'BYTES SYNCED']
 
 /** Prints this month's usage: of one database, or of each database in the organization and in total. */
 export const showUsage = apiCommand(async (platform, { operands, signal }) => {

@@ -1,4 +1,5 @@
 export { type Dump, type DumpOptions, dump } from './backup/dump.ts'
+export { exportFile } from './backup/export-file.ts'
 export { type RestoreOptions, type RestoreProgress, restore } from './backup/restore.ts'
 export type { ScriptSource } from './backup/statement-reader.ts'
 export {

@@ -173,7 +173,7 @@ test('baton api-tokens create --group creates a token limited to the given scope
   expect((await asOwner('api-tokens', 'list')).output).toMatch(
     /^reader +\S+ +\S+ +local\/team +read\nmaker +\S+ +\S+ +local\/team +read db:mint-token$/m,
   )
-  expect((await api(readerToken, 'databases', 'list')).output).toMatch(/^app +team +\S+\n$/)
+  expect((await api(readerToken, 'databases', 'list')).output).toMatch(/^NAME +GROUP +URL\napp +team +\S+\n$/)
   const rejected = await api(readerToken, 'database-tokens', 'create', 'app')
   expect([rejected.code, rejected.output, rejected.errors]).toEqual([
     1,
@@ -210,7 +210,7 @@ test('baton export writes a database of a stopped server to an SQLite file', asy
     const { host } = await harness.createDatabase('app')
     await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
     expect((await baton(args)).errors).toMatch(
-      /in use by process \d+.*\nWhile the server runs: baton export NAME FILE.db --api-url/,
+      /in use by process \d+.*\nIt is not a `baton dev` of this user: export with the URL/,
     )
   }
   expect(await baton(args)).toEqual({ code: 0, output: `exported app to ${file}`, errors: '' })

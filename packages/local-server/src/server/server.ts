@@ -228,6 +228,11 @@ export class LocalServer implements AsyncDisposable {
       : null
   }
 
+  /** Absolute path of the data directory; a temporary one is removed by `close()`. */
+  get dataDirectory(): string {
+    return this.#service.dataDirectory
+  }
+
   get backend(): 'embedded' | 'sqld' {
     return this.#service.backendKind
   }

@@ -1,0 +1,108 @@
+import { mkdirSync, readlinkSync, rmdirSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { dirname } from 'node:path'
+import { json } from 'node:stream/consumers'
+import type { LocalServer } from '@batonsql/local-server'
+import { directoryLink, findRuntimeDirectory, socketIn } from './socket-path.ts'
+
+/** A command that changes or reads a running server. */
+export type ControlRequest =
+  | { readonly command: 'list' }
+  | { readonly command: 'create'; readonly name: string; readonly fromFile?: string }
+  | { readonly command: 'delete'; readonly name: string }
+  | { readonly command: 'export'; readonly name: string; readonly file: string }
+
+/** A database in a response. */
+export interface ControlledDatabase {
+  readonly name: string
+  readonly url: string
+  /** A new token, if the server requires tokens. */
+  readonly authToken?: string
+}
+
+/**
+ * Receives commands for a running server on a socket in its data directory. Only the owner of the server can open the socket, and
+ * web pages cannot reach it.
+ */
+export class ControlServer implements AsyncDisposable {
+  readonly #http: Server
+  readonly #link: string
+  readonly #target: string
+
+  private constructor(http: Server, link: string, target: string) {
+    this.#http = http
+    this.#link = link
+    this.#target = target
+  }
+
+  /** Opens the socket. @throws Error if the system or the file system does not support it */
+  static async open(server: LocalServer): Promise<ControlServer> {
+    const target = server.dataDirectory
+    mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
+    const link = directoryLink(findRuntimeDirectory(process.env), server.port)
+    // a link or a socket is left over from a killed server, because the port and the directory are used by this one
+    rmSync(link, { force: true })
+    symlinkSync(target, link)
+    const path = socketIn(link)
+    rmSync(path, { force: true })
+    const http = createServer((request, response) => void respond(server, request, response))
+    await new Promise<void>((resolve, reject) => {
+      http.once('error', reject)
+      // the socket is created at once, so no other user can open it before its permissions are set
+      const umask = process.umask(0o177)
+      http.listen(path, resolve)
+      process.umask(umask)
+    })
+    return new ControlServer(http, link, target)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise((resolve) => this.#http.close(resolve))
+    this.#http.closeAllConnections()
+    await closed
+    try {
+      // another server may have taken the port
+      if (readlinkSync(this.#link) === this.#target) rmSync(this.#link)
+      rmdirSync(dirname(this.#link))
+    } catch {
+      // already removed, or used by other servers
+    }
+  }
+}
+
+async function respond(
+  server: LocalServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  let body: { readonly result: unknown } | { readonly error: string }
+  try {
+    body = { result: await run(server, (await json(request)) as ControlRequest) }
+  } catch (error) {
+    body = { error: (error as Error).message }
+  }
+  response.end(JSON.stringify(body))
+}
+
+async function run(
+  server: LocalServer,
+  request: ControlRequest,
+): Promise<readonly ControlledDatabase[] | ControlledDatabase | null> {
+  switch (request.command) {
+    case 'list':
+      return server.databaseNames.map((name) => ({ name, url: server.urlOf(name) }))
+    case 'create': {
+      const { name, fromFile } = request
+      const address = await server.createDatabase(name, fromFile === undefined ? {} : { fromFile })
+      return { name, ...address }
+    }
+    case 'delete':
+      await server.removeDatabase(request.name)
+      return null
+    case 'export':
+      await server.exportDatabase(request.name, request.file)
+      return null
+    default:
+      throw new Error(`this server does not have the command ${String((request as ControlRequest).command)}`)
+  }
+}

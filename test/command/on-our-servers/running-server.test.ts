@@ -1,0 +1,202 @@
+// Commands that find a running `baton dev` of this machine, without the platform API.
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { query } from '../../server/wire.ts'
+import { runBaton, startBaton } from '../../support/baton-command.ts'
+
+const backend = inject('target')
+
+async function createFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-running-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+function createFile(file: string, text: string): string {
+  using db = new DatabaseSync(file)
+  db.exec('create table note (text)')
+  db.prepare('insert into note values (?)').run(text)
+  return file
+}
+
+const readNotes = (file: string): unknown => {
+  using db = new DatabaseSync(file)
+  return db.prepare('select text from note').all()
+}
+
+/** The line that `baton dev --json` prints. */
+interface Announcement {
+  readonly url: string
+  readonly databases: Readonly<Record<string, { readonly url: string }>>
+}
+
+/** Starts `baton dev` for the rest of the test, with its own runtime directory. */
+async function startDev(...args: string[]) {
+  const runtime = await createFolder()
+  const env = { XDG_RUNTIME_DIR: runtime }
+  const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend, ...args], env)
+  const exited = once(child, 'exit')
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null) child.kill('SIGTERM')
+    await exited
+  }
+  onTestFinished(stop)
+  let output = ''
+  for await (const part of child.stdout) {
+    output += part
+    if (output.endsWith('\n')) break
+  }
+  const announcement = JSON.parse(output) as Announcement
+  const port = new URL(announcement.url).port
+  const baton = (...words: string[]) => runBaton(words, { env })
+  return { ...announcement, port, runtime, baton, stop }
+}
+
+test('databases are listed, created, exported and deleted through the port', async () => {
+  const folder = await createFolder()
+  const file = createFile(join(folder, 'my notes.db'), 'from the file')
+  const { baton, port, url, runtime, stop } = await startDev('--database', 'app')
+  const created = await baton('databases', 'create', 'empty', '--port', port)
+  expect(created).toEqual({ code: 0, output: `${url}/empty/\n`, errors: '' })
+  expect(await query(`${url}/empty/`, 'select 1')).toEqual([['1']])
+  const copied = await baton('databases', 'create', 'notes', '--from-file', file, '--port', port, '--json')
+  expect(JSON.parse(copied.output)).toEqual({ name: 'notes', url: `${url}/notes/` })
+  expect(await query(`${url}/notes/`, 'select text from note')).toEqual([['from the file']])
+  expect((await baton('databases', 'create', 'notes', '--port', port)).errors).toContain('already exists')
+
+  const list = await baton('databases', 'list', '--port', port)
+  expect(list.output).toMatch(/^NAME +URL\n/)
+  expect(list.output).toContain(`notes    ${url}/notes/\n`)
+  expect((await baton('databases', 'destroy', 'empty', '--port', port)).code).toBe(2)
+  expect((await baton('databases', 'destroy', 'empty', '--yes', '--port', port)).output).toBe(
+    'deleted empty\n',
+  )
+  expect((await fetch(`${url}/empty/health`)).status).toBe(404)
+
+  const exported = join(folder, 'exported.db')
+  expect(await baton('export', `${url}/notes/`, exported)).toMatchObject({ code: 0, errors: '' })
+  expect(readNotes(exported)).toEqual([{ text: 'from the file' }])
+  expect((await stat(exported)).mode & 0o777).toBe(0o600)
+  expect((await baton('export', `${url}/notes/`, exported)).errors).toContain('already exists')
+  const missing = await baton('export', `${url}/nowhere/`, join(folder, 'nowhere.db'))
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining('does not exist')])
+  expect(await readdir(folder)).toEqual(['exported.db', 'my notes.db'])
+
+  await stop()
+  expect(await readdir(runtime)).toEqual([])
+  const stopped = await baton('databases', 'list', '--port', port)
+  expect([stopped.code, stopped.errors]).toEqual([
+    1,
+    `baton: no \`baton dev\` of this user is running on port ${port} of this machine\n`,
+  ])
+})
+
+test('the socket is in the data directory, only its owner can open it, and commands find it by --data', async () => {
+  const folder = await createFolder()
+  // longer than the path of a socket may be
+  const data = join(folder, 'x'.repeat(120), 'data')
+  await mkdir(data, { recursive: true })
+  const { baton, port, url, runtime } = await startDev('--data', data)
+  expect((await stat(join(data, 'control.sock'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(runtime, 'baton'))).mode & 0o777).toBe(0o700)
+  expect((await baton('databases', 'create', 'app', '--port', port)).output).toBe(`${url}/app/\n`)
+  expect((await baton('databases', 'list', '--data', data)).errors).toContain('use --port instead of --data')
+
+  const shortData = relative(process.cwd(), await createFolder())
+  const second = await startDev('--data', shortData)
+  expect((await second.baton('databases', 'create', 'app', '--data', shortData)).code).toBe(0)
+  await query(`${second.url}/app/`, 'create table note (text)')
+  const exported = join(folder, 'app.db')
+  expect(await second.baton('export', 'app', exported, '--data', shortData)).toMatchObject({
+    code: 0,
+    errors: '',
+  })
+  expect(readNotes(exported)).toEqual([])
+})
+
+test('a server is found although a killed one has left its link and its socket behind', async () => {
+  const data = await createFolder()
+  const { runtime, stop } = await startDev('--data', data)
+  await stop()
+  await writeFile(join(data, 'control.sock'), 'left behind')
+  const { baton, port } = await startDev('--data', data)
+  expect((await baton('databases', 'list', '--port', port)).code).toBe(0)
+  expect(runtime).not.toBe('')
+})
+
+test('commands do not trust a runtime directory that others can write to, and the server starts without one', async () => {
+  const runtime = await createFolder()
+  await mkdir(join(runtime, 'baton'), { mode: 0o777 })
+  const env = { XDG_RUNTIME_DIR: runtime }
+  // mkdir applies the umask
+  const { chmod } = await import('node:fs/promises')
+  await chmod(join(runtime, 'baton'), 0o777)
+  const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend], env)
+  let errors = ''
+  child.stderr.on('data', (part) => (errors += part))
+  await once(child.stdout, 'data')
+  child.kill('SIGTERM')
+  await once(child, 'close')
+  expect(errors).toContain('must be a directory that only its owner can access')
+  const listed = await runBaton(['databases', 'list', '--port', '1'], { env })
+  expect([listed.code, listed.errors]).toEqual([1, expect.stringContaining('only its owner can access')])
+})
+
+test.each([
+  [['databases', 'create', 'app', '--group', 'g'], 'missing URL of the platform API'],
+  [
+    ['databases', 'create', 'app', '--from-file', 'a.db', '--api-url', 'http://127.0.0.1:1', '--token', 't'],
+    '--from-file is for a server of this machine, --api-url for a platform API',
+  ],
+  [
+    ['databases', 'list', '--port', '1', '--api-url', 'http://127.0.0.1:1'],
+    '--port is for a server of this machine, --api-url for a platform API',
+  ],
+  [['databases', 'list', '--port', 'x'], '--port x is not a port'],
+  [['export'], 'pass [URL|NAME] FILE.db'],
+  [['export', 'app', '--data', 'd'], 'pass [URL|NAME] FILE.db'],
+])('%j is rejected before anything is sent', async (args, message) => {
+  const { code, errors } = await runBaton(args, { env: { DATABASE_URL: '', BATON_API_URL: '' } })
+  expect([code, errors]).toEqual([2, expect.stringContaining(message)])
+})
+
+test('--open prints its database first, and a file named default replaces the empty database', async () => {
+  const folder = await createFolder()
+  const first = createFile(join(folder, 'Chinook.db'), 'first')
+  const second = createFile(join(folder, 'default.db'), 'second')
+  const { databases, url } = await startDev('--open', first, '--open', second)
+  expect(Object.keys(databases)).toEqual(['chinook', 'default'])
+  expect(await query(`${url}/chinook/`, 'select text from note')).toEqual([['first']])
+  expect(await query(url, 'select text from note')).toEqual([['second']])
+})
+
+test('--open keeps the copy of an earlier run, whatever its name', async () => {
+  const folder = await createFolder()
+  const data = join(folder, 'data')
+  const file = createFile(join(folder, 'default.db'), 'from the file')
+  const before = await startDev('--open', file, '--data', data)
+  await query(before.url, "insert into note values ('added')")
+  await before.stop()
+  const after = await startDev('--open', file, '--data', data)
+  expect(await query(after.url, 'select text from note')).toEqual([['from the file'], ['added']])
+})
+
+test('two files of one name are rejected, with both named', async () => {
+  const folder = await createFolder()
+  for (const name of ['a', 'b']) await mkdir(join(folder, name))
+  const files = [join(folder, 'a', 'App.db'), join(folder, 'b', 'app.sqlite')].map((file) =>
+    createFile(file, 'x'),
+  )
+  const { code, errors } = await runBaton([
+    'dev',
+    '--port',
+    '0',
+    ...files.flatMap((file) => ['--open', file]),
+  ])
+  expect(code).toBe(2)
+  for (const file of files) expect(errors).toContain(file)
+})
