@@ -206,7 +206,7 @@ test.each([
   [['--version'], 0, /^\d+\.\d+\.\d+/, /^$/],
   [['--help'], 0, /baton dev \[options\]/, /^$/],
   [[], 2, /^$/, /missing command/],
-  [['serve'], 2, /^$/, /unknown command "serve"/],
+  [['start'], 2, /^$/, /unknown command "start"/],
   [
     ['dev', '--prot', '1'],
     2,
@@ -260,7 +260,7 @@ test.each([
   [['api-tokens', '--help'], 0, /^baton api-tokens create NAME/, /^$/],
   [['dump'], 2, /^$/, /missing database: .* DATABASE_URL/],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend must be embedded or sqld, not x/],
-  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: --dialect must be sqld or cloud, not x/],
+  [['dev', '--dialect', 'x'], 2, /^$/, /baton: --dialect must be sqld or cloud, not x/],
   [['sqld'], 2, /^$/, /baton sqld: missing command\n\n {2}baton sqld install/],
   [
     ['databases', 'drop'],
@@ -268,7 +268,7 @@ test.each([
     /^$/,
     /baton databases: unknown command "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
   ],
-  [['export', 'app'], 2, /^$/, /^baton export: pass NAME FILE.db, or --all DIR; .*\n$/],
+  [['export', 'app'], 2, /^$/, /^baton export: pass \[URL\|NAME\] FILE.db, or --all DIR .*\n$/],
   [['user', 'ada', 'bob'], 2, /^$/, /baton user: unexpected argument "bob"/],
   [['completion', 'tcsh'], 2, /^$/, /the shell must be bash, zsh or fish, not tcsh/],
 ])('baton %j exits with %i', async (args, code, output, errors) => {

@@ -83,7 +83,7 @@ test('baton api-tokens and organizations work for a user with one organization, 
   expect((await api('organizations', 'create', 'Second One')).output).toBe('created second-one\n')
   expect((await api('organizations', 'create', 'Second One')).errors).toContain('409')
   expect((await runBaton(['organizations', 'list'], ciEnv)).output).toMatch(
-    /^local +personal +\S.*\nsecond-one +team +Second One\n$/,
+    /^SLUG +TYPE +NAME\nlocal +personal +\S.*\nsecond-one +team +Second One\n$/,
   )
   const ambiguous = await api('groups', 'list')
   expect([ambiguous.code, ambiguous.errors]).toEqual([
@@ -130,7 +130,7 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
     expect.stringContaining('409'),
   ])
   expect((await api('groups', 'create', 'far', '--location', 'nowhere')).code).toBe(1)
-  expect((await api('groups', 'list')).output).toBe('default  local\nteam     local\n')
+  expect((await api('groups', 'list')).output).toBe('NAME     LOCATIONS\ndefault  local\nteam     local\n')
   const url = (await api('databases', 'create', 'ledger', '--group', 'team')).output.trim()
   expect((await api('databases', 'show', 'ledger')).output).toMatch(
     new RegExp(`^name +ledger\n.*^group +team\n.*^url +${url}\n.*^deleteProtection +false$`, 'ms'),

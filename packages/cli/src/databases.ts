@@ -115,6 +115,21 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
   }),
 })
 
+/** Prints a line for the primary and for each replica of a database. */
+export const listInstances = apiCommand(async (platform, { operands, signal }) => {
+  const [name] = operands as [string]
+  const instances = await platform.databases.listInstances(name, { signal })
+  const json = instances.map(({ region, type, hostname }) => ({
+    location: region,
+    type,
+    url: databaseUrl(hostname),
+  }))
+  return {
+    json,
+    text: [['LOCATION', 'TYPE', 'URL'], ...json.map(({ location, type, url }) => [location, type, url])],
+  }
+})
+
 /** Changes settings of a database, and prints all of them. */
 export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
   async (platform, { values, operands, signal }) => {

@@ -4,14 +4,22 @@ import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import type { CommandInput } from './command-context.ts'
 import { ControlServer } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
-import { DEV_OPTIONS, type ValuesOf } from './option-table.ts'
+import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
 import { readPort } from './read-port.ts'
 import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
-export async function runDev({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
+export const runDev = ({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> => serve(values)
+
+/** Serves databases of libsql-server until a signal stops the process, with the settings of a server that others use. */
+export async function runServe({ values }: CommandInput<typeof SERVE_OPTIONS>): Promise<void> {
+  if (values.data === undefined) throw new UsageError('baton serve: missing --data DIR')
+  await serve({ log: 'errors', ...values, backend: 'sqld', auth: true })
+}
+
+async function serve(values: DevValues): Promise<void> {
   const { options, databases } = readDevOptions(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const stopRequested = waitForStopSignal()
@@ -58,7 +66,7 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
     const other = filesByName.get(name)
     if (other !== undefined)
       throw new UsageError(
-        `baton dev: --open ${other} and --open ${file} would both be the database "${name}"; rename one of the files`,
+        `baton: --open ${other} and --open ${file} would both be the database "${name}"; rename one of the files`,
       )
     filesByName.set(name, file)
   }
@@ -117,39 +125,33 @@ function toDatabaseName(file: string): string {
 
 function readDevOptions(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], organization } = values
-  const backend = readChoice(
-    'baton dev: --backend',
-    DEV_OPTIONS.backend.choices,
-    values.backend ?? 'embedded',
-  )
+  const backend = readChoice('baton: --backend', DEV_OPTIONS.backend.choices, values.backend ?? 'embedded')
   const port = readPort('--port', values.port ?? '8080')
   const platformPort = values['platform-port']
   const domain = values['platform-domain']
   const delay = values['ready-delay']
   const usesPlatformOptions = [organization, domain, delay].some((value) => value !== undefined)
   if (usesPlatformOptions && platformPort === undefined)
-    throw new UsageError(
-      'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
-    )
+    throw new UsageError('baton: --organization, --platform-domain and --ready-delay need --platform-port')
   if (values['token-file'] !== undefined && values.auth !== true && platformPort === undefined)
-    throw new UsageError('baton dev: --token-file needs --auth or --platform-port')
+    throw new UsageError('baton: --token-file needs --auth or --platform-port')
   if (delay !== undefined && !/^\d{1,9}$/.test(delay))
-    throw new UsageError(`baton dev: --ready-delay must be a number of milliseconds, not ${delay}`)
+    throw new UsageError(`baton: --ready-delay must be a number of milliseconds, not ${delay}`)
   if (data !== undefined && statSync(data, { throwIfNoEntry: false })?.isFile())
     throw new UsageError(
-      `baton dev: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
+      `baton: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
     )
   const dialect =
     values.dialect === undefined
       ? undefined
-      : readChoice('baton dev: --dialect', DEV_OPTIONS.dialect.choices, values.dialect)
+      : readChoice('baton: --dialect', DEV_OPTIONS.dialect.choices, values.dialect)
   if (dialect !== undefined && backend === 'sqld')
-    throw new UsageError('baton dev: --dialect requires --backend embedded')
+    throw new UsageError('baton: --dialect requires --backend embedded')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect }),
     port,
-    log: readChoice('baton dev: --log', DEV_OPTIONS.log.choices, values.log ?? 'none'),
+    log: readChoice('baton: --log', DEV_OPTIONS.log.choices, values.log ?? 'none'),
     inspector: values['no-inspector'] !== true && values.auth !== true && platformPort === undefined,
     allowOrigins: values['allow-origin'] ?? [],
     domains: Object.fromEntries((values.domain ?? []).map(readDomain)),
@@ -174,7 +176,7 @@ function readReplicas(values: DevValues): Pick<LocalServerOptions, 'replicas' | 
   const { replica: replicas = [], 'replica-lag': lags = [] } = values
   if (replicas.length === 0 && lags.length === 0) return {}
   if (values.backend !== 'sqld' || values['sqld-url'] !== undefined)
-    throw new UsageError('baton dev: --replica and --replica-lag need --backend sqld, without --sqld-url')
+    throw new UsageError('baton: --replica and --replica-lag need --backend sqld, without --sqld-url')
   return { replicas, replicaLagMs: readLag(lags) }
 }
 
@@ -182,14 +184,13 @@ function readReplicas(values: DevValues): Pick<LocalServerOptions, 'replicas' | 
 function readLag(texts: readonly string[]): NonNullable<LocalServerOptions['replicaLagMs']> {
   const parts = texts.map((text) => {
     const [, location, ms] = /^(?:([a-z0-9-]+)=)?(\d{1,9})$/.exec(text) ?? []
-    if (ms === undefined)
-      throw new UsageError(`baton dev: --replica-lag must be MS or LOCATION=MS, not ${text}`)
+    if (ms === undefined) throw new UsageError(`baton: --replica-lag must be MS or LOCATION=MS, not ${text}`)
     return { location, ms: Number(ms) }
   })
   const [firstPart] = parts
   if (firstPart !== undefined && firstPart.location === undefined && parts.length === 1) return firstPart.ms
   if (parts.some(({ location }) => location === undefined))
-    throw new UsageError('baton dev: with several --replica-lag options, each must be LOCATION=MS')
+    throw new UsageError('baton: with several --replica-lag options, each must be LOCATION=MS')
   return Object.fromEntries(parts.map(({ location, ms }) => [location, ms]))
 }
 
@@ -199,16 +200,14 @@ function readRemote(values: DevValues): Pick<LocalServerOptions, 'sqld'> {
   const adminKey = process.env['BATON_SQLD_ADMIN_KEY']
   if (url === undefined && adminUrl === undefined) return {}
   if (url === undefined || adminUrl === undefined || adminKey === undefined)
-    throw new UsageError(
-      'baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY must be set together',
-    )
+    throw new UsageError('baton: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY must be set together')
   return { sqld: { url, adminUrl, adminKey } }
 }
 
 function readDomain(text: string): [host: string, name: string] {
   const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
   if (host === undefined || name === undefined)
-    throw new UsageError(`baton dev: --domain must be HOST=DATABASE, not ${text}`)
+    throw new UsageError(`baton: --domain must be HOST=DATABASE, not ${text}`)
   return [host, name]
 }
 

@@ -23,6 +23,18 @@ export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
   },
 )
 
+export const addLocation = apiCommand(async (platform, { operands, signal }) => {
+  const [name, location] = operands as [string, string]
+  await platform.groups.addLocation(name, location, { wait: true, signal })
+  return { json: { name, location, added: true }, text: `added ${location} to ${name}` }
+})
+
+export const removeLocation = apiCommand(async (platform, { operands, signal }) => {
+  const [name, location] = operands as [string, string]
+  await platform.groups.removeLocation(name, location, { signal })
+  return { json: { name, location, removed: true }, text: `removed ${location} from ${name}` }
+})
+
 /** Changes settings of a group, and prints all of them. */
 export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {

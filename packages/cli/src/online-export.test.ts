@@ -7,6 +7,8 @@ import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
 import { exportOnline, type RemoteDatabase } from './online-export.ts'
 
+const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000', 'second half 1234']
+
 /** Starts a server that sends half of an export, and the rest only when the test sends it. */
 async function startHeldExport(): Promise<{ database: RemoteDatabase; response: Promise<ServerResponse> }> {
   let resolve: (response: ServerResponse) => void = () => {}
@@ -15,7 +17,7 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
   })
   const server = createServer((request, outgoing) => {
     if (request.url === '/export/1') {
-      outgoing.writeHead(200, { 'content-length': 8 }).write('half')
+      outgoing.writeHead(200, { 'content-length': FIRST_HALF.length * 2 }).write(FIRST_HALF)
       resolve(outgoing)
     } else outgoing.end('{"jwt":"token"}')
   })
@@ -41,10 +43,10 @@ test('a file gets its final name only when it is complete', async () => {
   const exported = exportOnline(database, join(directory, 'app.db'), new AbortController().signal)
   const heldResponse = await response
   await expect.poll(() => readdir(directory)).toEqual([expect.stringMatching(/^app\.db\..*unfinished$/)])
-  heldResponse.end('half')
+  heldResponse.end(SECOND_HALF)
   await exported
   expect(await readdir(directory)).toEqual(['app.db'])
-  expect(await readFile(join(directory, 'app.db'), 'utf8')).toBe('halfhalf')
+  expect(await readFile(join(directory, 'app.db'), 'utf8')).toBe(FIRST_HALF + SECOND_HALF)
 })
 
 test.each(['aborted', 'truncated'])('an export that is %s leaves no file', async (failure) => {

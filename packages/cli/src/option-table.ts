@@ -31,23 +31,13 @@ const SERVER_OPTIONS = {
 
 const JSON_OPTION = { type: 'boolean', help: 'Print only JSON' } as const
 
-export const DEV_OPTIONS = {
-  data: {
-    type: 'string',
-    value: 'DIR',
-    help: 'Keep databases in this directory (default: a temporary directory)',
-  },
+/** Options of `baton dev` and `baton serve`. */
+const SHARED_SERVE_OPTIONS = {
   port: { type: 'string', value: 'N', help: 'Port (default 8080; 0 selects a free port)' },
   host: {
     type: 'string',
     value: 'ADDRESS',
     help: 'Address to listen on (default 127.0.0.1; other addresses allow access from other machines)',
-  },
-  open: {
-    type: 'string',
-    multiple: true,
-    value: 'FILE.db',
-    help: 'Serve a copy of this SQLite file as a database with the name of the file; the file is not changed. With --data, the copy is created once and kept. Can be repeated',
   },
   database: {
     type: 'string',
@@ -55,17 +45,10 @@ export const DEV_OPTIONS = {
     value: 'NAME',
     help: 'Create a database with this name, in addition to "default". Can be repeated',
   },
-  auth: { type: 'boolean', help: 'Require auth tokens (printed only on a terminal)' },
   'token-file': {
     type: 'string',
     value: 'FILE',
     help: 'Write all addresses and tokens to this file, as one line of JSON readable only by you, instead of printing the tokens',
-  },
-  log: {
-    type: 'string',
-    value: 'LEVEL',
-    choices: ['none', 'errors', 'requests'],
-    help: 'Log to stderr as lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
   },
   'allow-origin': {
     type: 'string',
@@ -79,18 +62,6 @@ export const DEV_OPTIONS = {
     value: 'HOST=NAME',
     help: 'Serve this database at this host name. Can be repeated',
   },
-  dialect: {
-    type: 'string',
-    value: 'NAME',
-    choices: ['sqld', 'cloud'],
-    help: 'Imitate sqld or cloud where they differ (default: sqld, except that a script with an incomplete statement is rejected). Not with --backend sqld',
-  },
-  backend: {
-    type: 'string',
-    value: 'NAME',
-    choices: ['embedded', 'sqld'],
-    help: 'embedded (default) or sqld, which runs libsql-server',
-  },
   'sqld-url': { type: 'string', value: 'URL', help: 'URL of a running libsql-server' },
   'sqld-admin-url': {
     type: 'string',
@@ -101,13 +72,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'LOCATION',
-    help: 'Start a replica of the databases in this location, such as fra. With --backend sqld. Can be repeated',
-  },
-  'replica-lag': {
-    type: 'string',
-    multiple: true,
-    value: '[LOCATION=]MS',
-    help: 'Delay replication to all replicas, or to those in this location, by this many milliseconds. With --backend sqld. Can be repeated',
+    help: 'Start a replica of the databases in this location, such as fra. With libsql-server. Can be repeated',
   },
   'platform-port': {
     type: 'string',
@@ -124,6 +89,50 @@ export const DEV_OPTIONS = {
     value: 'D',
     help: 'Suffix of the host names of databases, after <database>-<organization>.',
   },
+  json: {
+    type: 'boolean',
+    help: 'Print only one line of JSON when the server is ready; it includes tokens only on a terminal',
+  },
+} as const satisfies OptionTable
+
+export const DEV_OPTIONS = {
+  data: {
+    type: 'string',
+    value: 'DIR',
+    help: 'Keep databases in this directory (default: a temporary directory)',
+  },
+  ...SHARED_SERVE_OPTIONS,
+  open: {
+    type: 'string',
+    multiple: true,
+    value: 'FILE.db',
+    help: 'Serve a copy of this SQLite file as a database with the name of the file; the file is not changed. With --data, the copy is created once and kept. Can be repeated',
+  },
+  auth: { type: 'boolean', help: 'Require auth tokens (printed only on a terminal)' },
+  log: {
+    type: 'string',
+    value: 'LEVEL',
+    choices: ['none', 'errors', 'requests'],
+    help: 'Log to stderr as lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
+  },
+  dialect: {
+    type: 'string',
+    value: 'NAME',
+    choices: ['sqld', 'cloud'],
+    help: 'Imitate sqld or cloud where they differ (default: sqld, except that a script with an incomplete statement is rejected). Not with --backend sqld',
+  },
+  backend: {
+    type: 'string',
+    value: 'NAME',
+    choices: ['embedded', 'sqld'],
+    help: 'embedded (default) or sqld, which runs libsql-server',
+  },
+  'replica-lag': {
+    type: 'string',
+    multiple: true,
+    value: '[LOCATION=]MS',
+    help: 'Delay replication to all replicas, or to those in this location, by this many milliseconds. With --backend sqld. Can be repeated',
+  },
   'ready-delay': {
     type: 'string',
     value: 'MS',
@@ -133,9 +142,17 @@ export const DEV_OPTIONS = {
     type: 'boolean',
     help: 'Do not serve the request inspector at /_baton, which shows live requests on this machine; never served with --auth or --platform-port',
   },
-  json: {
-    type: 'boolean',
-    help: 'Print only one line of JSON when the server is ready; it includes tokens only on a terminal',
+} as const satisfies OptionTable
+
+/** `baton serve` is `baton dev` with libsql-server, tokens, and without the inspector. */
+export const SERVE_OPTIONS = {
+  data: { type: 'string', value: 'DIR', help: 'Keep databases in this directory (required)' },
+  ...SHARED_SERVE_OPTIONS,
+  log: {
+    type: 'string',
+    value: 'LEVEL',
+    choices: ['none', 'errors', 'requests'],
+    help: 'Log to stderr as lines of JSON: errors (default: failed and rejected requests), requests (all requests) or none',
   },
 } as const satisfies OptionTable
 

@@ -4,7 +4,7 @@ const ALTERNATIVES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
 
 /**
  * Reads a value of an option with a fixed set of values.
- * @param option as in `baton dev: --backend`
+ * @param option as in `baton: --backend`
  * @throws UsageError for any other value
  */
 export function readChoice<Choice extends string>(

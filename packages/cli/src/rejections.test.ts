@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import type { CommandContext } from './command-context.ts'
-import { listDatabases } from './databases.ts'
 import { describeError } from './describe-error.ts'
+import { listGroups } from './groups.ts'
 import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
 import { runRestore } from './restore.ts'
 import { runSql } from './sql.ts'
@@ -103,7 +103,7 @@ test('baton sql: --timeout aborts longer statements, and 0 sets no limit', async
 
 test('commands of the platform API report missing settings', async () => {
   const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
-    runToText((context) => listDatabases({ values, operands: [], context }), env)
+    runToText((context) => listGroups({ values, operands: [], context }), env)
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)

@@ -103,6 +103,6 @@ async function run(
       await server.exportDatabase(request.name, request.file)
       return null
     default:
-      throw new Error(`this server does not have the command ${String((request as ControlRequest).command)}`)
+      throw new Error(`this server does not have the command ${JSON.stringify(request)}`)
   }
 }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
@@ -13,13 +14,14 @@ const read = async (db: Client): Promise<string> => {
 }
 
 test('streams the file, however it is divided into chunks', async () => {
-  const { db, received } = await scripted(async (_, response) => {
+  const writePieces = async (response: ServerResponse): Promise<void> => {
     for (const character of FILE.slice(0, 20)) {
       response.write(character)
       await new Promise(setImmediate)
     }
     response.end(FILE.slice(20))
-  })
+  }
+  const { db, received } = await scripted((_, response) => void writePieces(response))
   expect(await read(db)).toBe(FILE)
   expect(received.map(({ url }) => url)).toEqual(['/export/1'])
 })
@@ -43,7 +45,7 @@ test('a truncated response, and a status other than 200, are errors', async () =
     response.write(FILE.slice(0, 100), () => response.destroy())
   })
   await expect(read(truncated.db)).rejects.toThrow(TransportError)
-  const missing = await scripted(status(404))
+  const missing = await scripted(status(404, 'no such database'))
   await expect(read(missing.db)).rejects.toThrow(HttpError)
 })
 
