@@ -173,6 +173,10 @@ const ADDRESS_OPTIONS = {
 export const SQL_OPTIONS = {
   file: { type: 'string', short: 'f', value: 'FILE', help: 'Run the statements in this file' },
   json: { type: 'boolean', help: 'Print each row as a line of JSON (JSON Lines)' },
+  csv: {
+    type: 'boolean',
+    help: 'Print results as CSV with a header row: NULL is an empty cell, an empty text is ""',
+  },
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
@@ -193,6 +197,36 @@ export const DUMP_OPTIONS = {
 
 export const RESTORE_OPTIONS = {
   resume: { type: 'boolean', help: 'Resume an interrupted restore of the same file' },
+  ...ADDRESS_OPTIONS,
+} as const satisfies OptionTable
+
+export const IMPORT_OPTIONS = {
+  table: {
+    type: 'string',
+    value: 'TABLE',
+    help: 'Table, created if it does not exist (default: the name of the file)',
+  },
+  type: {
+    type: 'string',
+    multiple: true,
+    value: 'COLUMN=TYPE',
+    help: 'Type of a column of a new table, such as zip=TEXT (default: found from its values). Can be repeated',
+  },
+  columns: {
+    type: 'string',
+    value: 'LIST',
+    help: 'Names of the columns, separated by commas, for a file without a header row',
+  },
+  delimiter: {
+    type: 'string',
+    value: 'CHARACTER',
+    help: 'Character between cells: ; or tab, for example (default ,)',
+  },
+  'skip-bad-rows': {
+    type: 'boolean',
+    help: 'Report rows that cannot be stored, and import the others (default: import nothing)',
+  },
+  resume: { type: 'boolean', help: 'Resume an interrupted import of the same file' },
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 

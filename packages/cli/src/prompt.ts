@@ -6,40 +6,19 @@ import {
   type ScriptStatement,
   type Stream,
   serverVersion,
-  splitStatements,
 } from '@batonsql/core'
-import { type CommandContext, getStyle, print } from './command-context.ts'
+import { type CommandContext, print } from './command-context.ts'
+import { complete } from './completion-of-names.ts'
 import { describeError } from './describe-error.ts'
-import { escapeLines } from './escape-controls.ts'
+import { isDotCommand, runDotCommand, type Session } from './dot-commands.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
-import { formatLines, formatTable } from './result-text.ts'
+import { ResultOutput } from './result-output.ts'
 import { isControl, runStatements } from './run-statements.ts'
+import { splitComplete, splitScript } from './split-script.ts'
 import { StatementError } from './statement-error.ts'
 
 /** Time without a statement after which the server closes a stream and rolls its transaction back. */
 const IDLE_MS = 10_000
-
-const HELP = `Statements end with a semicolon and may span several lines. BEGIN opens a transaction for the statements that follow.
-  .tables          tables and views
-  .schema [TABLE]  the statements that created them
-  .mode line       a line for each value, for rows that are too wide; .mode table switches back
-  .quit            leave (also quit, exit or Ctrl-D); an open transaction is rolled back
-Ctrl-C cancels the input, or the running statement.`
-
-const DOT_COMMANDS: Readonly<
-  Record<string, { readonly sql: string; readonly args: (name?: string) => string[] }>
-> = {
-  '.tables': {
-    sql: `select name from sqlite_schema where type in ('table', 'view')
-      and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
-      and name not like '\\_\\_turso\\_internal\\_%' escape '\\' order by name`,
-    args: () => [],
-  },
-  '.schema': {
-    sql: `select sql || ';' from sqlite_schema where sql is not null and tbl_name like ? order by rowid`,
-    args: (name = '%') => [name],
-  },
-}
 
 /** Reads statements from a terminal and runs them, until the input ends. */
 export async function runPrompt(db: Client, context: CommandContext): Promise<void> {
@@ -51,6 +30,7 @@ export async function runPrompt(db: Client, context: CommandContext): Promise<vo
     history: readHistory(path),
     historySize: HISTORY_SIZE,
     removeHistoryDuplicates: true,
+    completer: (line: string) => complete(db, line),
   })
   lines.on('history', (history) => writeHistory(path, history))
   const prompt = new Prompt(db, context, lines)
@@ -62,9 +42,11 @@ export async function runPrompt(db: Client, context: CommandContext): Promise<vo
   }
 }
 
-class Prompt {
-  readonly #db: Client
-  readonly #context: CommandContext
+class Prompt implements Session {
+  readonly db: Client
+  readonly context: CommandContext
+  readonly output: ResultOutput
+  showsTimer = false
   readonly #lines: Interface
   /** The beginning of an incomplete statement. */
   #buffer = ''
@@ -75,36 +57,36 @@ class Prompt {
   /** Aborts the running statement. */
   #runController: AbortController | null = null
   #isExiting = false
-  #usesLineMode = false
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Client, context: CommandContext, lines: Interface) {
-    this.#db = db
-    this.#context = context
+    this.db = db
+    this.context = context
+    this.output = new ResultOutput(context, 'table')
     this.#lines = lines
     lines.on('SIGINT', () => this.#cancel())
     context.signal.addEventListener('abort', () => lines.close(), { once: true })
   }
 
   async run(): Promise<void> {
-    const version = await serverVersion(this.#db).catch((error: unknown) => {
+    const version = await serverVersion(this.db).catch((error: unknown) => {
       // some services lack this route, and the first statement reports an invalid token
       if (error instanceof HttpError) return 'Connected'
       throw error
     })
-    await this.#print(`${version}. Statements end with ; and .help shows help.`)
+    await this.print(`${version}. Statements end with ; and .help shows help.`)
     this.#showPrompt()
     for await (const line of this.#lines) {
       await this.#handleLine(line).catch((error: unknown) => this.#report(error))
       if (this.#isExiting) return
       this.#showPrompt()
     }
-    await this.#print('')
+    await this.print('')
   }
 
   async close(): Promise<void> {
     this.#stopTimers()
-    if (this.#stream) await this.#print('The open transaction was rolled back.')
+    if (this.#stream) await this.print('The open transaction was rolled back.')
     await this.#stream?.close()
   }
 
@@ -115,14 +97,17 @@ class Prompt {
     this.#lines.prompt(keepsLine)
   }
 
-  async #print(text: string): Promise<void> {
-    if (!this.#context.signal.aborted) await print(this.#context, `${text}\n`)
+  get inTransaction(): boolean {
+    return this.#stream !== null
+  }
+
+  async print(text: string): Promise<void> {
+    if (!this.context.signal.aborted) await print(this.context, `${text}\n`)
   }
 
   async #report(error: unknown): Promise<void> {
-    this.#context.signal.throwIfAborted()
-    const isCanceled = this.#runController?.signal.aborted === true
-    await this.#print(isCanceled ? 'Canceled.' : describeError(error).replace(/^baton: /, ''))
+    this.context.signal.throwIfAborted()
+    await this.print(describeError(error).replace(/^baton: /, ''))
   }
 
   /** Handles Ctrl-C. */
@@ -133,80 +118,78 @@ class Prompt {
     }
     // earlier lines of the input stay visible; the current line is cleared on both sides of the cursor
     this.#lines.write(null, { ctrl: true, name: 'e' })
-    this.#context.output.write('^C\n')
+    this.context.output.write('^C\n')
     this.#lines.write(null, { ctrl: true, name: 'u' })
     this.#buffer = ''
     this.#showPrompt()
   }
 
   async #handleLine(line: string): Promise<void> {
-    if (this.#buffer === '' && /^\s*(\.|(exit|quit)\s*;?\s*$)/i.test(line))
-      return await this.#runDotCommand(line.trim())
+    if (this.#buffer === '' && isDotCommand(line)) return await this.#runCommand(line)
     this.#buffer += `${line}\n`
     if (this.#buffer.trim() === '') this.#buffer = ''
-    const statements = completeStatements(this.#buffer)
+    const statements = splitComplete(this.#buffer)
     if (statements === null) return
     this.#buffer = ''
-    await this.#runOnStream((stream, signal) => this.#runAll(stream, statements, signal))
+    await this.#run(statements, null)
   }
 
-  async #runDotCommand(line: string): Promise<void> {
-    const [word = '', name] = line.replace(/;$/, '').split(/\s+/)
-    if (/^\.?(quit|exit)$/i.test(word)) {
-      this.#isExiting = true
-      return
-    }
-    if (word === '.help') return await this.#print(HELP)
-    if (word === '.mode') {
-      if (name !== 'line' && name !== 'table') return await this.#print('Modes: line, table')
-      this.#usesLineMode = name === 'line'
-      return
-    }
-    const dotCommand = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
-    if (!dotCommand) return await this.#print(`Unknown command ${word}; see .help.`)
-    this.#hasBegun = true
-    await this.#runOnStream(async (stream, signal) => {
-      const { rows } = await stream.execute(dotCommand.sql, dotCommand.args(name), {
-        rowMode: 'array',
-        signal,
-      })
-      for (const [text] of rows) await this.#print(escapeLines(String(text)))
-    })
+  async #runCommand(line: string): Promise<void> {
+    // reads count as the first statement of a transaction
+    this.#hasBegun ||= this.#stream !== null
+    if ((await runDotCommand(this, line)) === 'exit') this.#isExiting = true
   }
 
-  async #runAll(stream: Stream, statements: readonly ScriptStatement[], signal: AbortSignal): Promise<void> {
-    const style = getStyle(this.#context)
+  async runScript(script: string, file: string): Promise<void> {
+    for (const segment of splitScript(script)) {
+      if ('command' in segment) await this.#runCommand(segment.command)
+      else await this.#run(segment.statements, file)
+      if (this.#isExiting) return
+    }
+  }
+
+  async #run(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    await this.onStream((stream, signal) => this.#runAll(stream, statements, { signal, file }))
+  }
+
+  async #runAll(
+    stream: Stream,
+    statements: readonly ScriptStatement[],
+    { signal, file }: { readonly signal: AbortSignal; readonly file: string | null },
+  ): Promise<void> {
     const wasOpen = stream.inTransaction
     this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
+    const startedAt = performance.now()
     await runStatements(stream, statements, {
       signal,
-      file: null,
+      file,
       onResult: async (result) => {
         const { columns, rows, rowsAffected } = result
-        const output = this.#usesLineMode ? formatLines(result) : formatTable(result, style)
-        if (columns.length > 0) await this.#print(`${output}(${count(rows.length)})`)
-        else if (rowsAffected > 0) await this.#print(`${count(rowsAffected)} changed`)
+        await this.output.print(result)
+        if (columns.length > 0 && this.output.rowFormat === null) await this.print(`(${count(rows.length)})`)
+        else if (rowsAffected > 0) await this.print(`${count(rowsAffected)} changed`)
       },
     })
+    if (this.showsTimer) await this.print(`${((performance.now() - startedAt) / 1_000).toFixed(3)} s`)
     if (!wasOpen && stream.inTransaction)
-      await this.#print(
+      await this.print(
         `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
       )
   }
 
   /** Runs work on the stream of the open transaction, or on a separate one. */
-  async #runOnStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
+  async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
-    const stream = this.#stream ?? openStream(this.#db)
+    const stream = this.#stream ?? openStream(this.db)
     this.#runController = new AbortController()
-    const signal = AbortSignal.any([this.#runController.signal, this.#context.signal])
+    const signal = AbortSignal.any([this.#runController.signal, this.context.signal])
     try {
       await work(stream, signal)
     } catch (error) {
       // a failed statement does not end the transaction
       if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.#print('The transaction was rolled back.')
-      await this.#report(error)
+        await this.print('The transaction was rolled back.')
+      throw this.#runController.signal.aborted ? new Error('Canceled.') : error
     } finally {
       this.#runController = null
       this.#stream = stream.inTransaction ? stream : null
@@ -245,21 +228,9 @@ class Prompt {
 
   /** Prints a notice above the line being typed. */
   #showNotice(text: string): void {
-    this.#context.output.write(`\r\u001b[K${text}\n`)
+    this.context.output.write(`\r\u001b[K${text}\n`)
     this.#showPrompt(true)
   }
 }
 
 const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
-
-/** Returns the statements of the input; null if it is incomplete: it does not end with a semicolon, or a quote is open. */
-function completeStatements(input: string): ScriptStatement[] | null {
-  try {
-    const statements = splitStatements(input)
-    // a word after the input begins another statement only if the last one is complete
-    return splitStatements(`${input}\nx`).length > statements.length ? statements : null
-  } catch (error) {
-    if (error instanceof SyntaxError) return null
-    throw error
-  }
-}

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { access } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { RestoreError, restore } from '@batonsql/core'
 import type { CommandInput } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
@@ -23,11 +23,20 @@ export async function runRestore({
   const db = openDatabase(target, values, context)
   const progress = new Progress(context.stderr)
   try {
-    const source = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
+    const input = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
+    const size = file === '-' ? null : (await stat(file)).size
+    let readBytes = 0
+    const source = countBytes(input, (bytes) => {
+      readBytes += bytes
+    })
     await restore(db, source, {
       signal: context.signal,
       resume: values.resume === true,
-      onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
+      onProgress: ({ statements }) =>
+        progress.show(
+          `${statements.toLocaleString('en')} statements`,
+          size === null ? undefined : readBytes / size,
+        ),
     })
   } catch (error) {
     // if the input is not a dump, nothing was applied, and there is nothing to resume
@@ -41,5 +50,15 @@ export async function runRestore({
   } finally {
     progress.end()
     await db.close()
+  }
+}
+
+async function* countBytes(
+  source: AsyncIterable<Uint8Array>,
+  onPart: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const part of source) {
+    onPart(part.length)
+    yield part
   }
 }

@@ -1,10 +1,15 @@
-import type { ArrayRow, ObjectRow, ResultSet, Value } from '@batonsql/core'
+import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
 import { escapeControls } from './escape-controls.ts'
+import { realText } from './real-text.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
 
 /** Formats a result as a table: numbers aligned to the right, NULL and blobs as SQL literals. Empty for a result without columns. */
-export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
+export function formatTable(
+  { columns, rows }: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>,
+  style: Style,
+  showsHeaders = true,
+): string {
   if (columns.length === 0) return ''
   const headers = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
@@ -20,9 +25,12 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
     if (isNumeric[column]) return blank + styled
     return column === columns.length - 1 ? styled : styled + blank
   }
-  const lines = [
+  const headerLines = [
     headers.map((header, index) => pad(header, index, style('bold', header))).join('  '),
     widths.map((width) => '-'.repeat(width)).join('  '),
+  ]
+  const lines = [
+    ...(showsHeaders ? headerLines : []),
     ...cells.map((row, y) =>
       row
         .map((text, index) => pad(text, index, rows[y]?.[index] === null ? style('faint', text) : text))
@@ -30,11 +38,11 @@ export function formatTable({ columns, rows }: ResultSet<ArrayRow>, style: Style
         .trimEnd(),
     ),
   ]
-  return `${lines.join('\n')}\n`
+  return lines.map((line) => `${line}\n`).join('')
 }
 
 /** Formats a result with a line for each value, and an empty line between rows. Empty for a result without rows. */
-export function formatLines({ columns, rows }: ResultSet<ArrayRow>): string {
+export function formatLines({ columns, rows }: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>): string {
   const headers = columns.map(escapeControls)
   const width = Math.max(0, ...headers.map(displayWidth))
   const formatLine = (value: Value, column: number): string => {
@@ -44,8 +52,9 @@ export function formatLines({ columns, rows }: ResultSet<ArrayRow>): string {
   return rows.map((row) => row.map(formatLine).join('')).join('\n')
 }
 
-/** Formats a row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
-export function formatJson(row: ObjectRow): string {
+/** Formats a row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. The last of several equal names is kept. */
+export function formatJson(cells: readonly Value[], columns: readonly string[]): string {
+  const row = Object.fromEntries(columns.map((name, index) => [name, cells[index]]))
   const replacer = (_: string, value: unknown): unknown => {
     if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
     return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
@@ -53,15 +62,16 @@ export function formatJson(row: ObjectRow): string {
   return `${JSON.stringify(row, replacer)}\n`
 }
 
+/** Formats a row of a Markdown table. */
+export const formatMarkdownRow = (cells: readonly Value[]): string =>
+  `| ${cells.map((cell) => cellText(cell).replaceAll(/[\\|]/g, '\\$&')).join(' | ')} |\n`
+
 const isNumber = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'
 
 /** Formats a value like SQLite: a REAL has a decimal point, so that it differs from an integer. */
 function cellText(value: Value): string {
   if (value === null) return 'NULL'
-  if (typeof value === 'number') {
-    const text = Object.is(value, -0) ? '-0' : String(value)
-    return /^-?\d+$/.test(text) ? `${text}.0` : text
-  }
+  if (typeof value === 'number') return realText(value)
   if (typeof value === 'string') return escapeControls(value)
   return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 }

@@ -1,23 +1,22 @@
-import { readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
+import { createReadStream } from 'node:fs'
+import { access } from 'node:fs/promises'
 import {
-  type ArrayRow,
   type Client,
   openStream,
-  type ResultSet,
   readRows,
   type ScriptStatement,
   SqlError,
   type Stream,
-  splitStatements,
-  type Value,
 } from '@batonsql/core'
-import { type CommandContext, type CommandInput, getStyle, print } from './command-context.ts'
+import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
+import { runDotCommand, type Session } from './dot-commands.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
-import { formatJson, formatTable } from './result-text.ts'
+import { readWholeText } from './read-text.ts'
+import { ResultOutput } from './result-output.ts'
 import { runStatements } from './run-statements.ts'
+import { type ScriptSegment, splitScript } from './split-script.ts'
 import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -27,112 +26,157 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const maxOthers = operands.length === 1 && firstOperand !== undefined && isTarget(firstOperand) ? 0 : 1
   const { target, remaining } = readTarget(operands, maxOthers, context)
   const [statements] = remaining
-  const { file, json = false } = values
+  const { file, json = false, csv = false } = values
+  if (json && csv) throw new UsageError('baton sql: pass either --json or --csv, not both')
   if (statements !== undefined && file !== undefined)
     throw new UsageError('baton sql: pass either statements or --file, not both')
   const isTerminal = context.input.isTTY === true && context.output.isTTY === true
   const isPrompt = statements === undefined && file === undefined && isTerminal
-  if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
+  if (isPrompt && (json || csv))
+    throw new UsageError('baton sql: in the prompt, use .mode json or .mode csv instead of an option')
   // users are slower than programs, and the prompt itself applies the server's limit of 10 s
   const timeoutOptions = isPrompt ? { transactionTimeoutMs: Infinity } : {}
   // with bigints for integers, a number is always a REAL, even if it is whole
   const db = openDatabase(target, values, context, { intMode: 'bigint', ...timeoutOptions })
   try {
     if (isPrompt) return await runPrompt(db, context)
-    const script = statements ?? (await (file === undefined ? text(context.input) : readScript(file)))
-    const run = json ? runAsJson : runAsTables
-    await run(db, parseScript(script, file ?? null), { context, file: file ?? null })
+    const script = statements ?? (await readScript(file, context))
+    const session = new ScriptSession(db, context, json ? 'json' : csv ? 'csv' : 'table')
+    await session.run(script, file ?? null)
   } finally {
     await db.close()
   }
 }
 
-/** Options for running a script. */
-interface ScriptOptions {
-  readonly context: CommandContext
-  readonly file: string | null
+async function readScript(file: string | undefined, { input }: CommandContext): Promise<string> {
+  if (file === undefined) return await readWholeText(input as AsyncIterable<Uint8Array>, 'the input')
+  await access(file).catch((error: Error) => {
+    throw new UsageError(`baton sql: ${error.message}`)
+  })
+  return await readWholeText(createReadStream(file), file)
 }
 
-async function readScript(file: string): Promise<string> {
+function parseScript(script: string, file: string | null): ScriptSegment[] {
   try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    throw new UsageError(`baton sql: ${(error as Error).message}`)
-  }
-}
-
-function parseScript(script: string, file: string | null): ScriptStatement[] {
-  try {
-    return splitStatements(script)
+    return splitScript(script)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw new Error(file === null ? error.message : `${file}: ${error.message}`, { cause: error })
   }
 }
 
-async function runAsTables(
-  db: Client,
-  statements: readonly ScriptStatement[],
-  { context, file }: ScriptOptions,
-): Promise<void> {
-  const { signal, stderr } = context
-  const style = getStyle(context)
-  let tableCount = 0
-  let changedRows = 0
-  await withStream(db, async (stream) => {
-    await runStatements(stream, statements, {
-      signal,
+/** Runs a script on one stream. */
+class ScriptSession implements Session {
+  readonly db: Client
+  readonly context: CommandContext
+  readonly output: ResultOutput
+  showsTimer = false
+  readonly #stream: Stream
+  #resultCount = 0
+  #changedRows = 0
+
+  constructor(db: Client, context: CommandContext, mode: ResultOutput['mode']) {
+    this.db = db
+    this.context = context
+    this.output = new ResultOutput(context, mode)
+    this.#stream = openStream(db)
+  }
+
+  /** @throws Error if the script leaves a transaction open, which is rolled back */
+  async run(script: string, file: string | null): Promise<void> {
+    try {
+      await this.runScript(script, file)
+      if (this.#stream.inTransaction)
+        throw new Error('the last transaction was not committed, and was rolled back')
+    } finally {
+      await this.#stream.close()
+    }
+    const { stderr } = this.context
+    if (this.#changedRows > 0 && stderr.isTTY)
+      stderr.write(`${this.#changedRows} ${this.#changedRows === 1 ? 'row' : 'rows'} changed\n`)
+  }
+
+  get inTransaction(): boolean {
+    return this.#stream.inTransaction
+  }
+
+  async print(line: string): Promise<void> {
+    await print(this.context, `${line}\n`)
+  }
+
+  async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
+    await work(this.#stream, this.context.signal)
+  }
+
+  async runScript(script: string, file: string | null): Promise<void> {
+    for (const segment of parseScript(script, file)) {
+      if ('command' in segment) {
+        if ((await this.#runCommand(segment, file)) === 'exit') return
+      } else await this.#runTimed(segment.statements, file)
+    }
+  }
+
+  async #runCommand(
+    { command, line }: Extract<ScriptSegment, { readonly command: string }>,
+    file: string | null,
+  ): Promise<'exit' | void> {
+    try {
+      return await runDotCommand(this, command)
+    } catch (error) {
+      this.context.signal.throwIfAborted()
+      throw new Error(`${file === null ? 'line ' : `${file}:`}${line}: ${(error as Error).message}`, {
+        cause: error,
+      })
+    }
+  }
+
+  async #runTimed(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    const startedAt = performance.now()
+    await this.#runStatements(statements, file)
+    if (this.showsTimer) await this.print(`${((performance.now() - startedAt) / 1_000).toFixed(3)} s`)
+  }
+
+  async #runStatements(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    const { rowFormat } = this.output
+    if (rowFormat === null) return await this.#runAsResults(statements, file)
+    for (const statement of statements) {
+      if (/^(?:select|values|with)\b/i.test(statement.sql)) await this.#streamRows(statement, file)
+      else await this.#runAsResults([statement], file)
+    }
+  }
+
+  async #runAsResults(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    await runStatements(this.#stream, statements, {
+      signal: this.context.signal,
       file,
       onResult: async (result) => {
-        changedRows += result.rowsAffected
-        const table = formatTable(result, style)
-        if (table === '') return
-        await print(context, tableCount > 0 ? `\n${table}` : table)
-        tableCount += 1
+        this.#changedRows += result.rowsAffected
+        if (result.columns.length === 0) return
+        if (this.#resultCount > 0 && this.output.rowFormat === null) await this.print('')
+        await this.output.print(result)
+        this.#resultCount += 1
       },
     })
-  })
-  if (changedRows > 0 && stderr.isTTY)
-    stderr.write(`${changedRows} ${changedRows === 1 ? 'row' : 'rows'} changed\n`)
-}
-
-async function runAsJson(
-  db: Client,
-  statements: readonly ScriptStatement[],
-  { context, file }: ScriptOptions,
-): Promise<void> {
-  const { signal } = context
-  const printRows = async ({ columns, rows }: ResultSet<ArrayRow>): Promise<void> => {
-    for (const row of rows)
-      await print(
-        context,
-        formatJson(Object.fromEntries(columns.map((name, index) => [name, row[index] as Value]))),
-      )
   }
-  await withStream(db, async (stream) => {
-    for (const statement of statements) {
-      if (!/^(?:select|values|with)\b/i.test(statement.sql)) {
-        await runStatements(stream, [statement], { signal, file, onResult: printRows })
-        continue
-      }
-      // streamed without a limit, because a whole result has a maximum size
-      try {
-        for await (const row of readRows(stream, statement.sql, [], { signal }))
-          await print(context, formatJson(row))
-      } catch (error) {
-        throw error instanceof SqlError ? new StatementError(error, statement, file) : error
-      }
-    }
-  })
-}
 
-/** Runs a script on one stream. @throws Error if it leaves a transaction open, which is rolled back */
-async function withStream(db: Client, run: (stream: Stream) => Promise<void>): Promise<void> {
-  const stream = openStream(db)
-  try {
-    await run(stream)
-    if (stream.inTransaction) throw new Error('the last transaction was not committed, and was rolled back')
-  } finally {
-    await stream.close()
+  /** Prints rows as they arrive, because a whole result has a maximum size. */
+  async #streamRows(statement: ScriptStatement, file: string | null): Promise<void> {
+    const format = this.output.rowFormat
+    let columns: readonly string[] = []
+    let header = ''
+    const onColumns = (names: readonly string[]): void => {
+      columns = names
+      header = names.length === 0 ? '' : (format?.header(names) ?? '')
+    }
+    const options = { rowMode: 'array', signal: this.context.signal, onColumns } as const
+    try {
+      for await (const row of readRows(this.#stream, statement.sql, [], options)) {
+        await print(this.context, header + (format?.row(row, columns) ?? ''))
+        header = ''
+      }
+      await print(this.context, header)
+    } catch (error) {
+      throw error instanceof SqlError ? new StatementError(error, statement, file) : error
+    }
   }
 }

@@ -48,7 +48,14 @@ export {
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
 export { isHealthy, serverVersion } from './endpoints/server-status.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
-export type { AtomicBatchOptions, BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+export type {
+  AtomicBatchOptions,
+  BatchOptions,
+  CallOptions,
+  Executor,
+  RowsOptions,
+  StatementOptions,
+} from './options.ts'
 export { coalesce } from './request/coalescer.ts'
 export { type ScriptStatement, splitStatements } from './sql/script.ts'
 export { type StatementKind, statementKind } from './sql/statement-kind.ts'

@@ -18,6 +18,12 @@ export interface StatementOptions extends CallOptions {
   readonly rowMode?: RowMode | undefined
 }
 
+/** Settings of `readRows`. */
+export interface RowsOptions extends StatementOptions {
+  /** Called with the names of the columns, before the first row, and also if there is no row. */
+  readonly onColumns?: ((names: readonly string[]) => void) | undefined
+}
+
 /** Settings of one batch. */
 export interface BatchOptions extends StatementOptions {
   /**

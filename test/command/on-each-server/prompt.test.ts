@@ -23,13 +23,22 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   expect(await terminal.run("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
   expect(await terminal.run('.tables')).toMatch(/^\s*t\s/m)
   expect(await terminal.run('.schema t')).toContain('CREATE TABLE t (a);')
+  await terminal.run('create table zebra (stripes);')
+  // a tab within pasted text is not a key
+  terminal.type('select stripes from zeb')
+  await terminal.waitForText('from zeb')
+  terminal.type('\t')
+  await terminal.waitForText('ra')
+  expect(await terminal.run(';')).toContain('(0 rows)')
   await terminal.run('.mode line')
   expect(await terminal.run("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
     / {2}one = 1\s+other = b\s+one = 2\.0\s+other = NULL\s+\(2 rows\)/,
   )
-  expect(await terminal.run('.mode wide')).toContain('Modes: line, table')
+  expect(await terminal.run('.mode wide')).toContain('unknown mode wide; the modes are table, line')
   await terminal.run('.mode table')
-  expect(await terminal.run('.nope')).toContain('Unknown command .nope')
+  expect(await terminal.run('.nope')).toContain('unknown command .nope')
+  expect(await terminal.run('.schema nope')).toContain('there is no table or view nope')
+  expect(await terminal.run('help')).toMatch(/\.tables +tables and views/)
   expect(await terminal.run('select nope;')).toMatch(
     /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,
   )

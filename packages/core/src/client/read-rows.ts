@@ -10,7 +10,7 @@ import {
   rejectSavepoint,
 } from '../codec/statement.ts'
 import type { QueryReport } from '../observe/events.ts'
-import type { StatementOptions } from '../options.ts'
+import type { RowsOptions } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
 import type { HandleCall } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
@@ -34,21 +34,21 @@ export function readRows(
   db: Client | Transaction | Stream,
   statement: InStatement,
   args: InArgs | undefined,
-  options: StatementOptions & { readonly rowMode: 'array' },
+  options: RowsOptions & { readonly rowMode: 'array' },
 ): AsyncGenerator<ArrayRow, void, undefined>
 export function readRows<Row = ObjectRow>(
   db: Client | Transaction | Stream,
   statement: InStatement,
   args?: InArgs,
-  options?: StatementOptions,
+  options?: RowsOptions,
 ): AsyncGenerator<Row, void, undefined>
 export function readRows(
   db: Client | Transaction | Stream,
   statement: InStatement,
   args?: InArgs,
-  options: StatementOptions = {},
+  options: RowsOptions = {},
 ): AsyncGenerator<unknown, void, undefined> {
-  checkOptions(options, STATEMENT_OPTIONS)
+  checkOptions(options, { ...STATEMENT_OPTIONS, onColumns: 'function' })
   const encoded = encodeStatement(statement, args)
   rejectControl(encoded)
   return read(db, encoded, { ...options })
@@ -57,7 +57,7 @@ export function readRows(
 async function* read(
   db: Client | Transaction | Stream,
   encoded: EncodedStatement,
-  options: StatementOptions,
+  options: RowsOptions,
 ): AsyncGenerator<unknown, void, undefined> {
   const isInTransaction =
     db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))

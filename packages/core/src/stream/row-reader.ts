@@ -5,7 +5,7 @@ import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { type Http, joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
-import type { StatementOptions } from '../options.ts'
+import type { RowsOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
 import { SqlRequest, writeLockTakenOver } from '../request/sql-request.ts'
 import {
@@ -21,7 +21,7 @@ import type { ServerStream } from './server-stream.ts'
 import { choosePolicy, isUnsupportedPath } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
-type CursorCall = HandleCall & { readonly options: StatementOptions }
+type CursorCall = HandleCall & { readonly options: RowsOptions }
 
 type CursorEntry =
   | { readonly baton: string | null }
@@ -324,6 +324,7 @@ export class RowReader implements Cursor {
         ...call,
         resolve: ([result]) => {
           rows = result?.rows ?? []
+          this.#call.options.onColumns?.(result?.columns ?? [])
         },
         reject: (error) => {
           failure = error
@@ -377,9 +378,11 @@ export class RowReader implements Cursor {
     const { config, replica } = http
     if (!('type' in entry)) connection.setBaton(entry.baton)
     else if (entry.type === 'replication_index') replica.record(entry.replication_index)
-    else if (entry.type === 'step_begin')
-      this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
-    else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
+    else if (entry.type === 'step_begin') {
+      const { rowMode, onColumns } = this.#call.options
+      this.#decode = rowDecoder(entry.cols, config.intMode, rowMode)
+      onColumns?.(entry.cols.map(({ name }) => name ?? ''))
+    } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
     else if (entry.type === 'step_end') this.#isComplete = true
     else if (entry.type === 'step_error' || entry.type === 'error') {
       const error = new SqlError(entry.error, this.#statement.sql)

@@ -1,0 +1,76 @@
+import type { InValue } from '@batonsql/core'
+import { isNumberText } from '../csv-text.ts'
+import { realText } from '../real-text.ts'
+import { type Cell, QuotedText } from './csv-records.ts'
+
+/** How SQLite converts the values of a column: https://www.sqlite.org/datatype3.html#determination_of_column_affinity */
+export type Affinity = 'INTEGER' | 'REAL' | 'NUMERIC' | 'TEXT' | 'BLOB'
+
+/** Returns the affinity of a declared type. */
+export function affinityOf(declaredType: string): Affinity {
+  if (/INT/i.test(declaredType)) return 'INTEGER'
+  if (/CHAR|CLOB|TEXT/i.test(declaredType)) return 'TEXT'
+  if (/BLOB/i.test(declaredType) || declaredType.trim() === '') return 'BLOB'
+  return /REAL|FLOA|DOUB/i.test(declaredType) ? 'REAL' : 'NUMERIC'
+}
+
+/** Finds the type of a new column in which each value keeps its text: a number only if all values are written like numbers. */
+export class TypeInference {
+  #hasText = false
+  #hasInteger = false
+  #hasReal = false
+  /** Whether there is a REAL such as 1.0. */
+  #hasWholeReal = false
+
+  add(cell: Cell): void {
+    if (cell === null || this.#hasText) return
+    if (cell instanceof QuotedText || !isNumberText(cell)) this.#hasText = true
+    else if (/^-?\d+$/.test(cell)) this.#hasInteger = true
+    else {
+      this.#hasReal = true
+      this.#hasWholeReal ||= Number.isInteger(Number(cell))
+    }
+  }
+
+  /** The declared type. TEXT if there are no values, empty if integers and REALs such as 1.0 are mixed. */
+  get type(): string {
+    if (this.#hasText || !(this.#hasInteger || this.#hasReal)) return 'TEXT'
+    if (!this.#hasReal) return 'INTEGER'
+    if (!this.#hasInteger) return 'REAL'
+    // a REAL column would change 1 to 1.0, and a NUMERIC column 1.0 to 1
+    return this.#hasWholeReal ? '' : 'NUMERIC'
+  }
+}
+
+/** A cell does not fit its column. */
+export class BadValueError extends Error {}
+
+/** Returns the value to store in a column. @throws BadValueError for a text that the column would change, or for which it is not meant */
+export function toValue(cell: Cell, affinity: Affinity): InValue {
+  if (cell === null) return null
+  const text = cell instanceof QuotedText ? cell.text : cell
+  if (affinity === 'TEXT') return text
+  if (affinity === 'BLOB') return cell instanceof QuotedText || !isNumberText(text) ? text : toNumber(text)
+  const number = /^\s*[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?\s*$/i.test(text) ? toNumber(text) : null
+  if (number !== null) return number
+  // dates and the like have the affinity NUMERIC
+  if (affinity === 'NUMERIC') return text
+  throw new BadValueError(`${JSON.stringify(text)} is not a number`)
+}
+
+/** @throws BadValueError if the number would lose digits */
+function toNumber(text: string): number | bigint {
+  const lost = new BadValueError(`${JSON.stringify(text)} would be changed by a conversion to a number`)
+  if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d+)?$/i.test(text)) throw lost
+  if (/^-?\d+$/.test(text) && text !== '-0') {
+    const integer = BigInt(text)
+    if (BigInt.asIntN(64, integer) !== integer) throw lost
+    return integer
+  }
+  const number = Number(text)
+  // a double keeps 15 significant digits
+  const digits = text.replace(/e.*$/i, '').replaceAll(/[-.]/g, '').replace(/^0+/, '')
+  if (!Number.isFinite(number) || Object.is(number, -0) || (digits.length > 15 && realText(number) !== text))
+    throw lost
+  return number
+}

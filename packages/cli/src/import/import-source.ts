@@ -1,0 +1,75 @@
+import { createHash, type Hash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { access, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { CommandContext } from '../command-context.ts'
+import { readText } from '../read-text.ts'
+import { UsageError } from '../usage-error.ts'
+import { type CsvRecord, readCsv } from './csv-records.ts'
+
+/** A CSV file that can be read several times. Standard input is kept in a temporary file, which only this user can read. */
+export class ImportSource {
+  readonly #path: string
+  readonly #name: string
+  readonly #delimiter: string
+  readonly #folder: string | null
+  /** Identifies the content, once it has been read to its end. */
+  digest = ''
+
+  private constructor(path: string, name: string, delimiter: string, folder: string | null) {
+    this.#path = path
+    this.#name = name
+    this.#delimiter = delimiter
+    this.#folder = folder
+  }
+
+  /** @param file its path; `-` for standard input */
+  static async open(
+    file: string,
+    delimiter: string,
+    { input, signal }: CommandContext,
+  ): Promise<ImportSource> {
+    if (file !== '-') {
+      await access(file).catch((error: Error) => {
+        throw new UsageError(`baton: ${error.message}`)
+      })
+      return new ImportSource(file, file, delimiter, null)
+    }
+    const folder = await mkdtemp(join(tmpdir(), 'baton-import-'))
+    const path = join(folder, 'input.csv')
+    try {
+      await pipeline(input, createWriteStream(path, { mode: 0o600 }), { signal })
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    }
+    return new ImportSource(path, 'the input', delimiter, folder)
+  }
+
+  async *records(): AsyncGenerator<CsvRecord, void, undefined> {
+    const hash = createHash('sha256')
+    const bytes = createReadStream(this.#path)
+    try {
+      yield* readCsv(readText(hashed(bytes, hash), this.#name), this.#delimiter)
+      this.digest = hash.digest('hex')
+    } finally {
+      bytes.destroy()
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#folder !== null) await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+async function* hashed(
+  source: AsyncIterable<Uint8Array>,
+  hash: Hash,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const part of source) {
+    hash.update(part)
+    yield part
+  }
+}

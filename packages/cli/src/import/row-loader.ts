@@ -1,0 +1,245 @@
+import {
+  type Client,
+  failWhen,
+  type InStatement,
+  isFailedAssertion,
+  SqlError,
+  type Transaction,
+} from '@batonsql/core'
+import { toValue } from './column-types.ts'
+import type { Cell, CsvRecord } from './csv-records.ts'
+import type { ImportSource } from './import-source.ts'
+import { type ImportTarget, quoteName } from './import-target.ts'
+import { findProblem, isBlank, type Scan } from './scan-rows.ts'
+
+interface LoaderOptions {
+  readonly scan: Scan
+  readonly target: ImportTarget
+  readonly source: ImportSource
+  readonly skipsBadRows: boolean
+  readonly signal: AbortSignal
+}
+
+/** Limits of a transaction, so that it holds the write lock only briefly. */
+const MAX_ROWS = 1_000
+const MAX_CHARACTERS = 1_000_000
+/** Maximum number of values in a statement. */
+const MAX_VALUES = 5_000
+
+/** Rows that are imported in one transaction. */
+interface Chunk {
+  /** Number of rows of the file up to the end of the chunk, including those that were skipped. */
+  readonly end: number
+  readonly records: readonly CsvRecord[]
+  readonly isLast: boolean
+}
+
+/**
+ * Loads the rows of a file in chunks, each in one transaction. Unless there is only one chunk, a table records the progress until
+ * the end, in the same transactions, so that an interrupted import can continue.
+ */
+export class RowLoader {
+  readonly #db: Client
+  readonly #options: LoaderOptions
+  readonly progressTable: string
+  /** Rows of the file that have been handled. */
+  position = 0
+  imported = 0
+  /** The rows that were skipped. */
+  readonly problems: string[] = []
+  hasProgress = false
+
+  constructor(db: Client, options: LoaderOptions) {
+    this.#db = db
+    this.#options = options
+    this.progressTable = `baton_import_${options.target.table}`
+  }
+
+  /** Reads the progress of an interrupted import. @throws Error if there is one and `resume` is not set, or the other way round */
+  async prepare(resume: boolean): Promise<void> {
+    const { target, source, signal } = this.#options
+    const { rows } = await this.#db.execute<{ found: number }>(
+      'select count(*) as found from sqlite_schema where name = ?',
+      [this.progressTable],
+      { signal },
+    )
+    if (Number(rows[0]?.found) === 0) {
+      if (resume)
+        throw new Error(
+          `there is no interrupted import into ${target.table}: it was finished, or stored no row`,
+        )
+      return
+    }
+    if (!resume)
+      throw new Error(
+        `an earlier import into ${target.table} was interrupted: continue it with --resume, or drop the table "${this.progressTable}"`,
+      )
+    const progress = await this.#db.execute<{ source: string; rows: number | bigint }>(
+      `select source, rows from ${quoteName(this.progressTable)}`,
+      [],
+      { signal },
+    )
+    const [row] = progress.rows
+    if (row?.source !== source.digest)
+      throw new Error(
+        `the interrupted import into ${target.table} was of another file, or the file has changed`,
+      )
+    this.position = Number(row.rows)
+    this.hasProgress = true
+  }
+
+  /**
+   * Loads the rows that are missing. The progress table is dropped in a separate request, so that an import whose last response was
+   * lost can be recognized.
+   * @param onProgress called after each chunk
+   */
+  async load(onProgress: () => void): Promise<void> {
+    for await (const chunk of this.#chunks()) {
+      if (chunk.end <= this.position && this.hasProgress) continue
+      await this.#apply(chunk)
+      onProgress()
+    }
+    if (!this.hasProgress) return
+    await this.#db.execute(`drop table if exists ${quoteName(this.progressTable)}`, [], {
+      signal: this.#options.signal,
+    })
+    this.hasProgress = false
+  }
+
+  async *#chunks(): AsyncGenerator<Chunk, void, undefined> {
+    const { source, scan, signal } = this.#options
+    let skipsHeader = scan.hasHeader
+    let records: CsvRecord[] = []
+    let characters = 0
+    let end = 0
+    for await (const record of source.records()) {
+      signal.throwIfAborted()
+      const isHeader = skipsHeader
+      skipsHeader = false
+      if (isHeader || isBlank(record, scan.columns.length)) continue
+      if (records.length >= MAX_ROWS || characters >= MAX_CHARACTERS) {
+        yield { end, records, isLast: false }
+        records = []
+        characters = 0
+      }
+      end += 1
+      const problem = findProblem(record, scan.columns)
+      if (problem !== null) {
+        if (end > this.position) this.problems.push(problem)
+      } else if (end > this.position) records.push(record)
+      characters += record.cells.reduce((sum, cell) => sum + lengthOf(cell), 0)
+    }
+    yield { end, records, isLast: true }
+  }
+
+  async #apply(chunk: Chunk): Promise<void> {
+    const { before, after } = this.#surround(chunk)
+    const inserts = this.#inserts(chunk.records)
+    const { signal, skipsBadRows } = this.#options
+    try {
+      await this.#db.batch([...before, ...inserts.map(({ statement }) => statement), ...after], { signal })
+      this.imported += chunk.records.length
+    } catch (error) {
+      if (!(error instanceof SqlError)) throw error
+      if (isFailedAssertion(error) && error.statementIndex === 0)
+        throw new Error(`another process is importing into ${this.#options.target.table}`, { cause: error })
+      const isInsert =
+        error.statementIndex !== null &&
+        error.statementIndex >= before.length &&
+        error.statementIndex < before.length + inserts.length
+      if (!isInsert) throw error
+      await this.#applyOneByOne(chunk, skipsBadRows)
+    }
+    this.position = chunk.end
+    this.hasProgress ||= !chunk.isLast
+  }
+
+  /** Applies a chunk that has a row which the database rejects: without that row, or not at all. */
+  async #applyOneByOne(chunk: Chunk, skipsBadRows: boolean): Promise<void> {
+    const { before, after } = this.#surround(chunk)
+    const problems: string[] = []
+    await this.#db.transaction(async (tx) => {
+      for (const statement of before) await tx.execute(statement)
+      for (let index = 0; index < chunk.records.length; ) {
+        const failure = await this.#insertFrom(tx, chunk.records, index)
+        if (failure === null) break
+        const record = chunk.records[failure.index] as CsvRecord
+        const problem = `line ${record.line}: ${failure.error.message}`
+        if (!skipsBadRows) throw new Error(problem, { cause: failure.error })
+        problems.push(problem)
+        index = failure.index + 1
+      }
+      for (const statement of after) await tx.execute(statement)
+    })
+    this.problems.push(...problems)
+    this.imported += chunk.records.length - problems.length
+  }
+
+  /** Inserts rows one by one. @returns the first that the database rejects; null if there is none */
+  async #insertFrom(
+    tx: Transaction,
+    records: readonly CsvRecord[],
+    start: number,
+  ): Promise<{ readonly index: number; readonly error: SqlError } | null> {
+    const statements = records.slice(start).map((record) => this.#insert([record]))
+    try {
+      await tx.batch(statements, { signal: this.#options.signal })
+      return null
+    } catch (error) {
+      if (!(error instanceof SqlError) || error.statementIndex === null) throw error
+      return { index: start + error.statementIndex, error }
+    }
+  }
+
+  /** Returns the statements that create the tables and record the progress. */
+  #surround({ end, isLast }: Chunk): {
+    readonly before: readonly InStatement[]
+    readonly after: readonly InStatement[]
+  } {
+    const { scan, target, source } = this.#options
+    const table = quoteName(this.progressTable)
+    const isFirst = !this.hasProgress
+    const columns = scan.columns.map(({ name, type }) => `${quoteName(name)} ${type}`.trim())
+    const creation =
+      isFirst && target.columns === null
+        ? [`create table ${quoteName(target.table)} (${columns.join(', ')})`]
+        : []
+    const { digest } = source
+    if (isFirst) {
+      const record = [
+        `create table ${table} (source text not null, rows integer not null)`,
+        { sql: `insert into ${table} values (?, ?)`, args: [digest, end] },
+      ]
+      return { before: creation, after: isLast ? [] : record }
+    }
+    const { position } = this
+    const guard = `select ${failWhen(`not exists (select 1 from ${table} where rows = ${position})`, 'progress')}`
+    const update = { sql: `update ${table} set rows = ?`, args: [end] }
+    return { before: [guard], after: [update] }
+  }
+
+  #inserts(records: readonly CsvRecord[]): readonly { readonly statement: InStatement }[] {
+    const size = Math.max(1, Math.floor(MAX_VALUES / this.#options.scan.columns.length))
+    const inserts = []
+    for (let start = 0; start < records.length; start += size)
+      inserts.push({ statement: this.#insert(records.slice(start, start + size)) })
+    return inserts
+  }
+
+  #insert(records: readonly CsvRecord[]): InStatement {
+    const { scan, target } = this.#options
+    const { columns } = scan
+    const names = columns.map(({ name }) => quoteName(name)).join(', ')
+    const row = `(${columns.map(() => '?').join(', ')})`
+    const args = records.flatMap(({ cells }) =>
+      columns.map(({ affinity }, index) => toValue(cells[index] as Cell, affinity)),
+    )
+    return {
+      sql: `insert into ${quoteName(target.table)} (${names}) values ${records.map(() => row).join(', ')}`,
+      args,
+    }
+  }
+}
+
+const lengthOf = (cell: Cell): number =>
+  cell === null ? 0 : typeof cell === 'string' ? cell.length : cell.text.length

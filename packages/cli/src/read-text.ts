@@ -1,0 +1,50 @@
+/**
+ * Decodes a text that is read in parts: a file or standard input.
+ * @param name what is read, for the error
+ * @throws Error if it is not UTF-8, which says what it seems to be
+ */
+export async function* readText(
+  source: AsyncIterable<Uint8Array | string>,
+  name: string,
+): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isFirst = true
+  const decode = (part?: Uint8Array): string => {
+    try {
+      return decoder.decode(part, { stream: part !== undefined })
+    } catch (cause) {
+      throw new Error(
+        `${name} is not UTF-8 text; it may be Latin-1 or Windows-1252: convert it first, for example with iconv`,
+        {
+          cause,
+        },
+      )
+    }
+  }
+  for await (const part of source) {
+    const bytes = typeof part === 'string' ? new TextEncoder().encode(part) : part
+    if (isFirst) checkStart(bytes, name)
+    isFirst = false
+    yield decode(bytes)
+  }
+  yield decode()
+}
+
+/** @throws Error for the first bytes of a file in another format */
+function checkStart(bytes: Uint8Array, name: string): void {
+  const [first, second] = bytes
+  const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+  if (isUtf16) throw new Error(`${name} is UTF-16 text: convert it to UTF-8 first, for example with iconv`)
+  if (new TextDecoder('latin1').decode(bytes.subarray(0, 16)) === 'SQLite format 3\u0000')
+    throw new Error(`${name} is an SQLite file, not a text: \`baton dev --open FILE.db\` serves a copy of it`)
+}
+
+/** Reads a whole text. @throws Error if it is not UTF-8 */
+export async function readWholeText(
+  source: AsyncIterable<Uint8Array | string>,
+  name: string,
+): Promise<string> {
+  const parts: string[] = []
+  for await (const part of readText(source, name)) parts.push(part)
+  return parts.join('')
+}

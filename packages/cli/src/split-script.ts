@@ -1,0 +1,57 @@
+import { type ScriptStatement, splitStatements } from '@batonsql/core'
+
+/** Consecutive statements of a script, or a dot command. */
+export type ScriptSegment =
+  | { readonly statements: readonly ScriptStatement[] }
+  | { readonly command: string; readonly line: number }
+
+/** A line that is a dot command if no statement is incomplete before it. */
+const DOT_LINE = /^[ \t]*\.[a-z].*$/gim
+/** How often the script may be scanned in total, in search of complete statements before such lines. */
+const MAX_SCANS = 10
+const FREE_LENGTH = 1_000_000
+
+/**
+ * Splits a script into statements and dot commands, each on a line of its own after a complete statement.
+ * @throws SyntaxError with line and column of an unterminated quote, comment or trigger
+ */
+export function splitScript(script: string): ScriptSegment[] {
+  const segments: ScriptSegment[] = []
+  let start = 0
+  let line = 1
+  // a long text in quotes can have many such lines
+  let remainingLength = script.length * MAX_SCANS + FREE_LENGTH
+  const add = (statements: readonly ScriptStatement[]): void => {
+    if (statements.length > 0)
+      segments.push({
+        statements: statements.map((statement) => ({ ...statement, line: statement.line + line - 1 })),
+      })
+  }
+  for (const { index, 0: text } of script.matchAll(DOT_LINE)) {
+    remainingLength -= index - start
+    if (remainingLength < 0) break
+    const sql = script.slice(start, index)
+    const statements = splitComplete(sql)
+    if (statements === null) continue
+    add(statements)
+    line += countLines(sql)
+    segments.push({ command: text.trim(), line })
+    start = index + text.length
+  }
+  add(splitStatements(script.slice(start)))
+  return segments
+}
+
+/** Returns the statements of a script; null if it is incomplete: it does not end with a semicolon, or a quote is open. */
+export function splitComplete(script: string): ScriptStatement[] | null {
+  try {
+    const statements = splitStatements(script)
+    // a word after the script begins another statement only if the last one is complete
+    return splitStatements(`${script}\nx`).length > statements.length ? statements : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}
+
+const countLines = (text: string): number => text.split('\n').length - 1
