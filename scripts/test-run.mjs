@@ -43,7 +43,13 @@ export class TestRun {
   /** Runs vitest. Resolves with its exit code and the counts of test/support/summary-reporter.ts. */
   async vitest(args) {
     rmSync(this.#summary, { force: true })
-    const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }
+    const env = {
+      ...process.env,
+      TMPDIR: this.#temporary,
+      // servers that tests kill leave a link there
+      XDG_RUNTIME_DIR: this.#directory,
+      BATON_TEST_SUMMARY: this.#summary,
+    }
     if (env.TEST_REQUEST_DELAY_MS !== undefined)
       env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import ${DELAYS}`
     const child = spawn(process.execPath, [...VITEST, ...args], { stdio: 'inherit', env })

@@ -27,7 +27,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   // errors of the platform API name the missing object
   [/^(?![A-Z]+ \/v1\/).*returned HTTP 404/, 'Is the name of the database correct?'],
-  [/RESPONSE_TOO_LARGE|Response is too large/i, 'With --json, rows are streamed without a limit.'],
+  [/Response is too large/i, '`baton sql --json` and `--csv` print results of any size.'],
 ]
 
 /** Returns the text of an error for a terminal. */
@@ -39,5 +39,7 @@ export function describeError(error: unknown): string {
 
 function withHint(message: string): string {
   const hint = HINTS.find(([pattern]) => pattern.test(message))
-  return hint === undefined ? message : `${message}\n${hint[1]}`
+  // the remedy of a program is not that of the command
+  const text = message.replace(': read it with readRows(), or with LIMIT', '')
+  return hint === undefined ? text : `${text}\n${hint[1]}`
 }

@@ -26,6 +26,15 @@ test.each([
   })
 })
 
+test.each(['"secret"', "secret'", 'secret\n', ' secret'])(
+  'the token %j is rejected with the reason',
+  (authToken) => {
+    expect(() => createClient({ url: 'http://h', authToken })).toThrow(
+      /^authToken begins or ends with (a quote|a space)/,
+    )
+  },
+)
+
 test('the token may be in the URL; the option overrides it', () => {
   expect(resolveConfig({ url: 'libsql://h?authToken=abc' }).authToken).toBe('abc')
   expect(resolveConfig({ url: 'libsql://h?authToken=abc', authToken: 'def' }).authToken).toBe('def')
@@ -54,6 +63,11 @@ test.each([
   ['turso://h?tls=2', /tls/],
   ['https://h?tls=0', /tls/],
   ['tursodb://h', /url must be/],
+  ['"libsql://h"', /^url begins or ends with a quote: remove it where it is set$/],
+  ["'http://h", /^url begins or ends with a quote/],
+  ['http://h\n', /^url begins or ends with a space or a line break: remove it where it is set$/],
+  [' http://h', /^url begins or ends with a space/],
+  ['http://h\r', /^url begins or ends with a space or a line break/],
   ['libsql://h?authtoken=secret', /authtoken/],
 ])('rejects the URL %s with an error that states the remedy', (url, message) => {
   const thrown = (() => {

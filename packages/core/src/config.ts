@@ -153,6 +153,15 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   }
 }
 
+/** Checks a setting that may have been copied with the quotes or the line break around it. @throws TypeError */
+export function checkEnds(name: string, text: string): void {
+  const end = /^["'\s]|["'\s]$/.exec(text)?.[0]
+  if (end)
+    throw new TypeError(
+      `${name} begins or ends with ${end.trim() ? 'a quote' : 'a space or a line break'}: remove it where it is set`,
+    )
+}
+
 /** Returns the names and values of headers: an object, or an iterable such as `Headers`. */
 const headerEntries = (headers: NonNullable<ClientConfig['headers']>): Iterable<readonly [string, string]> =>
   Symbol.iterator in headers ? headers : Object.entries(headers)
@@ -160,6 +169,7 @@ const headerEntries = (headers: NonNullable<ClientConfig['headers']>): Iterable<
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
   if (!url) throw new TypeError(`url is ${url === '' ? 'empty' : url}: is its environment variable set?`)
   const text = String(url)
+  checkEnds('url', text)
   const [, prefix = '', location] = /^(libsql|turso|https?):(\/\/.*)$/i.exec(text) ?? []
   const scheme = prefix.toLowerCase()
   const isPlain = scheme === 'http' || (scheme !== 'https' && /[?&]tls=0(&|$)/.test(location ?? ''))

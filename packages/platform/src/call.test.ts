@@ -66,10 +66,10 @@ describe('addresses', () => {
     ])
   })
 
-  test.each(['', '.', '..', '\ud800', 7, undefined, null])('rejects the invalid name %j', (name) => {
+  test.each(['', '.', '..', '\ud800', 7, undefined, null])('rejects the invalid name %j', async (name) => {
     const { platform, received } = scriptedPlatform(() => ({}))
-    expect(() => platform.databases.get(name as string)).toThrow(TypeError)
-    expect(() => platform.forOrganization(name as string).groups.list()).toThrow(TypeError)
+    await expect(platform.databases.get(name as string)).rejects.toThrow(TypeError)
+    await expect(platform.forOrganization(name as string).groups.list()).rejects.toThrow(TypeError)
     expect(received).toEqual([])
   })
 
@@ -84,9 +84,9 @@ describe('addresses', () => {
     ['/v1/user#f', 'option query'],
     ['/v1/a\\b', 'segments encoded'],
     ['/v1/%zz', 'segments encoded'],
-  ])('request() rejects the path %s', (path, words) => {
+  ])('request() rejects the path %s', async (path, words) => {
     const { platform, received } = scriptedPlatform(() => ({}))
-    expect(() => platform.request('GET', path)).toThrow(words)
+    await expect(platform.request('GET', path)).rejects.toThrow(words)
     expect(received).toEqual([])
   })
 
@@ -97,10 +97,10 @@ describe('addresses', () => {
     },
   )
 
-  test('a call that needs an organization throws if none is configured', () => {
+  test('a call that needs an organization rejects if none is configured', async () => {
     const platform = createPlatformClient({ token: TOKEN })
-    expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
-    expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
+    await expect(platform.groups.list()).rejects.toThrow('createPlatformClient({ organization')
+    await expect(platform.databases.list().toArray()).rejects.toThrow('createPlatformClient({ organization')
   })
 
   test('forOrganization() sends calls to another organization', async () => {
@@ -253,6 +253,8 @@ describe('tokens', () => {
     ['', /token is empty/],
     ['a b', /contains invalid characters/],
     ['a\nb', /contains invalid characters/],
+    ['"a"', /token begins or ends with a quote/],
+    ['a\n', /token begins or ends with a space or a line break/],
     [unsignedJwt({ a: 'rw', id: 'x' }), /token is a database token/],
     [unsignedJwt({ gid: 'x' }), /token is a database token/],
   ])('rejects the invalid token %j', (token, words) => {
@@ -525,8 +527,10 @@ describe('timeouts and signals', () => {
   test('a call can have its own timeout', async () => {
     const { platform } = scriptedPlatform(() => ({ hang: true }))
     await expect(platform.users.current({ timeoutMs: 30 })).rejects.toThrow('within 30 ms')
-    expect(() => platform.users.current({ timeoutMs: -1 })).toThrow('timeoutMs must be a positive number')
-    expect(() => platform.users.current({ timeout: 1 } as object)).toThrow('unknown option timeout')
+    await expect(platform.users.current({ timeoutMs: -1 })).rejects.toThrow(
+      'timeoutMs must be a positive number',
+    )
+    await expect(platform.users.current({ timeout: 1 } as object)).rejects.toThrow('unknown option timeout')
   })
 
   test('with requestTimeoutMs: Infinity there is no time limit', async () => {
@@ -630,9 +634,11 @@ describe('requests and responses', () => {
     await platform.request('POST', '/v9/upload', { body: form })
     expect(received[3]?.body).toBe(form)
     expect(received[3]?.headers['content-type']).toBeUndefined()
-    expect(() => platform.request('POST', '/v1', { body: { count: 1n } })).toThrow(TypeError)
-    expect(() => platform.request('TRACE' as 'GET', '/v1')).toThrow('method must be one of')
-    expect(() => platform.request('GET', '/v1', { retry: 1 } as object)).toThrow('unknown option retry')
+    await expect(platform.request('POST', '/v1', { body: { count: 1n } })).rejects.toThrow(TypeError)
+    await expect(platform.request('TRACE' as 'GET', '/v1')).rejects.toThrow('method must be one of')
+    await expect(platform.request('GET', '/v1', { retry: 1 } as object)).rejects.toThrow(
+      'unknown option retry',
+    )
   })
 
   test('events report every attempt, and contain no token', async () => {

@@ -140,7 +140,7 @@ describe('requests', () => {
     })
     expect(received).toHaveLength(2)
     // @ts-expect-error -- not declared in the types either
-    expect(() => platform.organizations.create({ name: 'Acme', slug: 'acme' })).toThrow(TypeError)
+    await expect(platform.organizations.create({ name: 'Acme', slug: 'acme' })).rejects.toThrow(TypeError)
     const malformed = scriptedPlatform(() => ({ body: { org: {} } }))
     await expect(malformed.platform.organizations.create({ name: 'Acme' })).rejects.toMatchObject({
       code: 'DECODE',
@@ -173,19 +173,19 @@ describe('requests', () => {
 
   test('misspelled options are rejected before anything is sent', async () => {
     const { platform, received } = scriptedPlatform(() => ({}))
-    expect(() => platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never)).toThrow(
-      'sizelimit',
-    )
-    expect(() => platform.databases.updateConfiguration('a', { blockRead: true } as never)).toThrow(
+    await expect(
+      platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never),
+    ).rejects.toThrow('sizelimit')
+    await expect(platform.databases.updateConfiguration('a', { blockRead: true } as never)).rejects.toThrow(
       'blockRead',
     )
-    expect(() => platform.databases.createToken('a', { authorization: 'read' as never })).toThrow(
+    await expect(platform.databases.createToken('a', { authorization: 'read' as never })).rejects.toThrow(
       "'read-only'",
     )
-    expect(() => platform.databases.list({ page: 1 } as never)).toThrow('page')
-    expect(() => platform.databases.list({ pageSize: 0 })).toThrow('pageSize')
-    expect(() => platform.invites.create({ email: 'a', username: 'b' } as never)).toThrow('either')
-    expect(() => platform.invites.create({} as never)).toThrow('either')
+    await expect(platform.databases.list({ page: 1 } as never).toArray()).rejects.toThrow('page')
+    await expect(platform.databases.list({ pageSize: 0 }).toArray()).rejects.toThrow('pageSize')
+    await expect(platform.invites.create({ email: 'a', username: 'b' } as never)).rejects.toThrow('either')
+    await expect(platform.invites.create({} as never)).rejects.toThrow('either')
     const misspelled = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
     await expect(platform.databases.ensure(misspelled)).rejects.toThrow('unknown option location')
     await expect(platform.groups.ensure(misspelled)).rejects.toThrow('unknown option group')

@@ -1,3 +1,5 @@
+import { checkEnds } from './token.ts'
+
 /**
  * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.
  * @throws TypeError for a value that is not a string, is empty, or is `.` or `..`, which would lead to another route
@@ -38,6 +40,7 @@ export function queryText(query: Query): string {
  */
 export function parseUrl(url: string | URL): string {
   const text = String(url)
+  checkEnds('url', text)
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text))
     throw new TypeError('url must be https://… or http://… with a valid host')
   const { origin, pathname, search, hash, username, password } = new URL(text)

@@ -20,6 +20,10 @@ export interface PlatformCall<T> extends Promise<T> {
   withResponse(): Promise<CallResult<T>>
 }
 
+/** Returns a call that fails without a request, as for an invalid argument. */
+export const rejectCall = (reason: unknown): PlatformCall<never> =>
+  toPlatformCall<never>(Promise.reject(reason))
+
 export function toPlatformCall<T>(result: Promise<CallResult<T>>): PlatformCall<T> {
   const call = result.then(({ data }) => data)
   const withResponse = (): Promise<CallResult<T>> => {

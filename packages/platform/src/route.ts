@@ -3,7 +3,7 @@ import { CALL_OPTIONS, checkOptions, POSITIVE_INTEGER, type Rules, type RulesOf 
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
 import { fillPath, type Query } from './path.ts'
-import type { PlatformCall } from './platform-call.ts'
+import { type PlatformCall, rejectCall } from './platform-call.ts'
 import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
 import { toBody } from './view.ts'
@@ -59,7 +59,10 @@ export interface PagedOptions extends PlatformCallOptions {
   readonly pageSize?: number | undefined
 }
 
-/** Functions that create the methods of a client. The methods throw a TypeError for invalid arguments before anything is sent. */
+/**
+ * Functions that create the methods of a client. For invalid arguments, the methods send nothing and reject with a TypeError; those
+ * that return `Pages` do so when they are read.
+ */
 export type Routes = ReturnType<typeof buildRoutes>
 
 export function buildRoutes(config: ResolvedConfig) {
@@ -74,7 +77,7 @@ export function buildRoutes(config: ResolvedConfig) {
     read: Reader<T>,
     input: MethodInput<I, O> = {},
   ): ((...args: [...ParametersOf<P>, ...I, options?: O]) => PlatformCall<T>) =>
-    method(config, pattern, input, (request, options) => call(config, request, options, read))
+    method(config, pattern, input, (request, options) => call(config, request, options, read), rejectCall)
 
   /**
    * Creates a method that deletes the resource of its path. If a response was lost and the resource does not exist afterwards, this
@@ -91,7 +94,7 @@ export function buildRoutes(config: ResolvedConfig) {
       call(config, request, options, read, (error, mayHaveRun) =>
         isNotFound(error) && (missingOk || mayHaveRun) ? { deleted: mayHaveRun, raw: undefined } : null,
       )
-    return method(config, pattern, { rules: { missingOk: 'boolean' } }, start)
+    return method(config, pattern, { rules: { missingOk: 'boolean' } }, start, rejectCall)
   }
 
   /** Creates a method for a paginated list. @param toQuery returns the query for a position and a page size */
@@ -110,24 +113,32 @@ export function buildRoutes(config: ResolvedConfig) {
           const query = { ...request.query, ...toQuery(at, pageSize) }
           return call(config, { ...request, query }, options, read(at))
         }),
+      (error) => new Pages(() => rejectCall(error)),
     )
   return { route, removal, pages }
 }
 
+/** @param reject returns the result of a method whose arguments are invalid */
+// oxlint-disable-next-line max-params
 function method<R>(
   config: ResolvedConfig,
   pattern: Pattern,
   // oxlint-disable-next-line typescript/no-explicit-any -- differs between methods
   { body, rules, send, isIdempotent }: MethodInput<any, any>,
   start: (request: Request, options: PlatformCallOptions) => R,
+  reject: (error: unknown) => R,
 ): (...args: unknown[]) => R {
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
-    const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
-    const bodyPart = body && { body: body(args.shift()) }
-    const options = (args.shift() ?? {}) as PlatformCallOptions
-    checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
-    return start({ ...request, ...bodyPart, ...send?.(options) }, options)
+    try {
+      const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
+      const bodyPart = body && { body: body(args.shift()) }
+      const options = (args.shift() ?? {}) as PlatformCallOptions
+      checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
+      return start({ ...request, ...bodyPart, ...send?.(options) }, options)
+    } catch (error) {
+      return reject(error)
+    }
   }
 }
 

@@ -24,12 +24,22 @@ export function readClaims(token: string): Readonly<Record<string, unknown>> | n
 /** Claims that only tokens of databases and groups have. */
 const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
 
+/** Checks a setting that may have been copied with the quotes or the line break around it. @throws TypeError */
+export function checkEnds(name: string, text: string): void {
+  const end = /^["'\s]|["'\s]$/.exec(text)?.[0]
+  if (end)
+    throw new TypeError(
+      `${name} begins or ends with ${end.trim() === '' ? 'a space or a line break' : 'a quote'}: remove it where it is set`,
+    )
+}
+
 /** Checks a token of the platform API. @throws TypeError if it is invalid, with a message that contains no part of the token */
 export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
   if (typeof token !== 'string')
     throw new TypeError(
       `token must be a string, not ${describeType(token)}: is its environment variable set?`,
     )
+  checkEnds('token', token)
   if (!/^[\x21-\x7e]+$/.test(token))
     throw new TypeError(token === '' ? 'token is empty' : 'token contains invalid characters')
   const claims = readClaims(token)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { type TestHooks, type UseDatabaseOptions, useDatabase } from '@batonsql/local-server/testing'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 
 /** A test runner whose hooks are called manually. */
 class ManualRunner {
@@ -31,7 +31,8 @@ const noop = async (): Promise<void> => {}
 test('there is no database outside of tests', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
-  const message = /no database here; read `config` and `url` inside a test/
+  const message =
+    /no database here; call useDatabase\(\) at the top level .* read `config` and `url` inside a test/
   expect(() => database.url).toThrow(message)
   await runner.begin()
   expect(() => database.config).toThrow(message)
@@ -40,6 +41,20 @@ test('there is no database outside of tests', async () => {
   await runner.endTest()
   await runner.end()
   expect(() => database.url).toThrow(message)
+})
+
+test('inside a test, the error says where to call it', () => {
+  const hooks: TestHooks = { beforeAll, beforeEach, afterEach, afterAll }
+  const atTopLevel = /call useDatabase\(\) at the top level of the test file, or in a describe/
+  // vitest ignores the hooks
+  expect(() => useDatabase({ hooks }).config).toThrow(atTopLevel)
+  const rejecting: TestHooks = {
+    ...hooks,
+    beforeAll: () => {
+      throw new Error('Hooks cannot be defined inside tests.')
+    },
+  }
+  expect(() => useDatabase({ hooks: rejecting })).toThrow(atTopLevel)
 })
 
 test.each(['test', 'file'] as const)(

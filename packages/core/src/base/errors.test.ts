@@ -107,3 +107,18 @@ test('all errors have a common base class and a name', () => {
   expect(error).toBeInstanceOf(Error)
   expect(String(error)).toBe('TransportError: too slow')
 })
+
+test.each([
+  [
+    '<html><h1>413 Request Entity Too Large</h1></html>',
+    'https://h returned HTTP 413 (a proxy limits the size of requests)',
+  ],
+  ['', 'https://h returned HTTP 413 (a proxy limits the size of requests)'],
+  ['{"error":"a body may have 4 bytes"}', 'https://h returned HTTP 413: a body may have 4 bytes'],
+])(
+  'HTTP 413 with the body %j comes from a proxy, unless it is in the form of the server',
+  (body, message) => {
+    const error = new HttpError(413, 'https://h', body)
+    expect([error.message, error.outcome]).toEqual([message, 'not_applied'])
+  },
+)

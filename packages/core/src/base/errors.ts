@@ -189,6 +189,7 @@ export class TransportError extends BaseError {
 const STATUS_HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
   404: 'check the URL: no such database or path',
+  413: 'a proxy limits the size of requests',
   429: 'too many open streams; retry later',
 }
 
@@ -209,15 +210,17 @@ export class HttpError extends BaseError {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
     let reason = body.startsWith('<') ? '' : body
     let serverCode: string | null = null
+    let hint = STATUS_HINTS[status]
     try {
       const json = JSON.parse(text) as { error?: string; message?: string; code?: string }
       const message: unknown = json.error ?? json.message
       if (typeof message === 'string') reason = message
       if (typeof json.code === 'string') serverCode = json.code
+      // the server's own limit
+      if (status === 413) hint = ''
     } catch {
       // not JSON: the text itself is the reason
     }
-    const hint = STATUS_HINTS[status]
     super(`${url} returned HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been

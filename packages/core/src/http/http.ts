@@ -7,7 +7,7 @@ import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../
 import type { Guard } from '../codec/batch.ts'
 import { PROBE } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
-import type { Address, ResolvedConfig } from '../config.ts'
+import { type Address, checkEnds, type ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { FetchTransport } from '../transport/fetch.ts'
@@ -298,6 +298,7 @@ function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
   if (typeof token !== 'string')
     throw new TypeError(`authToken() must return a string, not ${describeType(token)}`)
+  checkEnds('authToken', token)
   if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken contains invalid characters')
   return token ? { authorization: `Bearer ${token}` } : {}
 }

@@ -24,6 +24,7 @@ export interface TestDatabase {
   readonly url: string
 }
 
+const PLACE = 'call useDatabase() at the top level of the test file, or in a describe'
 const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
 
 /**
@@ -38,7 +39,7 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   const { template, scope = 'test', hooks = findRunnerHooks() } = options
   const databases = new DatabaseSequence(template)
   const isShared = scope === 'file'
-  hooks.beforeAll(async () => {
+  registerFirst(hooks, async () => {
     databases.begin()
     // hooks of the file may use the database; if it could not be created, the error is thrown in each test
     if (isShared) await databases.renew().catch(() => {})
@@ -57,6 +58,15 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
     get url(): string {
       return databases.address.url
     },
+  }
+}
+
+/** Registers the hook that is called first. @throws Error inside a test, where runners such as jest reject hooks */
+function registerFirst(hooks: TestHooks, work: () => Promise<void>): void {
+  try {
+    hooks.beforeAll(work)
+  } catch (cause) {
+    throw new Error(`useDatabase: the test runner rejected the hook; ${PLACE}`, { cause })
   }
 }
 
@@ -85,7 +95,7 @@ class DatabaseSequence {
     this.check()
     if (this.#current !== null) return this.#current.address
     throw new Error(
-      'useDatabase: no database here; read `config` and `url` inside a test or a hook before it',
+      `useDatabase: no database here; ${PLACE}, and read \`config\` and \`url\` inside a test or a hook before it`,
     )
   }
 
