@@ -1,5 +1,15 @@
-// Runs every check except the tests, one after another, and lists those that failed.
+// Runs every check except the tests, one after another, and lists those that failed, with the remedies. Arguments select steps.
 import { spawnSync } from 'node:child_process'
+
+/** What to do when a step has failed and its own output does not say so. */
+const REMEDIES = {
+  format: 'npm run format formats the code',
+  words: 'use another word, or the full name of the package; scripts/words.mjs has the list',
+  imports: 'scripts/check-imports.mjs has the layers; CONTRIBUTING.md, rule 2, has the reasons',
+  pages: 'npm run docs:pages updates the lists; site/pages.mjs has the pages',
+  'timed tests': 'hold a lock, count, or wait for an event instead of measuring time (test/README.md)',
+  unused: 'delete what is unused; knip.json lists what is used in ways that knip cannot see',
+}
 
 const STEPS = [
   ['format', 'biome', ['check', '.']],
@@ -46,6 +56,7 @@ for (const [name, command, args] of STEPS) {
   if (status !== 0) failedSteps.push(name)
 }
 if (failedSteps.length > 0) {
-  console.error(`check failed: ${failedSteps.join(', ')}`)
+  for (const name of failedSteps)
+    console.error(`check failed: ${name}${REMEDIES[name] ? `: ${REMEDIES[name]}` : ''}`)
   process.exit(1)
 }

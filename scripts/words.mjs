@@ -1,8 +1,10 @@
-// Rejects words in shipped files (sources, docs, READMEs) that non-native readers stumble over, or that are vague.
+// Rejects words in shipped files (sources, docs, READMEs) that non-native readers stumble over, or that are vague, and a command that
+// would run another package: on npm, `baton` is not ours.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-const AVOIDED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
+const AVOIDED =
+  /\b(?:npx (?:--?y(?:es)? )?baton|somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
 const SHIPPED =
   /^(?:(?:packages|internal)\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
 

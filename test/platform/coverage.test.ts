@@ -97,7 +97,7 @@ test('each route responds as documented in docs/platform.md', () => {
   const updatedRows = ROUTES.map((route) => formatRow(route, existingRows))
   const text = `${before}${[TABLE_HEAD, TABLE_RULE, ...updatedRows].join('\n')}\n\n${summarize(updatedRows)}\n`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, text)
-  expect(readFileSync(PAGE, 'utf8')).toBe(text)
+  expect(readFileSync(PAGE, 'utf8'), 'UPDATE_DOCS=1 updates the page').toBe(text)
 })
 
 test('each route succeeds, or responds with 501 and a reason', () => {

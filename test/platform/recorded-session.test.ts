@@ -9,7 +9,7 @@ test('the printed session matches the recorded one on both back ends', async () 
   const harness = await Harness.forTest()
   const transcript = await replaySession(harness.platform)
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(RECORDED_SESSION, transcript)
-  expect(transcript).toBe(readFileSync(RECORDED_SESSION, 'utf8'))
+  expect(transcript, 'UPDATE_DOCS=1 records the session again').toBe(readFileSync(RECORDED_SESSION, 'utf8'))
 })
 
 test('a session in which a command fails is not printed', async () => {

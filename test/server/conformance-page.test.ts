@@ -31,7 +31,7 @@ test('the page lists every recorded case that differs or is not replayed', () =>
   const page = readFileSync(PAGE, 'utf8')
   const head = page.slice(0, page.indexOf(MARKER) + MARKER.length)
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, `${head}\n${cases}`)
-  expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${cases}`)
+  expect(readFileSync(PAGE, 'utf8'), 'UPDATE_DOCS=1 updates the page').toBe(`${head}\n${cases}`)
 })
 
 test('the tests mentioned in the reasons exist', () => {

@@ -12,7 +12,7 @@ test('the page lists every command with its options', () => {
   const head = page.slice(0, page.indexOf(MARK) + MARK.length)
   const expectedPage = `${head}\n${commandPage()}`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, expectedPage)
-  expect(readFileSync(PAGE, 'utf8')).toBe(expectedPage)
+  expect(readFileSync(PAGE, 'utf8'), 'UPDATE_DOCS=1 updates the page').toBe(expectedPage)
 })
 
 test('the overview lists every command, the help of a command lists its options, and no line is too long', () => {

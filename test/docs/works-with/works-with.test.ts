@@ -41,7 +41,7 @@ test('the page shows the recorded figures', () => {
   const page = readFileSync(PAGE, 'utf8')
   const head = page.slice(0, page.indexOf(MARK) + MARK.length)
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, `${head}\n${table}`)
-  expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${table}`)
+  expect(readFileSync(PAGE, 'utf8'), 'UPDATE_DOCS=1 updates the page').toBe(`${head}\n${table}`)
 })
 
 const RECORDED_RUNS = LIBRARY_TESTS.flatMap((entry) =>
