@@ -1,7 +1,7 @@
-// Checks that site/pages.mjs lists every documentation page once, and that the lists in llms.txt and README.md match it. `--write`
-// updates those two lists.
+// Checks that site/pages.mjs lists every documentation page once, and that llms.txt and the list in README.md match it and the README.
+// `--write` updates them.
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { GROUPS } from '../site/pages.mjs'
+import { FACTS, GROUPS } from '../site/pages.mjs'
 
 const PAGES = ['*.md', 'docs/*.md', 'docs/performance/*.md', 'packages/*/README.md', 'packages/*/docs/*.md']
 const LISTED = GROUPS.map(({ title, pages }) => ({
@@ -41,13 +41,21 @@ function findOutdated(file, change) {
   return []
 }
 
-/** Replaces the list: everything from the first section on. */
-function updateLlms(text) {
+/** Returns the page for language models: what Baton is and its packages, from the README, then facts and the list of pages. */
+function updateLlms() {
+  const readme = readFileSync('README.md', 'utf8')
+  const [, about = ''] = /^# Baton\n\n([^]*?)\n\n/.exec(readme) ?? []
+  const [, status = ''] = /^\*\*(Status: [^]*?):?\*\*$/m.exec(readme) ?? []
+  const packages = [...readme.matchAll(/^\| \[(`@batonsql\/[^`]+`)\]\(\S+\) \| (.*) \|$/gm)]
+  const lists = [packages.map(([, name, what]) => `${name}: ${what}`), FACTS].map((items) =>
+    items.map((item) => `- ${item}\n`).join(''),
+  )
   const sections = LISTED.map(
     ({ title, pages }) =>
       `## ${title}\n\n${pages.map((page) => `- [${page.title}](${page.from}): ${page.about}\n`).join('')}`,
   )
-  return `${text.slice(0, text.indexOf('\n## '))}\n${sections.join('\n')}`
+  const quoted = `${about.replaceAll('\n', ' ')} ${status}.`
+  return `# Baton\n\n> ${quoted}\n\n${lists.join('\n')}\n${sections.join('\n')}`
 }
 
 /** Replaces the list between the two comments, with one line per group. */

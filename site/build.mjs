@@ -47,7 +47,7 @@ function generateHome() {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   /** Returns the first code block in a language under a heading. */
   const blockOf = (heading, language) => {
-    const [, section = ''] = readme.split(`\n## ${heading}\n`)
+    const [, section = ''] = `\n${readme}`.split(new RegExp(`^#{1,2} ${heading}$`, 'm'))
     const [, code] = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(section) ?? []
     if (code === undefined) problems.push(`README.md has no ${language} under ${heading}`)
     return code

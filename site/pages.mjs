@@ -15,6 +15,15 @@ const SUITES = [
   ['memory', 'memory'],
 ]
 
+/** What a program that uses Baton must know; llms.txt begins with it. */
+export const FACTS = [
+  'A client is created with `createClient({ url, authToken })` and closed with `close()`. There is no connection to open.',
+  '`execute` is one HTTP request, `batch` of any length one, a transaction of n statements n + 1.',
+  'A transaction can lose its write lock 5 s after it acquired it, if another writer waits; it then ends with a StreamError, and nothing of it is kept.',
+  'Errors have a `code` to match on and an `outcome`: `not_applied`, or `unknown` if a write may have been applied.',
+  'Integers are returned as number if that is exact, otherwise as bigint.',
+]
+
 /**
  * Groups of pages. `from`: the file; `to`: its path on the site, absent for a page that is not on the site; `about`: the
  * description in llms.txt, absent for a page that only the site lists.

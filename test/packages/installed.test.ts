@@ -141,17 +141,22 @@ describe('the README, from its first line', () => {
 
   beforeAll(async () => {
     if (problem !== null) return
-    createProjectFolder('readme')
+    createEmptyFolder('readme')
+    // what `npm run pack` prints
+    const tarballs = (await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))).map(
+      ({ file }) => file,
+    )
     for (const line of lines) {
       const words = line.split(' ')
       if (line.startsWith('// ')) writeFileSync(join(project, getName(line)), line)
-      else if (words[1] === 'install')
-        await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
+      else if (line === 'npm run pack')
+        await run(['npm', 'install', ...tarballs, '--prefer-offline', '--no-audit', '--no-fund'], {
+          cwd: project,
+        })
       else if (words[0] === 'npx')
         // the port in the README may be in use on this machine
         server = await serve([...words, '--port', '0'], { cwd: project, env: npxEnvironment })
       else if (words[0] === 'export') env['DATABASE_URL'] = server?.url ?? 'no server yet'
-      else if (words[1] === 'init') await run(words, { cwd: project })
       // the rest requires a checkout of the repository, and is tested separately
       else expect(line).toMatch(/^npm (run demo|test)$/)
     }
