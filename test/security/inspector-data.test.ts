@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers'
 import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -29,10 +30,14 @@ describe.skipIf(browserPath === null)(
       return inspectorPage
     }
     const chooseTable = async (page: Page, table: string): Promise<void> => {
-      await page.getByRole('button', { name: table }).click()
+      await page.locator('#tables').getByRole('button', { name: table }).click()
       await page.getByRole('heading', { name: table, exact: true }).waitFor()
     }
     const readCells = (page: Page): Promise<string[]> => page.locator('.grid tbody td').allTextContents()
+    const downloadFrom = async (page: Page) => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')])
+      return { name: download.suggestedFilename(), text: await text(await download.createReadStream()) }
+    }
     const runStatement = async (page: Page, sql: string): Promise<void> => {
       await page.fill('#sql', sql)
       await page.keyboard.press('Control+Enter')
@@ -79,6 +84,53 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#next').isDisabled()).toBe(true)
       expect(problems).toEqual([])
     })
+
+    test.each(BACKENDS)(
+      'opens the first table, sorts, and downloads all rows as CSV: %s',
+      async (backend) => {
+        await using server = await startLocalServer({ backend, inspector: true })
+        await using db = createClient({ url: server.url })
+        await db.batch([
+          'create view a_view as select 1 as one',
+          'create table item (key text primary key, size int) without rowid',
+          "insert into item with recursive n(i) as (select 1 union all select i + 1 from n where i < 150) select 'k' || printf('%03d', i), 1000 - i from n",
+          'create table odd (a, """b, c")',
+          "insert into odd values (9007199254740993, '7'), (1.0, 'say \"hi\",' || char(13, 10)), (null, ''), (x'00ff', -0.5)",
+        ])
+        await using inspectorPage = await openDataTab(server)
+        const { page, problems } = inspectorPage
+        await page.getByRole('heading', { name: 'item', exact: true }).waitFor()
+        expect((await readCells(page)).slice(0, 2)).toEqual(['k001', '999'])
+        const sort = page.locator('.grid thead').getByRole('button', { name: 'size' })
+        await sort.click()
+        await page.locator('th[aria-sort=ascending]', { hasText: 'size' }).waitFor()
+        expect((await readCells(page)).slice(0, 2)).toEqual(['k150', '850'])
+        await page.click('#next')
+        await page.getByText('rows 101 to 150').waitFor()
+        expect((await readCells(page)).slice(-2)).toEqual(['k001', '999'])
+        // a row without a rowid is found by its position in the sorted list
+        await page.locator('.grid tbody tr').last().locator('button').first().click()
+        await page.locator('#cell pre', { hasText: 'k001' }).waitFor()
+        await sort.click()
+        await page.locator('th[aria-sort=descending]', { hasText: 'size' }).waitFor()
+        expect(await page.locator('#page').textContent()).toBe('rows 1 to 100 of 150')
+        expect((await readCells(page)).slice(0, 2)).toEqual(['k001', '999'])
+        const csv = await downloadFrom(page)
+        expect(csv.name).toBe('item.csv')
+        expect(csv.text.split('\n').slice(0, 3)).toEqual(['key,size', 'k001,999', 'k002,998'])
+        expect(csv.text.split('\n')).toHaveLength(152)
+        await sort.click()
+        await page.locator('th[aria-sort]').waitFor({ state: 'detached' })
+
+        await chooseTable(page, 'odd')
+        const odd = 'a,"""b, c"\n9007199254740993,"7"\n1.0,"say ""hi"",\r\n"\n,""\nx\'00ff\',-0.5\n'
+        expect((await downloadFrom(page)).text).toBe(odd)
+        await runStatement(page, 'select * from odd')
+        await page.getByRole('heading', { name: 'Result' }).waitFor()
+        expect(await downloadFrom(page)).toEqual({ name: 'result.csv', text: odd })
+        expect(problems).toEqual([])
+      },
+    )
 
     test.each(BACKENDS)(
       'truncates a 1 MB value in the list, but not when it is opened: %s',

@@ -1,6 +1,6 @@
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
+import { realText } from '@batonsql/inspector/csv-text'
 import { escapeControls } from './escape-controls.ts'
-import { realText } from './real-text.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
 

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { realText } from '../csv-text.ts'
 import type { Cell } from './database-client.ts'
 import { formatBytes } from './format.ts'
 import { copy } from './request-details.tsx'
@@ -15,12 +16,6 @@ export function cellText(cell: Cell, length: number | null = null): string {
   if (cell.type === 'integer') return cell.value
   const isTruncated = length !== null || cell.value.length > MAX_LIST_CHARACTERS
   return isTruncated ? `${cell.value.slice(0, MAX_LIST_CHARACTERS)}…` : cell.value
-}
-
-/** Formats a REAL with a decimal point, to distinguish it from an integer. */
-const realText = (value: number): string => {
-  const text = Object.is(value, -0) ? '-0' : String(value)
-  return /^-?\d+$/.test(text) ? `${text}.0` : text
 }
 
 const byteLength = (base64: string): number => Math.floor((base64.replace(/=+$/, '').length * 3) / 4)

@@ -3,13 +3,16 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { CellView, cellText } from './cell-view.tsx'
 import { Checkbox } from './checkbox.tsx'
+import { saveAsCsv } from './csv-download.ts'
 import { type Cell, fetchDatabaseNames, type Result, runStatement } from './database-client.ts'
 import { formatCount, formatDuration } from './format.ts'
 import {
   listTables,
+  type Order,
   PAGE_ROWS,
   readCell,
   readPage,
+  selectAll,
   type Table,
   type TablePage,
   type TableRow,
@@ -22,6 +25,7 @@ const database = signal('')
 const tables = signal<readonly Table[]>([])
 const table = signal<Table | null>(null)
 const page = signal(0)
+const order = signal<Order | null>(null)
 const rows = signal<TablePage | null>(null)
 const problem = signal<string | null>(null)
 const sql = signal('')
@@ -93,7 +97,10 @@ async function refreshTables(actionSignal: AbortSignal): Promise<void> {
   tables.value = newTables
   const current = tables.value.find(({ name }) => name === table.value?.name) ?? null
   table.value = current
-  if (current === null) rows.value = null
+  if (current !== null) return
+  rows.value = null
+  const first = newTables.find(({ type }) => type === 'table') ?? newTables[0]
+  if (first !== undefined && result.value === null) await readTable(first, 0, null, actionSignal)
 }
 
 function chooseDatabase(name: string): void {
@@ -108,17 +115,45 @@ function chooseDatabase(name: string): void {
   void runAction(refreshTables)
 }
 
-function openPage(newTable: Table, number: number): void {
+function openPage(newTable: Table, number: number, newOrder: Order | null): void {
+  void runAction((actionSignal) => readTable(newTable, number, newOrder, actionSignal))
+}
+
+// oxlint-disable-next-line max-params
+async function readTable(
+  newTable: Table,
+  number: number,
+  newOrder: Order | null,
+  actionSignal: AbortSignal,
+): Promise<void> {
+  const newRows = await readPage(database.value, newTable, number, newOrder)
+  if (actionSignal.aborted) return
+  batch(() => {
+    table.value = newTable
+    page.value = number
+    order.value = newOrder
+    rows.value = newRows
+    result.value = null
+    shownCell.value = null
+  })
+}
+
+/** Sorts by a column: ascending, then descending, then not at all. */
+function sortBy(sortedTable: Table, column: string): void {
+  const previous = order.value?.column === column ? order.value : null
+  openPage(
+    sortedTable,
+    0,
+    previous?.isDescending === true ? null : { column, isDescending: previous !== null },
+  )
+}
+
+/** Lets the user save all rows of a table, in the order of the list. */
+function download(savedTable: Table): void {
   void runAction(async (actionSignal) => {
-    const newRows = await readPage(database.value, newTable, number)
-    if (actionSignal.aborted) return
-    batch(() => {
-      table.value = newTable
-      page.value = number
-      rows.value = newRows
-      result.value = null
-      shownCell.value = null
-    })
+    const options = { mayWrite: false, maxRows: Infinity, signal: actionSignal }
+    const all = await runStatement(database.value, selectAll(savedTable, order.value), options)
+    if (!actionSignal.aborted) saveAsCsv(savedTable.name, all)
   })
 }
 
@@ -177,7 +212,7 @@ function TableList(): JSX.Element {
               <button
                 type="button"
                 aria-pressed={table.value?.name === entry.name && result.value === null}
-                onClick={() => openPage(entry, 0)}
+                onClick={() => openPage(entry, 0, null)}
               >
                 <span class="name">{entry.name}</span>
                 <span class="quiet">
@@ -261,6 +296,15 @@ function QueryResult(): JSX.Element | null {
           {count}
           {changed}, {formatDuration(result.value.tookMs)}
         </p>
+        {columns.length > 0 && (
+          <button
+            id="download"
+            type="button"
+            onClick={() => saveAsCsv('result', { columns, rows: resultRows })}
+          >
+            Download as CSV
+          </button>
+        )}
       </div>
       <Grid
         columns={columns}
@@ -293,7 +337,7 @@ function Rows(): JSX.Element | null {
           id="previous"
           type="button"
           disabled={page.value === 0}
-          onClick={() => openPage(currentTable, page.value - 1)}
+          onClick={() => openPage(currentTable, page.value - 1, order.value)}
         >
           Previous
         </button>
@@ -301,13 +345,18 @@ function Rows(): JSX.Element | null {
           id="next"
           type="button"
           disabled={isLast}
-          onClick={() => openPage(currentTable, page.value + 1)}
+          onClick={() => openPage(currentTable, page.value + 1, order.value)}
         >
           Next
+        </button>
+        <button id="download" type="button" onClick={() => download(currentTable)}>
+          Download as CSV
         </button>
       </div>
       <Grid
         columns={currentPage.columns}
+        order={order.value}
+        onSort={(column) => sortBy(currentTable, column)}
         rows={currentPage.rows.map(({ cells }) => cells)}
         lengths={currentPage.rows.map(({ lengths }) => lengths)}
         onOpen={(row, column) => {
@@ -323,7 +372,9 @@ function openCell(rowTable: Table, row: TableRow, name: string, column: number):
   void runAction(async (actionSignal) => {
     const shownValue = row.cells[column] ?? null
     const cell =
-      row.lengths[column] === null ? shownValue : await readCell(database.value, rowTable, row, name)
+      row.lengths[column] === null
+        ? shownValue
+        : await readCell(database.value, rowTable, row, name, order.value)
     if (cell === null) throw new Error('This row no longer exists.')
     if (!actionSignal.aborted) shownCell.value = { name, cell }
   })
@@ -334,19 +385,39 @@ interface GridProps {
   readonly rows: readonly (readonly Cell[])[]
   /** Full lengths of truncated values. */
   readonly lengths?: readonly (readonly (number | null)[])[]
+  readonly order?: Order | null
+  /** Makes the headers buttons that sort the rows. */
+  readonly onSort?: (column: string) => void
   readonly onOpen: (row: number, column: number) => void
 }
 
 /** Shows a table of values, which can be opened individually. */
-function Grid({ columns, rows: gridRows, lengths, onOpen }: GridProps): JSX.Element {
+function Grid({
+  columns,
+  rows: gridRows,
+  lengths,
+  order: shownOrder,
+  onSort,
+  onOpen,
+}: GridProps): JSX.Element {
+  const directionOf = (name: string): 'ascending' | 'descending' | undefined => {
+    if (shownOrder?.column !== name) return undefined
+    return shownOrder.isDescending ? 'descending' : 'ascending'
+  }
   return (
     <div class="scroll">
       <table class="grid">
         <thead>
           <tr>
             {columns.map((name, index) => (
-              <th key={index} scope="col">
-                {name}
+              <th key={index} scope="col" aria-sort={directionOf(name)}>
+                {onSort === undefined ? (
+                  name
+                ) : (
+                  <button type="button" onClick={() => onSort(name)}>
+                    {name}
+                  </button>
+                )}
               </th>
             ))}
           </tr>

@@ -26,6 +26,12 @@ export interface TableRow {
   readonly offset: number
 }
 
+/** The column by which rows are sorted. */
+export interface Order {
+  readonly column: string
+  readonly isDescending: boolean
+}
+
 export const PAGE_ROWS = 100
 /** Values are truncated to this length in the list. */
 const MAX_LIST_LENGTH = 200
@@ -65,8 +71,20 @@ async function countRows(database: string, table: string): Promise<number | null
   }
 }
 
+const orderBy = (order: Order | null): string =>
+  order === null ? '' : ` order by ${quote(order.column)}${order.isDescending ? ' desc' : ''}`
+
+/** Returns the statement that reads a whole table. */
+export const selectAll = (table: Table, order: Order | null): string =>
+  `select * from ${quote(table.name)}${orderBy(order)}`
+
 /** Reads a page of a table. @param page from 0 */
-export async function readPage(database: string, table: Table, page: number): Promise<TablePage> {
+export async function readPage(
+  database: string,
+  table: Table,
+  page: number,
+  order: Order | null,
+): Promise<TablePage> {
   const names = await listColumns(database, table.name)
   const columns = names.map(quote)
   const isLong = (column: string): string =>
@@ -79,7 +97,7 @@ export async function readPage(database: string, table: Table, page: number): Pr
     ...columns.map((column) => `case when ${isLong(column)} then length(${column}) end`),
     ...(table.hasRowid ? ['_rowid_'] : []),
   ]
-  const sql = `select ${list.join(', ')} from ${quote(table.name)} limit ${PAGE_ROWS} offset ?`
+  const sql = `select ${list.join(', ')} from ${quote(table.name)}${orderBy(order)} limit ${PAGE_ROWS} offset ?`
   const first = page * PAGE_ROWS
   const { rows } = await execute(database, sql, [integerCell(first)])
   return {
@@ -101,18 +119,20 @@ async function listColumns(database: string, table: string): Promise<readonly st
   return rows.map(([name]) => getText(name))
 }
 
-/** Reads a value in full. @throws Error if another row is now in its place */
+/** Reads a value in full. @param order that of the list @throws Error if another row is now in its place */
+// oxlint-disable-next-line max-params
 export async function readCell(
   database: string,
   table: Table,
   row: TableRow,
   column: string,
+  order: Order | null,
 ): Promise<Cell | null> {
   const from = quote(table.name)
   // selects all columns, so that rows come in the same order as in the list, not in the order of an index
   const [result] = await executeAll(database, [
     row.rowid === null
-      ? [`select * from (select * from ${from} limit 1 offset ?)`, [integerCell(row.offset)]]
+      ? [`select * from (${selectAll(table, order)} limit 1 offset ?)`, [integerCell(row.offset)]]
       : [`select ${quote(column)} from ${from} where _rowid_ = ?`, [row.rowid]],
   ])
   const { columns, rows } = result as Result

@@ -1,6 +1,5 @@
 import type { InValue } from '@batonsql/core'
-import { isNumberText } from '../csv-text.ts'
-import { realText } from '../real-text.ts'
+import { isNumberText, realText } from '@batonsql/inspector/csv-text'
 import { type Cell, QuotedText } from './csv-records.ts'
 
 /** How SQLite converts the values of a column: https://www.sqlite.org/datatype3.html#determination_of_column_affinity */

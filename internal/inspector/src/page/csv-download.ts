@@ -1,0 +1,23 @@
+import { csvText, realText } from '../csv-text.ts'
+import type { Cell, Result } from './database-client.ts'
+
+/** Lets the user save a result as a CSV file. @param name of the file, without its ending */
+export function saveAsCsv(name: string, { columns, rows }: Pick<Result, 'columns' | 'rows'>): void {
+  const lines = [columns.map(csvText), ...rows.map((row) => row.map(formatCell))].map(
+    (cells) => `${cells.join(',')}\n`,
+  )
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob(lines, { type: 'text/csv' }))
+  link.download = `${name}.csv`
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
+function formatCell(cell: Cell): string {
+  if (cell.type === 'null') return ''
+  if (cell.type === 'integer') return cell.value
+  if (cell.type === 'float') return realText(cell.value)
+  if (cell.type === 'text') return csvText(cell.value)
+  const bytes = atob(cell.base64)
+  return `x'${Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0')).join('')}'`
+}
