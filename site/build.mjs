@@ -58,6 +58,11 @@ function generateHome() {
       (_, heading) => `\`\`\`ts [${heading}]\n${blockOf(heading, 'ts')}\`\`\``,
     )
     .replaceAll(/^\{\{command (.*)\}\}$/gm, (_, heading) => `\`\`\`sh\n${blockOf(heading, 'sh')}\`\`\``)
+  // beside the headline: a client and a transaction, as in the README
+  const lines = /^const db = [^]*?(?=await db\.batch)|^await db\.transaction[^]*?^\}\)$/gm
+  const program = (blockOf('Without an ORM', 'ts') ?? '').match(lines)?.join('\n')
+  if (program === undefined) problems.push('README.md has no transaction under Without an ORM')
+  writeFileSync(join(PAGES, 'program.mjs'), `export default ${JSON.stringify(program)}\n`)
   writeFileSync(
     join(PAGES, 'index.md'),
     mapLinks(home, (link) => siteLink(link, 'README.md')),
