@@ -1,7 +1,7 @@
 // Measures many writers on one database, with concurrent reports: on a plain libsql-server, on one behind the gateway, and on the
 // embedded server, with each client. A server counts as unresponsive if it does not respond to a write within 15 s after a load.
 // Takes about eight minutes; use `--seconds 600 --only "12 writers, two reports"` for a long run. `--write-docs` writes the table
-// to docs/self-hosting.md.
+// to docs/performance/hosting.md.
 // Run: npm run bench:contention [-- --seconds N --only LOAD --server NAME --client NAME --write-docs]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -22,7 +22,7 @@ const { values } = parseArgs({
   },
 })
 const SECONDS = 5
-const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
+const PAGE = new URL('../docs/performance/hosting.md', import.meta.url)
 const MARKERS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
 const WAL_SAMPLE_MS = 200
 

@@ -1,5 +1,5 @@
 // Creates, lists and queries a thousand databases with the platform API, deletes half of them, and restarts the server with the
-// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/self-hosting.md. `--backend` measures
+// rest, on each back end, in separate processes. `--write-docs` writes the figures to docs/performance/hosting.md. `--backend` measures
 // one of them and prints the figures as JSON. Run: npm run bench:platform [-- --databases N --backend sqld --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ type Backend = (typeof BACKENDS)[number]
 const names = Array.from({ length: Number(values.databases) }, (_, index) => `tenant-${index}`)
 const CONCURRENCY = 8
 const MEGABYTE = 1_024 ** 2
-const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
+const PAGE = new URL('../docs/performance/hosting.md', import.meta.url)
 const MARKERS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as const
 
 /** The cost of one kind of call. */

@@ -13,6 +13,7 @@ const SUITES = [
   ['servers', 'the two servers'],
   ['gateway', 'the gateway'],
   ['memory', 'memory'],
+  ['hosting', 'hosting'],
 ]
 
 /** What a program that uses Baton must know; llms.txt begins with it. */

@@ -13,8 +13,11 @@ const settings = JSON.parse(process.argv[2] ?? '{}') as {
   url: string
   token: string
   organization: string
+  /** Origin of databases that are named by the path. */
+  domain: string
 }
-const platform = createPlatformClient({ ...settings, maxRetries: 0 })
+const { domain, ...access } = settings
+const platform = createPlatformClient({ ...access, maxRetries: 0 })
 const { hostname } = await platform.databases.create({ name: 'app', group: 'default' })
 const authToken = String(await platform.databases.createToken('app'))
 const url = databaseUrl(hostname)
@@ -33,6 +36,23 @@ let rowCount = 0
 const query =
   'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
 for await (const _ of readRows(db, query)) rowCount += 1
+
+// the first row of a response that never ends
+let firstOfEndless = 0
+const endless = 'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n'
+for await (const { a } of readRows(db, endless)) {
+  firstOfEndless = Number(a)
+  break
+}
+
+// a large request
+const { rows: sizes } = await db.execute('SELECT length(?) AS size', ['x'.repeat(2_000_000)])
+const largeBody = sizes[0]?.['size']
+
+// the same database by its path
+const dbByPath = createClient({ url: `${domain}/app/`, authToken })
+const byPath = (await dbByPath.execute('SELECT a FROM t')).rows.map(({ a }) => a)
+await dbByPath.close()
 
 // a response that stays open
 let insertCount = 0
@@ -76,6 +96,9 @@ console.log(
     url,
     committed,
     streamed: rowCount,
+    firstOfEndless,
+    largeBody,
+    byPath,
     inserts: insertCount,
     withoutToken,
     otherDatabase,
