@@ -1,5 +1,5 @@
 import { checkControl, isControl, statementKind } from './statement-kind.ts'
-import { quotedBy } from './verb.ts'
+import { BLANK } from './verb.ts'
 
 /** A statement of a script with its position. */
 export interface ScriptStatement {
@@ -9,25 +9,6 @@ export interface ScriptStatement {
   readonly line: number
   readonly column: number
 }
-
-/** The kinds of token, in the order in which they are tried. */
-// pure, so that bundles without scripts omit it
-const TOKEN = /* @__PURE__ */ (() =>
-  new RegExp(
-    [
-      String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
-      String.raw`(?<quoted>${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\[[^\]]*\])`,
-      String.raw`(?<open>['"${'`'}[]|/\*)`,
-      String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
-      String.raw`(?<end>;)`,
-      String.raw`[^]`,
-    ].join('|'),
-    'gy',
-  ))()
-
-/** Number of characters that identify a trigger; more than `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER` has. */
-const HEAD_LENGTH = 50
-const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
 /**
  * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. The
@@ -42,44 +23,112 @@ export function splitStatements(script: string): ScriptStatement[] {
 export function* scanStatements(
   script: string,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
-  let start: { index: number; line: number; column: number } | null = null
-  /** The first words, which identify a trigger, and the last two tokens, which end its body. */
-  let head = ''
-  let lastTokens: [string, string] = ['', '']
-  let line = 1
-  let lineStart = 0
-  for (const { index, groups, 0: text } of script.matchAll(TOKEN)) {
-    const position = { line, column: index - lineStart + 1 }
-    if (text.includes('\n')) {
-      line += text.split('\n').length - 1
-      lineStart = index + text.lastIndexOf('\n') + 1
+  const positions = new Positions(script)
+  for (let end = 0; ; ) {
+    const start = skipBlanks(script, end)
+    if (start === script.length) return
+    const last =
+      matchAt(TRIGGER, script, start) === null ? findEnd(script, start) : findTriggerEnd(script, start)
+    end = Math.min(last + 1, script.length)
+    if (last > start) {
+      const sql = script.slice(start, last).trimEnd()
+      yield { statement: { sql, ...positions.at(start) }, end }
     }
-    if (groups?.['blank'] !== undefined) continue
-    if (groups?.['open'] !== undefined) throw unterminatedError(position, text === '/*' ? 'comment' : 'quote')
-    const isInBody = TRIGGER.test(head) && lastTokens.join(' ') !== '; END'
-    if (groups?.['end'] !== undefined && !isInBody) {
-      if (start) yield { statement: sliceStatement(script, start, index), end: index + 1 }
-      start = null
-      head = ''
-    } else {
-      start ??= { index, ...position }
-      if (head.length < HEAD_LENGTH) head += `${text.toUpperCase()} `
-    }
-    lastTokens = [lastTokens[1], text.toUpperCase()]
   }
-  if (start && TRIGGER.test(head) && lastTokens[1] !== 'END') throw unterminatedError(start, 'trigger')
-  if (start) yield { statement: sliceStatement(script, start, script.length), end: script.length }
 }
 
-function sliceStatement(
-  script: string,
-  { index, line, column }: { readonly index: number; readonly line: number; readonly column: number },
-  end: number,
-): ScriptStatement {
-  return { sql: script.slice(index, end).trimEnd(), line, column }
+/** What ends a statement, or begins text in which a semicolon does not. */
+const MARK = /['"`[;]|--|\/\*/g
+// pure, so that bundles without scripts omit them
+const TRIGGER = /* @__PURE__ */ (() => {
+  const gap = `(?:${BLANK})+`
+  return new RegExp(
+    `(?:explain${gap}(?:query${gap}plan${gap})?)?create${gap}(?:temp(?:orary)?${gap})?trigger(?![\\w$\\u0080-\\uffff])`,
+    'iy',
+  )
+})()
+const TRIGGER_TOKEN = /--|\/\*|['"`[]|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|[^ \t\n\f\r\ufeff]/g
+const SPACE = /[ \t\n\f\r\ufeff]*/y
+
+function matchAt(pattern: RegExp, script: string, index: number): RegExpExecArray | null {
+  pattern.lastIndex = index
+  return pattern.exec(script)
 }
 
-function unterminatedError({ line, column }: { line: number; column: number }, kind: string): SyntaxError {
+/** Returns the position after whitespace and comments. */
+function skipBlanks(script: string, from: number): number {
+  for (let index = from; ; ) {
+    index += matchAt(SPACE, script, index)?.[0].length ?? 0
+    const mark = script.slice(index, index + 2)
+    if (mark !== '--' && mark !== '/*') return index
+    index = skipMark(script, index, mark)
+  }
+}
+
+/** Returns the position of the semicolon after a statement that is not a trigger, or of the end of the script. */
+function findEnd(script: string, start: number): number {
+  for (let index = start; ; ) {
+    const match = matchAt(MARK, script, index)
+    if (match === null) return script.length
+    if (match[0] === ';') return match.index
+    index = skipMark(script, match.index, match[0])
+  }
+}
+
+/** Returns the position of the semicolon after a trigger, whose body ends with `; END`, or of the end of the script. */
+function findTriggerEnd(script: string, start: number): number {
+  let lastTokens: [string, string] = ['', '']
+  for (let index = start; ; ) {
+    const match = matchAt(TRIGGER_TOKEN, script, index)
+    if (match === null && lastTokens[1] === 'END') return script.length
+    if (match === null) throw unterminatedError(script, start, 'trigger')
+    const [token] = match
+    if (token === ';' && lastTokens.join(' ') === '; END') return match.index
+    const isMark = /^(?:--|\/\*|['"`[])$/.test(token)
+    index = isMark ? skipMark(script, match.index, token) : match.index + token.length
+    if (token !== '--' && token !== '/*') lastTokens = [lastTokens[1], token.toUpperCase()]
+  }
+}
+
+/** Returns the position after a quoted text or a comment. @param mark its first characters @throws SyntaxError if it does not end */
+function skipMark(script: string, index: number, mark: string): number {
+  if (mark === '--') {
+    const end = script.indexOf('\n', index)
+    return end < 0 ? script.length : end
+  }
+  const close = mark === '/*' ? '*/' : mark === '[' ? ']' : mark
+  for (let end = index + mark.length; ; end += 2) {
+    end = script.indexOf(close, end)
+    if (end < 0) throw unterminatedError(script, index, mark === '/*' ? 'comment' : 'quote')
+    // a doubled quote is part of the text
+    if (close !== mark || script[end + 1] !== mark) return end + close.length
+  }
+}
+
+/** Finds lines and columns. */
+class Positions {
+  readonly #script: string
+  #line = 1
+  #lineStart = 0
+
+  constructor(script: string) {
+    this.#script = script
+  }
+
+  /** @param index not before that of the previous call */
+  at(index: number): { readonly line: number; readonly column: number } {
+    for (;;) {
+      const next = this.#script.indexOf('\n', this.#lineStart) + 1
+      if (next === 0 || next > index) break
+      this.#line += 1
+      this.#lineStart = next
+    }
+    return { line: this.#line, column: index - this.#lineStart + 1 }
+  }
+}
+
+function unterminatedError(script: string, index: number, kind: string): SyntaxError {
+  const { line, column } = new Positions(script).at(index)
   return new SyntaxError(`line ${line}, column ${column}: unterminated ${kind}`)
 }
 
