@@ -29,7 +29,7 @@ export async function runRestore({
     const source = countBytes(input, (bytes) => {
       readBytes += bytes
     })
-    await restore(db, source, {
+    const { characters } = await restore(db, source, {
       signal: context.signal,
       resume: values.resume === true,
       onProgress: ({ statements }) =>
@@ -38,6 +38,10 @@ export async function runRestore({
           size === null ? undefined : readBytes / size,
         ),
     })
+    if (characters === 0)
+      throw new Error(
+        `${file === '-' ? 'the input' : file} is the dump of an empty database: nothing was restored`,
+      )
   } catch (error) {
     // if the input is not a dump, nothing was applied, and there is nothing to resume
     if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))

@@ -37,9 +37,12 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
     if (!skipsBadRows) scan.throwIfBad()
     const report = (): void =>
       progress.show(`${loader.position.toLocaleString('en')} rows`, loader.position / scan.rowCount)
-    await loader.load(report).catch((error: unknown) => {
+    await loader.load(report).catch(async (error: unknown) => {
       progress.end()
-      const remedy = describeInterruption(error, loader)
+      const mayHaveBeenApplied =
+        context.signal.aborted || (error instanceof DatabaseError && error.outcome === 'unknown')
+      const isKnown = !mayHaveBeenApplied || (await loader.readProgressAfterFailure())
+      const remedy = describeInterruption(isKnown, loader)
       // the command itself prints nothing about Ctrl-C
       if (context.signal.aborted) context.stderr.write(`${remedy}\n`)
       context.signal.throwIfAborted()
@@ -60,13 +63,11 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
 /** Returns the table that is named like the file. */
 export const tableOf = (file: string): string => basename(file).replace(/\.[^.]*$/, '')
 
-/** Returns what was kept, and how to continue. */
-function describeInterruption(error: unknown, { position, hasProgress, progressTable }: RowLoader): string {
-  const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
-  if (!hasProgress)
-    return isUnknown
-      ? 'It is unknown whether rows were imported: look at the table before you run the command again.'
-      : 'Nothing was imported.'
+/** Returns what was kept, and how to continue. @param isKnown whether the progress is that of the database */
+function describeInterruption(isKnown: boolean, { position, hasProgress, progressTable }: RowLoader): string {
+  if (!isKnown)
+    return `It is unknown whether rows were imported. If the table "${progressTable}" exists, run the same command with --resume.`
+  if (!hasProgress) return 'Nothing was imported.'
   return `${count(position)} of the file were handled, as the table "${progressTable}" records. Run the same command with --resume to continue.`
 }
 

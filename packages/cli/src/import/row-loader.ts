@@ -1,4 +1,5 @@
 import {
+  type BatchOptions,
   type Client,
   failWhen,
   type InStatement,
@@ -25,6 +26,9 @@ const MAX_ROWS = 1_000
 const MAX_CHARACTERS = 1_000_000
 /** Maximum number of values in a statement. */
 const MAX_VALUES = 5_000
+
+/** How long to wait for a request that may still be running, in ms. */
+const SETTLE_MS = 10_000
 
 /** Rows that are imported in one transaction. */
 interface Chunk {
@@ -58,34 +62,52 @@ export class RowLoader {
   /** Reads the progress of an interrupted import. @throws Error if there is one and `resume` is not set, or the other way round */
   async prepare(resume: boolean): Promise<void> {
     const { target, source, signal } = this.#options
-    const { rows } = await this.#db.execute<{ found: number }>(
-      'select count(*) as found from sqlite_schema where name = ?',
-      [this.progressTable],
-      { signal },
-    )
-    if (Number(rows[0]?.found) === 0) {
-      if (resume)
-        throw new Error(
-          `there is no interrupted import into ${target.table}: it was finished, or stored no row`,
-        )
-      return
-    }
+    const progress = await this.#readProgress({ signal })
+    if (progress === null && resume)
+      throw new Error(
+        `there is no interrupted import into ${target.table}: it was finished, or stored no row`,
+      )
+    if (progress === null) return
     if (!resume)
       throw new Error(
         `an earlier import into ${target.table} was interrupted: continue it with --resume, or drop the table "${this.progressTable}"`,
       )
-    const progress = await this.#db.execute<{ source: string; rows: number | bigint }>(
-      `select source, rows from ${quoteName(this.progressTable)}`,
-      [],
-      { signal },
-    )
-    const [row] = progress.rows
-    if (row?.source !== source.digest)
+    if (progress.source !== source.digest)
       throw new Error(
         `the interrupted import into ${target.table} was of another file, or the file has changed`,
       )
-    this.position = Number(row.rows)
+    this.position = Number(progress.rows)
     this.hasProgress = true
+  }
+
+  /**
+   * Reads the progress after a request whose outcome is unknown.
+   * @returns whether it is known now; if there was only one transaction, it left no trace
+   */
+  async readProgressAfterFailure(): Promise<boolean> {
+    try {
+      // waits for a request that still holds the write lock
+      const progress = await this.#readProgress({ mode: 'immediate', timeoutMs: SETTLE_MS })
+      if (progress === null) return this.hasProgress
+      this.position = Number(progress.rows)
+      this.hasProgress = true
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  async #readProgress(options: BatchOptions): Promise<{ source: string; rows: number | bigint } | null> {
+    try {
+      const [result] = await this.#db.batch(
+        [`select source, rows from ${quoteName(this.progressTable)}`],
+        options,
+      )
+      return (result?.rows[0] as { source: string; rows: number | bigint } | undefined) ?? null
+    } catch (error) {
+      if (error instanceof SqlError && /no such table/i.test(error.message)) return null
+      throw error
+    }
   }
 
   /**

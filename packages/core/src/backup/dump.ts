@@ -1,10 +1,12 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { ProtocolError } from '../base/errors.ts'
+import { ProtocolError, TransportError } from '../base/errors.ts'
+import { MAX_VALUE_BYTES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
-import { readStatements } from './statement-reader.ts'
+import { readVirtualTable, tableOf, toLiteral, withExactLiterals } from './exact-literals.ts'
+import { readStatementGroups } from './statement-reader.ts'
 
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
@@ -14,7 +16,7 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
 }
 
 /**
- * The SQL that recreates a database, streamed from one snapshot as it is consumed. A dump can be read only once. Leaving the loop
+ * The SQL that recreates a database on any server, streamed from one snapshot as it is consumed. A dump can be read only once. Leaving the loop
  * stops the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
@@ -38,25 +40,60 @@ export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
   const optionsCopy = { ...options }
   let wasRead = false
-  const readParts = (): AsyncGenerator<Uint8Array, void, undefined> => {
+  const read = (): AsyncGenerator<readonly string[], void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
-    return readDump(db, optionsCopy)
+    return readLoadable(readDump(db, optionsCopy), optionsCopy.signal)
   }
   return {
-    [Symbol.asyncIterator]: () => toStatements(readParts()),
-    bytes: () => toStream(readParts()),
+    [Symbol.asyncIterator]: () => flatten(read()),
+    bytes: () => toStream(read()),
   }
 }
 
-async function* toStatements(
+async function* flatten(groups: AsyncGenerator<readonly string[]>): AsyncGenerator<string, void, undefined> {
+  for await (const statements of groups) yield* statements
+}
+
+/** Yields the statements that are complete after each part of a dump, in a form that every server can execute. */
+async function* readLoadable(
   parts: AsyncGenerator<Uint8Array, void, undefined>,
-): AsyncGenerator<string, void, undefined> {
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly string[], void, undefined> {
+  let lastSql = ''
   try {
-    for await (const { sql } of readStatements(parts)) yield `${sql};\n`
+    for await (const statements of readStatementGroups(parts)) {
+      yield statements.map(({ sql }) => {
+        signal?.throwIfAborted()
+        lastSql = sql
+        const text = toLoadable(sql)
+        // a comment at the end would contain the semicolon
+        return text.includes('--', text.lastIndexOf('\n') + 1) ? `${text}\n;\n` : `${text};\n`
+      })
+      signal?.throwIfAborted()
+    }
   } catch (error) {
-    throw withCallerStack(error)
+    throw withCallerStack(withTable(error, lastSql))
   }
+}
+
+/** Returns a statement of a dump in a form that every server can execute, with the same values. */
+function toLoadable(sql: string): string {
+  const virtualTable = readVirtualTable(sql)
+  if (virtualTable === null) return withExactLiterals(sql)
+  const [name, definition] = [virtualTable.name, virtualTable.definition].map(toLiteral)
+  return `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table',${name},${name},0,${definition})`
+}
+
+/** Says why a dump may have failed, and names the last table that arrived. @param sql the last statement that arrived */
+function withTable(error: unknown, sql: string): unknown {
+  const table = tableOf(sql)
+  if (error instanceof RangeError)
+    return new ProtocolError(`table ${table}: ${error.message}; exportFile() exports it`, { cause: error })
+  if (!(error instanceof TransportError) || error.code !== 'NETWORK') return error
+  const place = table === null ? '' : ` in table ${table} or the next one`
+  const message = `${error.message}; a value of more than ${MAX_VALUE_BYTES} bytes${place}, or a missing collation, ends a dump of libsql-server`
+  return new TransportError(error.code, message, error.outcome, error)
 }
 
 /** Number of characters kept from the beginning and the end, to check that the dump is complete. */
@@ -96,20 +133,23 @@ const DUMP_START = 'PRAGMA foreign_keys=OFF;'
 const isStartOfDump = (text: string): boolean =>
   DUMP_START.startsWith(text.slice(0, DUMP_START.length)) || text.startsWith(DUMP_START)
 
-function toStream(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
+function toStream(groups: AsyncGenerator<readonly string[], void, undefined>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
-          const part = await parts.next()
-          if (part.done) controller.close()
-          else controller.enqueue(part.value)
+          let group = await groups.next()
+          // without a chunk, `pull` would not be called again
+          while (!group.done && group.value.length === 0) group = await groups.next()
+          if (group.done) controller.close()
+          else controller.enqueue(encoder.encode(group.value.join('')))
         } catch (error) {
           controller.error(withCallerStack(error))
         }
       },
       async cancel() {
-        await parts.return()
+        await groups.return()
       },
     },
     // no request before the first read

@@ -84,5 +84,16 @@ test('batches end between statements, after at most a million characters or 20,0
     [1, 1_500_009],
     [2, 1_500_009],
   ])
-  expect(await readBatches('')).toEqual([{ statements: [], end: 0, length: 0, isLast: true }])
+})
+
+test.each(['', ' -- nothing\n', ';', 'PRAGMA foreign_keys=OFF;'])(
+  'the script %j restores nothing, and is rejected',
+  async (script) => {
+    await expect(readBatches(script)).rejects.toThrow('the script has no statements: is it the right file?')
+  },
+)
+
+test('the dump of an empty database is not an error', async () => {
+  const [batch] = await readBatches('PRAGMA foreign_keys=OFF; BEGIN TRANSACTION; COMMIT;')
+  expect(batch).toMatchObject({ statements: [], end: 3, isLast: true })
 })

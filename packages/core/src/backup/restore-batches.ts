@@ -1,5 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
+import { readVirtualTable, unquote, withExactLiterals } from './exact-literals.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
 /** Maximum number of characters and of statements in one request; the results must fit into one response of 10 MB. */
@@ -43,6 +44,8 @@ export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<Re
     end += 1
   }
   if (translator.isOpen) throw new ProtocolError('the script ends before its COMMIT')
+  if (pendingBatch === null && statements.length === 0 && !translator.hasTransaction)
+    throw new ProtocolError('the script has no statements: is it the right file?')
   if (pendingBatch) yield pendingBatch
   yield { statements, end, length, isLast: true }
 }
@@ -51,6 +54,8 @@ export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<Re
 class DumpTranslator {
   /** Whether a transaction of the dump is open. */
   isOpen = false
+  /** Whether the dump has a transaction, as that of an empty database. */
+  hasTransaction = false
   readonly #virtualTables: string[] = []
 
   /**
@@ -62,6 +67,7 @@ class DumpTranslator {
     if (kind === 'rollback') throw new ProtocolError('the script rolls back: the dump failed')
     if (isControl(kind)) {
       this.isOpen = kind === 'begin'
+      this.hasTransaction = true
       return []
     }
     if (kind === 'savepoint' || kind === 'release') throw new ProtocolError('a dump has no savepoints')
@@ -70,15 +76,15 @@ class DumpTranslator {
     // a dump has this statement if any table ever used AUTOINCREMENT, even one that was dropped
     if (CLEAR_SEQUENCE.test(sql)) return [...CREATE_SEQUENCE, sql]
     // a dump inserts a virtual table into the schema, which clients may not do, and then creates its shadow tables
-    const [, name, definition] = VIRTUAL_TABLE.exec(sql) ?? []
-    if (name !== undefined && definition !== undefined) {
-      this.#virtualTables.push(unquote(name))
-      return [unquote(definition)]
+    const virtualTable = readVirtualTable(sql)
+    if (virtualTable !== null) {
+      this.#virtualTables.push(virtualTable.name)
+      return [virtualTable.definition]
     }
     const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
-    const isShadow = this.#virtualTables.some((virtualTable) => unquote(table).startsWith(`${virtualTable}_`))
+    const isShadow = this.#virtualTables.some((name) => unquote(table).startsWith(`${name}_`))
     // creating the virtual table has already created this shadow table, with rows that the dump contains too
-    return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
+    return isShadow ? [sql, `delete from ${table}`] : [withExactLiterals(sql)]
   }
 }
 
@@ -91,40 +97,6 @@ const CREATE_SEQUENCE = [
 ]
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = `'[^']*(?:''[^']*)*'`
-// built by pure functions, so that bundles without restore() omit them
-const VIRTUAL_TABLE = /* @__PURE__ */ (() =>
-  new RegExp(
-    `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
-    'i',
-  ))()
 const NAME = `"[^"]*(?:""[^"]*)*"`
 const CREATE_TABLE = /* @__PURE__ */ (() =>
   new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i'))()
-const INSERT = /* @__PURE__ */ (() =>
-  new RegExp(
-    `^insert into (?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([]+)\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
-    'i',
-  ))()
-const VALUE = /* @__PURE__ */ (() => new RegExp(`${TEXT}|\\binf\\b`, 'gi'))()
-/** Matches literals in libsql-server's dumps that SQLite cannot parse: infinite numbers, and text with U+0000. */
-const UNREADABLE_LITERAL = /\binf\b|\0/i
-
-/** In an INSERT of a dump, replaces the literals that SQLite cannot parse. */
-function withReadableValues(sql: string): string {
-  const [head] = (UNREADABLE_LITERAL.test(sql) && INSERT.exec(sql)) || []
-  if (head === undefined) return sql
-  const values = sql.slice(head.length).replace(VALUE, (value) => {
-    if (!value.startsWith("'")) return '9e999'
-    return value.includes('\0') ? `CAST(X'${toHex(unquote(value))}' AS TEXT)` : value
-  })
-  return head + values
-}
-
-const toHex = (text: string): string =>
-  Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
-
-/** Unquotes a string or an identifier. */
-function unquote(quoted: string): string {
-  const mark = quoted[0] as string
-  return /['"]/.test(mark) ? quoted.slice(1, -1).replaceAll(mark + mark, mark) : quoted
-}

@@ -8,48 +8,59 @@ export type ScriptSource =
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<Uint8Array>
 
-/** Number of characters that are scanned at once. */
-const CHUNK_LENGTH = 65_536
-
 /**
- * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement.
+ * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and yields a statement when
+ * its end has arrived.
  * Lines and columns are counted within the buffer.
  * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
  */
 export async function* readStatements(
   source: ScriptSource,
 ): AsyncGenerator<ScriptStatement, void, undefined> {
+  for await (const statements of readStatementGroups(source)) yield* statements
+}
+
+/** Like `readStatements`, with the statements that are complete after each chunk. */
+export async function* readStatementGroups(
+  source: ScriptSource,
+): AsyncGenerator<readonly ScriptStatement[], void, undefined> {
   // invalid UTF-8 must not be replaced
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
-  let scanLength = CHUNK_LENGTH
+  let scanLength = 0
   for await (const piece of toPieces(source)) {
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < scanLength) continue
-    const end = yield* completeStatements(text)
+    const { statements, end } = completeStatements(text)
     text = text.slice(end)
-    scanLength = Math.max(CHUNK_LENGTH, text.length * 2)
+    scanLength = text.length * 2
+    yield statements
   }
   text += decode(decoder)
-  const end = yield* completeStatements(text)
+  const { statements, end } = completeStatements(text)
+  yield statements
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
 }
 
-/** Yields the statements that end with a semicolon. @returns the end of the last one */
-function* completeStatements(text: string): Generator<ScriptStatement, number, undefined> {
+/** Returns the statements that end with a semicolon, and the end of the last one. */
+function completeStatements(text: string): {
+  readonly statements: readonly ScriptStatement[]
+  readonly end: number
+} {
+  const statements: ScriptStatement[] = []
   let end = 0
   try {
     for (const { statement, end: statementEnd } of scanStatements(text)) {
       if (text[statementEnd - 1] !== ';') break
       end = statementEnd
-      yield statement
+      statements.push(statement)
     }
   } catch (error) {
     // a quote, a comment or a trigger that continues in the next chunk
     if (!(error instanceof SyntaxError)) throw error
   }
-  return end
+  return { statements, end }
 }
 
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {

@@ -60,3 +60,6 @@ export const MAX_COALESCED_STATEMENTS = 16
 
 /** Maximum number of characters of JSON in one coalesced request; a longer statement is sent alone. */
 export const MAX_COALESCED_CHARACTERS = 262_144
+
+/** Maximum size of a text, a blob or a row, in bytes. */
+export const MAX_VALUE_BYTES = 5_000_000

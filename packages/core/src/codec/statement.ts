@@ -1,4 +1,5 @@
 import { describeType } from '../base/check-options.ts'
+import { checkBlobLiterals } from '../sql/blob-literals.ts'
 import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
@@ -22,6 +23,7 @@ export interface EncodedStatement {
 export function encodeStatement(statement: InStatement, args?: InArgs): EncodedStatement {
   const sql = typeof statement === 'string' ? statement : statement?.sql
   if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
+  checkBlobLiterals(sql)
   if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
   const values = args ?? (typeof statement === 'string' ? undefined : statement.args)
   const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values)}}`

@@ -1,0 +1,174 @@
+// What servers write and read differently: a dump is restored with the same values on each of them.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import {
+  type Client,
+  createClient,
+  dump,
+  executeMultiple,
+  exportFile,
+  readRows,
+  restore,
+} from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { seeded } from '../support/random.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const embedded = await startLocalServer()
+afterAll(() => embedded.close())
+let count = 0
+
+/** Opens an empty database on the server under test. */
+async function openDatabase(): Promise<Client> {
+  const db = createClient((await server.createDatabase()).config)
+  onTestFinished(() => db.close())
+  return db
+}
+
+/** Opens an empty database on the embedded server. */
+async function openEmbedded(): Promise<Client> {
+  const db = createClient(await embedded.createDatabase(`copy-${++count}`))
+  onTestFinished(() => db.close())
+  return db
+}
+
+async function dumpText(db: Client): Promise<string> {
+  return await new Response(dump(db).bytes()).text()
+}
+
+const fromServer = { from: 'the server', to: 'the server' }
+const ROUTES = [fromServer, { from: 'the server', to: 'embedded' }, { from: 'embedded', to: 'the server' }]
+const open = (place: string): Promise<Client> => (place === 'embedded' ? openEmbedded() : openDatabase())
+
+test.each(ROUTES)(
+  'REALs are restored exactly: from $from to $to',
+  { timeout: 120_000 },
+  async ({ from, to }) => {
+    const source = await open(from)
+    await source.execute('create table t (a integer primary key, b real, c)')
+    // numbers with six decimals, and of all magnitudes
+    const random = seeded(20_261_128)
+    const bits = new DataView(new ArrayBuffer(8))
+    const anyReal = (): number => {
+      for (const offset of [0, 4]) bits.setUint32(offset, Math.floor(random() * 2 ** 32))
+      const value = bits.getFloat64(0)
+      // libsql-server writes whole numbers as integers, so that their type is lost in a column without one
+      const isWhole = Number.isInteger(value) && Math.abs(value) < 2 ** 63
+      return Number.isFinite(value) && !isWhole ? value : 0.5
+    }
+    for (let start = 0; start < 20_000; start += 1_000) {
+      const numbers = Array.from({ length: 1_000 }, (_, n) => start + n)
+      const args = numbers.flatMap((n) => [n, Number((random() * 1_000).toFixed(6)), anyReal()])
+      await source.execute(`insert into t values ${numbers.map(() => '(?, ?, ?)').join()}`, args)
+    }
+    const copy = await open(to)
+    await restore(copy, dump(source))
+    const read = async (db: Client) =>
+      (await db.execute('select b, c, typeof(c) from t order by a', [], { rowMode: 'array' })).rows
+    const [before, after] = [await read(source), await read(copy)]
+    expect(
+      before.filter((row, index) => row.some((value, column) => value !== after[index]?.[column])),
+    ).toEqual([])
+    // and once more
+    expect((await dumpText(copy)).split('\n').toSorted()).toEqual(
+      (await dumpText(source)).split('\n').toSorted(),
+    )
+  },
+)
+
+test.each(ROUTES)(
+  'virtual tables with quoted options are restored: from $from to $to',
+  async ({ from, to }) => {
+    const source = await open(from)
+    await source.batch([
+      'create table doc (id integer primary key, body text)',
+      "create virtual table search using fts5(body, content='doc', content_rowid='id')",
+      "create virtual table prefixed using fts5(body, prefix='2 3', tokenize=\"porter 'unicode61'\")",
+      "create virtual table contentless using fts5(body, content='')",
+      'create virtual table box using rtree(id, x0, x1)',
+      "insert into doc values (1, 'it''s running')",
+      "insert into search(rowid, body) values (1, 'it''s running')",
+      "insert into prefixed values ('it''s running')",
+      "insert into contentless(rowid, body) values (7, 'running')",
+      'insert into box values (1, 0.5, 1.5)',
+    ])
+    const copy = await open(to)
+    await restore(copy, dump(source))
+    const find = async (sql: string) => (await copy.execute(sql, [], { rowMode: 'array' })).rows
+    expect(await find("select body from search where search match 'running'")).toEqual([["it's running"]])
+    expect(await find("select body from prefixed where prefixed match 'run'")).toEqual([["it's running"]])
+    expect(await find("select rowid from contentless where contentless match 'running'")).toEqual([[7]])
+    expect(await find('select id, x0 from box')).toEqual([[1, 0.5]])
+    const definitions = "select sql from sqlite_schema where sql like 'create virtual%' order by name"
+    expect(await find(definitions)).toEqual(
+      (await source.execute(definitions, [], { rowMode: 'array' })).rows,
+    )
+  },
+)
+
+test('a view that ends with a comment does not swallow the semicolon of its statement', async () => {
+  const source = await openEmbedded()
+  await source.batch(['create view v as select 1 as one -- one', 'create view w as select 2 as two'])
+  const copy = await openDatabase()
+  await restore(copy, dump(source).bytes())
+  const statements: string[] = []
+  for await (const statement of dump(source)) statements.push(statement)
+  const second = await openDatabase()
+  await restore(second, statements)
+  expect((await second.execute('select one, two from v, w')).rows).toEqual([{ one: 1, two: 2 }])
+})
+
+test('text that sqlite3 writes with unistr() is restored', async () => {
+  const db = await openDatabase()
+  await restore(
+    db,
+    "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t(a);\nINSERT INTO t VALUES(unistr('two\\u000alines \\\\ it''s'));\nCOMMIT;\n",
+  )
+  expect((await db.execute('select a from t')).rows).toEqual([{ a: "two\nlines \\ it's" }])
+})
+
+describe('a blob literal that is too large, which libSQL would store as NULL', () => {
+  const sql = `insert into t values (1, x'${'ab'.repeat(5_000_001)}')`
+  const message = 'a blob of 5000001 bytes at offset 25 is too large: a value has at most 5000000 bytes'
+
+  test.each<[string, (db: Client) => Promise<unknown>]>([
+    ['execute', (db) => db.execute(sql)],
+    ['batch', (db) => db.batch(['select 1', sql])],
+    ['transaction', (db) => db.transaction((tx) => tx.execute(sql))],
+    ['executeMultiple', (db) => executeMultiple(db, `select 1; ${sql}`)],
+    ['readRows', async (db) => await readRows(db, sql).next()],
+    ['restore', (db) => restore(db, `create table u (a); ${sql};`)],
+  ])('is rejected before anything is sent: %s', async (_, run) => {
+    const db = await openDatabase()
+    await db.execute('create table t (id, a)')
+    await expect(run(db)).rejects.toThrow(message)
+    expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+    await db.execute('drop table t')
+  })
+})
+
+test('a dump of a value that cannot be restored fails, and names its table', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-large-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const file = join(folder, 'files.db')
+  {
+    using original = new DatabaseSync(file)
+    original.exec(
+      'create table small (a); insert into small values (1); create table files (a); insert into files values (1), (zeroblob(6000000))',
+    )
+  }
+  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
+  await using files = await startLocalServer({ backend })
+  await using db = createClient(await files.createDatabase('files', { fromFile: file }))
+  await expect(dumpText(db)).rejects.toThrow(
+    backend === 'embedded' ? /table files.*5000000 bytes/ : /5000000 bytes/,
+  )
+  // the way out
+  let bytes = 0
+  for await (const part of exportFile(db)) bytes += part.length
+  expect(bytes).toBeGreaterThan(6_000_000)
+})
