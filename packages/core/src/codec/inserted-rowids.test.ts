@@ -22,10 +22,39 @@ test('the rowid of an insert is exact', () => {
   expect(rowids.read(response('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
 })
 
-test('rowid 0 counts as a rowid', () => {
+test('rowid 0 is known unless it may be that of a new connection', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(response('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
-  expect(rowids.read(response('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
+  const insertZero = encodeStatement('insert into t (id) values (0)')
+  expect(rowids.read(response('0'), insertZero)).toBeNull()
+  expect(rowids.read(response('1'), encodeStatement('insert into t values (1)'))).toBe(1n)
+  expect(rowids.read(response('0'), insertZero)).toBe(0n)
+})
+
+test('a read does not make the previous rowid forgotten', () => {
+  const rowids = new InsertedRowids()
+  expect(rowids.read(response('2'), encodeStatement('insert into t values (2)'))).toBe(2n)
+  expect(rowids.read(response(null, 0), encodeStatement('select 1'))).toBeNull()
+  expect(rowids.read(response('2'), encodeStatement(UPSERT))).toBeNull()
+})
+
+test('after a failed statement, the rowid of an upsert is unknown until the next insert', () => {
+  const rowids = new InsertedRowids()
+  rowids.forget()
+  expect(rowids.read(response('3'), encodeStatement(UPSERT))).toBeNull()
+  expect(rowids.read(response('4'), encodeStatement(UPSERT))).toBe(4n)
+})
+
+test.each([
+  ["insert into t values ('on conflict do update')", 5n],
+  ['insert into t values (1) -- do update', 5n],
+  ['insert into t values (1) on conflict(id)do/* */update set a = 2', null],
+  ['insert into t values (1) on conflict do nothing', 5n],
+  ["with x as (select 'insert into') update t set a = 1", null],
+  ['with x(insert_into) as (select replace(1, 2, 3)) insert into t select * from x', 5n],
+])('judges %s by its words, not by quoted text', (sql, expected) => {
+  const rowids = new InsertedRowids()
+  rowids.read(response('5'), encodeStatement('insert into other values (5)'))
+  expect(rowids.read(response('5'), encodeStatement(sql))).toBe(expected)
 })
 
 test('an UPDATE in a WITH statement has no rowid, even if it calls replace()', () => {

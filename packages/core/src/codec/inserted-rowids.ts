@@ -1,23 +1,59 @@
-import type { WireResult } from '../base/wire.ts'
+import { BLANK, quotedBy } from '../sql/verb.ts'
 import type { EncodedStatement } from './statement.ts'
 
-const UPSERT = /\bdo\s+update\b/i
+/** The part of a result, or of the end of a cursor, that has the rowid of the connection. */
+interface RowidResult {
+  readonly last_insert_rowid?: string | number | null
+  readonly affected_row_count: number
+}
 
 /**
- * Determines the rowid that a statement inserted, from the results of one stream in order. For statements that inserted nothing
- * the server repeats the rowid of an earlier one, or 0 on a new stream. An insert into a table WITHOUT ROWID cannot be
- * recognized without another request; use RETURNING for such a table.
+ * Determines the rowid that a statement inserted, from the results of one stream in order. After a statement that inserts nothing,
+ * the server repeats the rowid of an earlier one, or 0 on a new stream. So the rowid of an upsert is known if it differs from that
+ * before it; if it is the same, the upsert may have updated a row. An insert into a table WITHOUT ROWID cannot be recognized, and
+ * gets the rowid of an earlier insert.
  */
 export class InsertedRowids {
-  #lastRowid: string | null | undefined = '0'
+  /** The last rowid of the connection; null if it is unknown. */
+  #last: string | null = '0'
 
   read(
-    { last_insert_rowid: rowid, affected_row_count: count }: WireResult,
+    { last_insert_rowid: wireRowid, affected_row_count: count }: RowidResult,
     { kind, sql }: EncodedStatement,
   ): bigint | null {
-    const isRepeated = rowid === this.#lastRowid
-    this.#lastRowid = rowid
-    if (rowid == null || count === 0 || kind !== 'insert') return null
-    return isRepeated && UPSERT.test(sql) ? null : BigInt(rowid)
+    // a cursor sends a JSON number, which may have been rounded
+    const isExact = typeof wireRowid !== 'number' || Number.isSafeInteger(wireRowid)
+    const rowid = wireRowid == null || !isExact ? null : String(wireRowid)
+    // reads have no rowid, and do not change it
+    if (rowid === null && kind === 'insert') this.forget()
+    if (rowid === null) return null
+    const mayBeRepeated = this.#last === null || rowid === this.#last
+    this.#last = rowid
+    if (count === 0 || kind !== 'insert') return null
+    const text = sql.replace(SEPARATORS, ' ')
+    if (mayBeRepeated && (rowid === '0' || DO_UPDATE.test(text))) return null
+    return inserts(text) ? BigInt(rowid) : null
   }
+
+  /** Called if a statement may have inserted rows whose result is not known, as after an error. */
+  forget(): void {
+    this.#last = null
+  }
+}
+
+/** Matches quoted text, comments and whitespace. */
+const SEPARATORS = /* @__PURE__ */ (() =>
+  new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*\\]|${BLANK}`, 'g'))()
+/** An INSERT without these words updates nothing. */
+const DO_UPDATE = /(?<![\w$])do +update(?![\w$])/i
+
+/** Whether a statement without quoted text inserts, if it begins with WITH: its first verb outside of parentheses decides. */
+function inserts(text: string): boolean {
+  let depth = 0
+  for (const [token] of text.matchAll(/[()]|(?<![\w$])(?:insert|replace|update|delete)(?![\w$])/gi)) {
+    if (token === '(') depth += 1
+    else if (token === ')') depth -= 1
+    else if (depth === 0) return /^[ir]/i.test(token)
+  }
+  return false
 }

@@ -22,8 +22,9 @@ export class ResultSet<Row = ObjectRow> {
   /** Number of rows changed by INSERT, UPDATE, REPLACE or DELETE; 0 for every other statement. */
   readonly rowsAffected: number
   /**
-   * Rowid of the last row inserted by INSERT or REPLACE; null if there is none, and for every other statement. Use RETURNING
-   * for an upsert that may update, and for tables without rowids.
+   * Rowid of the last row that an INSERT or REPLACE inserted; null if it inserted none, for every other statement, and for an upsert
+   * that may have updated a row instead, because the server reports the rowid that it had reported before. For a table WITHOUT ROWID,
+   * it is that of an earlier insert. Use RETURNING for upserts and such tables.
    */
   readonly lastInsertRowid: bigint | null
   /** Number of rows read by the engine, for billing; 0 if the server does not report it. */

@@ -212,6 +212,7 @@ function readSteps(
     const statement = statements[index]
     const error = batch.step_errors[step]
     if (error) {
+      context.rowids.forget()
       const sql = (statement ?? prefix[position])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
       // an atomic batch was rolled back, and reads change nothing; otherwise, the changes of earlier statements may remain

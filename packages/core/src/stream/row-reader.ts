@@ -27,7 +27,11 @@ type CursorEntry =
   | { readonly baton: string | null }
   | { readonly type: 'step_begin'; readonly step: number; readonly cols: readonly WireColumn[] }
   | { readonly type: 'row'; readonly row: readonly WireValue[] }
-  | { readonly type: 'step_end' }
+  | {
+      readonly type: 'step_end'
+      readonly affected_row_count: number
+      readonly last_insert_rowid?: number | null
+    }
   | { readonly type: 'step_error'; readonly step: number; readonly error: WireError }
   | { readonly type: 'error'; readonly error: WireError }
   | { readonly type: 'replication_index'; readonly replication_index: number | string | null }
@@ -219,6 +223,7 @@ export class RowReader implements Cursor {
 
   async #leaveEarly(): Promise<void> {
     this.stoppedEarly = true
+    this.#stream.connection.rowids.forget()
     if (this.#allRows) return
     await this.#finish()
     if (this.#request.isReadOnly) return
@@ -383,8 +388,11 @@ export class RowReader implements Cursor {
       this.#decode = rowDecoder(entry.cols, config.intMode, rowMode)
       onColumns?.(entry.cols.map(({ name }) => name ?? ''))
     } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') this.#isComplete = true
-    else if (entry.type === 'step_error' || entry.type === 'error') {
+    else if (entry.type === 'step_end') {
+      connection.rowids.read(entry, this.#statement)
+      this.#isComplete = true
+    } else if (entry.type === 'step_error' || entry.type === 'error') {
+      connection.rowids.forget()
       const error = new SqlError(entry.error, this.#statement.sql)
       throw error.code === 'TRANSACTION_TIMEOUT' ? writeLockTakenOver(error, markLost) : error
     }
