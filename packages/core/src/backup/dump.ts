@@ -103,7 +103,8 @@ function toStream(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableS
         try {
           const part = await parts.next()
           if (part.done) controller.close()
-          else controller.enqueue(part.value)
+          // a copy: the part is a view of the connection's memory
+          else controller.enqueue(new Uint8Array(part.value))
         } catch (error) {
           controller.error(withCallerStack(error))
         }
