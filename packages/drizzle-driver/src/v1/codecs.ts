@@ -1,7 +1,6 @@
 import { type Column, entityKind } from 'drizzle-orm'
 import { CodecsCollection, type NormalizeCodec } from 'drizzle-orm/codecs'
 import {
-  bufferFromBinaryIfAvailable,
   castToText,
   dateFromStoredMilliseconds,
   dateFromStoredSeconds,
@@ -11,6 +10,7 @@ import {
 } from 'drizzle-orm/sqlite-core'
 import { exactNumber, inexactError } from '../exact-integer.ts'
 import { codecName } from '../internals.ts'
+import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
 
 /** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
@@ -18,7 +18,7 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:timestamp': { normalize: dateFromStoredSeconds },
   'integer:timestamp_ms': { normalize: dateFromStoredMilliseconds },
   'text:json': { normalize: JSON.parse },
-  blob: { normalize: bufferFromBinaryIfAvailable },
+  blob: { normalize: toOwnBuffer, normalizeInJson: (hex: string) => toOwnBuffer(bytesFromHex(hex)) },
   'blob:json': { cast: castToText, normalize: JSON.parse },
   'blob:bigint': { cast: castToText, normalize: BigInt },
   numeric: { cast: castToText, normalize: String },
