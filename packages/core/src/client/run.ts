@@ -1,4 +1,4 @@
-import type { EncodedStatement } from '../codec/statement.ts'
+import { type EncodedStatement, rejectForeignKeys } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { AtomicBatchOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
@@ -23,6 +23,7 @@ export function run(
   hasBegun = false,
 ): Promise<Results> {
   if (scope === 'atomic') {
+    if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
     const stream = new ServerStream(http, hasBegun)
     const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the request also closes the stream

@@ -1,5 +1,5 @@
 import { describeType } from '../base/check-options.ts'
-import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
+import { isControl, type StatementKind, setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
 /** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; the prefix of a name is optional. */
@@ -64,6 +64,14 @@ export function rejectControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(
       `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
+    )
+}
+
+/** Rejects PRAGMA foreign_keys inside a transaction, where a rebuilt table would delete the rows that refer to it. */
+export function rejectForeignKeys(statements: readonly EncodedStatement[]): void {
+  if (statements.some(({ sql, kind }) => setsForeignKeys(sql, kind)))
+    throw new TypeError(
+      "PRAGMA foreign_keys has no effect inside a transaction: use batch(…, { foreignKeys: 'off' }) of the client, or run it before BEGIN on the same connection",
     )
 }
 
