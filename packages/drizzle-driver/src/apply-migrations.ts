@@ -20,8 +20,8 @@ export interface MigrateOptions {
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
   /**
-   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are then not
-   * checked, and migrations must not run concurrently.
+   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are off, as
+   * in a transaction, but not checked, and migrations must not run concurrently.
    * @default true
    */
   readonly transaction?: boolean | undefined
@@ -240,14 +240,21 @@ const foreignKeyError = (cause: SqlError): MigrationError =>
     { cause },
   )
 
-/** Applies the migrations with one request for each statement. @returns true */
+/**
+ * Applies the migrations with one request for each statement, which also disables foreign keys: schema databases do not keep the
+ * setting for later requests. @returns true
+ */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, timeoutMs } = plan
   for (const statement of prepareTable) await client.execute(statement, undefined, { timeoutMs })
   for (const migration of pending) {
     for (const [statementIndex, sql] of migration.statements.entries()) {
       try {
-        await client.execute(sql, undefined, { timeoutMs })
+        const stream = openStream(client)
+        const applied = stream.chain(['PRAGMA foreign_keys = off', sql], { timeoutMs })
+        // in the same tick, so that both share a request
+        void stream.close()
+        await applied
       } catch (cause) {
         throw migrationError({ migration: migration.tag, statementIndex, sql, cause })
       }

@@ -127,6 +127,8 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: [] }
     }
     const transaction = this.#accept(query)
+    if (kind === 'session' && transaction && /\bforeign_keys\b/i.test(query.sql))
+      throw new TypeError(FOREIGN_KEYS_MESSAGE)
     if (kind === 'session' && !transaction) this.#session ??= openStream(this.#client)
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
@@ -175,6 +177,9 @@ export class BatonConnection implements DatabaseConnection {
 
 const MANAGED_MESSAGE =
   "Kysely's transactions end when the callback returns or throws, or with their own commit()"
+
+const FOREIGN_KEYS_MESSAGE =
+  'PRAGMA foreign_keys has no effect inside a transaction: run it before the transaction, on the same db.connection(); a migration can do so only without `transactionalMigrations`'
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

@@ -78,4 +78,13 @@ export function rejectControl(sql: string, rejectedKinds: readonly StatementKind
     )
 }
 
+/** Rejects PRAGMA foreign_keys inside a transaction, where it has no effect. @throws LibsqlError */
+export function rejectForeignKeys(sql: string): void {
+  if (statementKind(sql) === 'session' && /\bforeign_keys\b/i.test(sql))
+    throw new LibsqlError(
+      'PRAGMA foreign_keys has no effect inside a transaction: use client.migrate()',
+      'TRANSACTION_CONTROL',
+    )
+}
+
 const CONTROL: readonly StatementKind[] = ['begin', 'commit', 'rollback']

@@ -6,7 +6,7 @@ import {
   type ResultSet,
   type Transaction,
 } from '@libsql/core/api'
-import { rejectControl, withLibsqlErrors } from './errors.ts'
+import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { type AnyStatement, toStatement } from './values.ts'
 
@@ -31,6 +31,7 @@ export class HttpTransaction implements Transaction {
     const run = async (): Promise<ResultSet> => {
       const batonStatement = toStatement(statement, args)
       rejectControl(batonStatement.sql, ['begin'])
+      rejectForeignKeys(batonStatement.sql)
       const result = this.#stream.execute(batonStatement, undefined, { rowMode: 'array' })
       // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
@@ -43,7 +44,7 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<ResultSet[]> => {
       const batonStatements = statements.map((statement) => toStatement(statement))
-      for (const { sql } of batonStatements) rejectControl(sql)
+      for (const { sql } of batonStatements) rejectInside(sql)
       return (await this.#stream.batch(batonStatements, { rowMode: 'array' })).map(toResultSet)
     }
     return await withLibsqlErrors(run, failedIndex)
@@ -53,7 +54,7 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<void> => {
       const statements = splitStatements(sql)
-      for (const statement of statements) rejectControl(statement.sql)
+      for (const { sql: statement } of statements) rejectInside(statement)
       await this.#stream.batch(statements)
     }
     await withLibsqlErrors(run, () => null)
@@ -82,6 +83,11 @@ export class HttpTransaction implements Transaction {
   #checkOpen(message = 'Cannot execute statements because the transaction is closed'): void {
     if (this.closed) throw new LibsqlError(message, 'TRANSACTION_CLOSED')
   }
+}
+
+function rejectInside(sql: string): void {
+  rejectControl(sql)
+  rejectForeignKeys(sql)
 }
 
 /**

@@ -323,6 +323,23 @@ describe('files', () => {
     expect(await migrate(db, { migrations: [createA], migrationsTable: 'my "log"' })).toEqual([])
   })
 
+  test('rebuilding a parent table without a transaction keeps every row of its children', async () => {
+    const creation = createMigration(
+      1,
+      `create table parent (id integer primary key); create table child (parent integer references parent (id) on delete cascade);
+      insert into parent values (1); insert into child values (1)`,
+    )
+    const rebuild = createMigration(
+      2,
+      `PRAGMA foreign_keys=OFF; create table new_parent (id integer primary key, name text);
+      insert into new_parent select id, null from parent; drop table parent; alter table new_parent rename to parent;
+      PRAGMA foreign_keys=ON`,
+    )
+    await migrate(db, { migrations: [creation, rebuild], transaction: false })
+    expect(await db.values(sql`select count(*) from child`)).toEqual([[1]])
+    expect(await db.values(sql`pragma foreign_keys`)).toEqual([[1]])
+  })
+
   test('applies migrations statement by statement without a transaction', async () => {
     const broken = createMigration(2, 'create table b (id integer);insert into nowhere values (1)')
     await expect(migrate(db, { migrations: [createA, broken], transaction: false })).rejects.toMatchObject({

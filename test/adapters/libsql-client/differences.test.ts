@@ -66,6 +66,36 @@ test.each(['commit', 'rollback'] as const)('%s resolves when its response has ar
   client.close()
 })
 
+test('PRAGMA foreign_keys in a transaction or a batch is rejected, and migrate() keeps the rows that refer to a rebuilt table', async () => {
+  const rebuild = [
+    'pragma foreign_keys = off',
+    'create table p2 (id integer primary key)',
+    'insert into p2 select id from p',
+    'drop table p',
+    'alter table p2 rename to p',
+  ]
+  const inTransaction = async (client: Client): Promise<void> => {
+    const tx = await client.transaction('write')
+    for (const statement of rebuild) await tx.execute(statement)
+    await tx.commit()
+  }
+  const countAfter = async (call: () => Promise<unknown>): Promise<unknown> => {
+    await ours.executeMultiple(`drop table if exists c; drop table if exists p; create table p (id integer primary key);
+      create table c (p integer references p on delete cascade); insert into p values (1); insert into c values (1)`)
+    return [await codeOf(call()), (await ours.execute('select count(*) as n from c')).rows[0]?.['n']]
+  }
+  expect(await countAfter(() => inTransaction(original))).toEqual(['done', 0])
+  expect(await countAfter(() => original.batch(rebuild, 'write'))).toEqual(['done', 0])
+  expect(await countAfter(() => inTransaction(ours))).toEqual(['TRANSACTION_CONTROL', 1])
+  expect(await countAfter(() => ours.batch(rebuild, 'write'))).toEqual(['TRANSACTION_CONTROL', 1])
+  const tx = await ours.transaction('write')
+  expect(await codeOf(tx.batch(rebuild))).toBe('TRANSACTION_CONTROL')
+  expect(await codeOf(tx.executeMultiple(rebuild.join(';')))).toBe('TRANSACTION_CONTROL')
+  tx.close()
+  for (const client of [original, ours])
+    expect(await countAfter(() => client.migrate(rebuild))).toEqual(['done', 1])
+})
+
 test.each([
   ['BEGIN in a transaction', async (tx: Transaction) => tx.execute('begin')],
   ['COMMIT in a batch of the transaction', async (tx: Transaction) => tx.batch(['commit'])],
