@@ -1,4 +1,4 @@
-import { type Column, entityKind } from 'drizzle-orm'
+import { type Column, entityKind, sql } from 'drizzle-orm'
 import { CodecsCollection, type NormalizeCodec } from 'drizzle-orm/codecs'
 import {
   castToText,
@@ -12,6 +12,19 @@ import { exactNumber, inexactError } from '../exact-integer.ts'
 import { codecName } from '../internals.ts'
 import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
 
+// SQLite's casts and JSON functions keep 15 digits of a REAL, which needs up to 17.
+
+/** Formats a REAL with all digits, as text; other values are unchanged. JSON has no infinity, which SQLite formats as 9e999. */
+const realToText: typeof castToText = (name) =>
+  sql`case when typeof(${name}) = 'real' and abs(${name}) < 9e999 then printf('%!.17g', ${name}) else ${name} end`
+const numberToText: typeof castToText = (name) => sql`cast(${realToText(name)} as text)`
+
+/** Parses the text of a REAL; returns every other value unchanged. */
+const parseReal = (value: unknown): unknown =>
+  typeof value === 'string' && /^-?\d+\.\d+(?:e[+-]\d+)?$/.test(value) ? Number(value) : value
+
+const numberInJson = { castInJson: realToText, normalizeInJson: parseReal }
+
 /** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
@@ -21,8 +34,14 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   blob: { normalize: toOwnBuffer, normalizeInJson: (hex: string) => toOwnBuffer(bytesFromHex(hex)) },
   'blob:json': { cast: castToText, normalize: JSON.parse },
   'blob:bigint': { cast: castToText, normalize: BigInt },
-  numeric: { cast: castToText, normalize: String },
-  'numeric:number': { normalize: Number },
+  integer: numberInJson,
+  real: numberInJson,
+  numeric: {
+    normalize: String,
+    castInJson: numberToText,
+    normalizeInJson: (value: unknown) => String(parseReal(value)),
+  },
+  'numeric:number': { normalize: Number, castInJson: numberToText },
   'numeric:bigint': { cast: castToText, normalize: BigInt },
 })
 
