@@ -13,6 +13,7 @@ import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode 
 import { ConnectionTransaction } from './connection-transaction.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
+import { RowLoop } from './row-loop.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -30,6 +31,8 @@ export class BatonConnection implements DatabaseConnection {
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abortController: AbortController | null = null
+  /** The loop that reads the rows of a stream, if any. */
+  rowLoop: RowLoop | null = null
 
   constructor(client: Client) {
     this.#client = client
@@ -62,18 +65,25 @@ export class BatonConnection implements DatabaseConnection {
     const transaction = this.#accept(query)
     const source = readRows<R>(this.#executor, toStatement(query), undefined, { signal: options?.signal })
     transaction?.startReading()
+    const loop = new RowLoop(this.#client.requestTimeoutMs)
+    this.rowLoop = loop
     let rows: R[] = []
     try {
       for await (const row of source) {
         if (rows.push(row) < chunkSize) continue
+        loop.startBody()
         yield { rows }
+        loop.endBody()
         rows = []
       }
+      loop.startBody()
       if (rows.length > 0) yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
     } finally {
+      loop.endBody()
+      this.rowLoop = null
       void transaction?.stopReading()
     }
   }
