@@ -1,15 +1,14 @@
 import {
   AliasNode,
-  ColumnNode,
   type Expression,
   IdentifierNode,
   type OperationNode,
   type RawBuilder,
-  ReferenceNode,
   type SelectQueryNode,
   sql,
 } from 'kysely'
 import type * as kyselyHelpers from 'kysely/helpers/sqlite'
+import { columnName } from './column-name.ts'
 
 // SQLite's JSON functions keep 15 digits of a REAL, which needs up to 17.
 
@@ -49,20 +48,16 @@ const objectFrom = <T>(entries: readonly (readonly [string, Expression<unknown>]
 function objectOf({ selections = [] }: SelectQueryNode, table: string): RawBuilder<unknown> {
   return objectFrom(
     selections.map(({ selection }) => {
-      const [expression, nameNode] = AliasNode.is(selection)
-        ? [selection.node, selection.alias]
-        : [selection, columnName(selection)]
-      if (!nameNode || !IdentifierNode.is(nameNode))
+      const expression = AliasNode.is(selection) ? selection.node : selection
+      const name = AliasNode.is(selection) ? aliasName(selection) : columnName(selection)
+      if (name === null)
         throw new Error('the subquery of a JSON helper must name its columns; selectAll() is not possible')
-      return [nameNode.name, exactValue(sql.id(table, nameNode.name), expression)]
+      return [name, exactValue(sql.id(table, name), expression)]
     }),
   )
 }
 
-function columnName(node: OperationNode): OperationNode | null {
-  const column = ReferenceNode.is(node) ? node.column : node
-  return ColumnNode.is(column) ? column.column : null
-}
+const aliasName = ({ alias }: AliasNode): string | null => (IdentifierNode.is(alias) ? alias.name : null)
 
 /**
  * Returns an argument of a JSON function. A value that is computed is evaluated only once.

@@ -1,6 +1,7 @@
 import { createClient, decodeVector, encodeVector, SqlError } from '@batonsql/core'
 import {
   BatonDialect,
+  batch,
   cosineDistance,
   euclideanDistance,
   nearest,
@@ -456,4 +457,22 @@ describe('ownership', () => {
       'poolSize',
     )
   })
+})
+
+test('RETURNING keeps the names of columns that contain quotes', async () => {
+  const quoted = new Kysely<{ quoted: Record<string, number> }>({
+    dialect: new BatonDialect(database.config),
+  })
+  await sql`create table quoted (q, """q""", "a""b", """a"".""b""")`.execute(quoted)
+  const row = { q: 1, '"q"': 2, 'a"b': 3 }
+  const names = Object.keys(row)
+  const insert = quoted.insertInto('quoted').values(row)
+  expect(await insert.returningAll().execute()).toEqual([{ ...row, '"a"."b"': null }])
+  expect(await insert.returning(names).execute()).toEqual([row])
+  expect(await insert.returning(names.map((name) => `quoted.${name}` as const)).execute()).toEqual([row])
+  expect(await quoted.updateTable('quoted').set({ q: 1 }).returning(names).execute()).toEqual([row, row, row])
+  const [deleted] = await batch(quoted, [quoted.deleteFrom('quoted').returning(['"q"', 'q as "Q"'])])
+  expect(deleted).toEqual(Array.from({ length: 3 }, () => ({ '"q"': 2, '"Q"': 1 })))
+  await sql`drop table quoted`.execute(quoted)
+  await quoted.destroy()
 })
