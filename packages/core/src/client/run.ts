@@ -24,11 +24,13 @@ export function run(
 ): Promise<Results> {
   if (scope === 'atomic') {
     if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
-    const stream = new ServerStream(http, hasBegun)
+    // the request is sent some microtasks later, when the client may be closing
+    http.lifetime.begin(hasBegun)
+    const stream = new ServerStream(http, true)
     const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the request also closes the stream
     void stream.close()
-    return results
+    return results.finally(() => http.lifetime.end())
   }
   const send = async (call: QueuedCall): Promise<void> => {
     const { deadline } = call
