@@ -1,4 +1,4 @@
-import { type SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
+import { SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
 import {
   type InArgs,
   type InStatement,
@@ -13,6 +13,8 @@ import { type AnyStatement, toStatement } from './values.ts'
 /** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN is sent with its first statement. */
 export class HttpTransaction implements Transaction {
   readonly #stream: Stream
+  /** Whether the next call sends BEGIN. */
+  #isFirst = true
 
   /** @private */
   constructor(stream: Stream, mode: TransactionMode) {
@@ -32,7 +34,7 @@ export class HttpTransaction implements Transaction {
       const batonStatement = toStatement(statement, args)
       rejectControl(batonStatement.sql, ['begin'])
       rejectForeignKeys(batonStatement.sql)
-      const result = this.#stream.execute(batonStatement, undefined, { rowMode: 'array' })
+      const result = this.#begin(this.#stream.execute(batonStatement, undefined, { rowMode: 'array' }))
       // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
       return toResultSet(await result)
@@ -45,7 +47,8 @@ export class HttpTransaction implements Transaction {
     const run = async (): Promise<ResultSet[]> => {
       const batonStatements = statements.map((statement) => toStatement(statement))
       for (const { sql } of batonStatements) rejectInside(sql)
-      return (await this.#stream.batch(batonStatements, { rowMode: 'array' })).map(toResultSet)
+      const results = this.#begin(this.#stream.batch(batonStatements, { rowMode: 'array' }))
+      return (await results).map(toResultSet)
     }
     return await withLibsqlErrors(run, failedIndex)
   }
@@ -53,11 +56,24 @@ export class HttpTransaction implements Transaction {
   async executeMultiple(sql: string): Promise<void> {
     this.#checkOpen()
     const run = async (): Promise<void> => {
+      this.#isFirst = false
       const statements = splitStatements(sql)
       for (const { sql: statement } of statements) rejectInside(statement)
       await this.#stream.batch(statements)
     }
     await withLibsqlErrors(run, () => null)
+  }
+
+  /** Closes the transaction, as the original does, if the server cannot parse the request of its first call, which contains BEGIN. */
+  async #begin<T>(result: Promise<T>): Promise<T> {
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    try {
+      return await result
+    } catch (error) {
+      if (isFirst && error instanceof SqlError && isParseError(error)) this.close()
+      throw error
+    }
   }
 
   async commit(): Promise<void> {
@@ -94,5 +110,10 @@ function rejectInside(sql: string): void {
  * Returns the index of a failed statement. In the original, each call in a transaction is a batch, even for a single statement. A
  * statement that does not parse has no index, nor does the implicit BEGIN.
  */
-const failedIndex = ({ code, sql, statementIndex }: SqlError): number | null =>
-  code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)
+const failedIndex = (error: SqlError): number | null => {
+  const { sql, statementIndex } = error
+  return isParseError(error) || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)
+}
+
+/** Whether the parser of the server rejected the request as a whole. */
+const isParseError = ({ code }: SqlError): boolean => /^SQL_(?!INPUT)/.test(code)

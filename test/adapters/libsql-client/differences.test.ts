@@ -278,3 +278,51 @@ test('reports an unreachable server, and a response that is not from a database'
   expect(await codeOf(client.execute('insert into t values (1)'))).toBe('SERVER_ERROR')
   client.close()
 })
+
+test('an infinite REAL is NaN; the original rejects it', async () => {
+  expect((await ours.execute('select 9e999 as big, -9e999 as small')).rows[0]).toEqual({
+    big: Number.NaN,
+    small: Number.NaN,
+  })
+  expect(await codeOf(original.execute('select 9e999 as big'))).toBe('HRANA_PROTO_ERROR')
+})
+
+test('an INSERT that inserts nothing has no lastInsertRowid', async () => {
+  const readRowids = async (client: Client): Promise<unknown> => {
+    await client.executeMultiple('drop table if exists r; create table r (a integer primary key, b unique)')
+    const results = await client.batch(
+      [
+        "insert into r values (5, 'x')",
+        "insert or ignore into r values (6, 'x')",
+        'insert into r select 7, 8 where false',
+      ],
+      'write',
+    )
+    return results.map(({ lastInsertRowid }) => lastInsertRowid)
+  }
+  expect(await readRowids(original)).toEqual([5n, 5n, 5n])
+  expect(await readRowids(ours)).toEqual([5n, undefined, undefined])
+})
+
+test.each<[string, (client: Client) => Promise<unknown>]>([
+  ['execute', (client) => client.execute("insert into t values ('closing')")],
+  ['batch', (client) => client.batch(["insert into t values ('closing')"], 'write')],
+  ['migrate', (client) => client.migrate(["insert into t values ('closing')"])],
+  ['executeMultiple', (client) => client.executeMultiple("insert into t values ('closing')")],
+])('a call of %s in the same tick as close() is completed', async (_, call) => {
+  const count = async (create: typeof createOriginal): Promise<unknown> => {
+    await ours.execute('delete from t')
+    const client = create(config)
+    const result = codeOf(call(client))
+    client.close()
+    return [await result, (await ours.execute('select count(*) as n from t')).rows[0]?.['n']]
+  }
+  expect(await count(createClient)).toEqual(['done', 1])
+  expect(await count(createOriginal)).toEqual(['UNKNOWN', 0])
+})
+
+test('incomplete text at the end of a script is an error', async () => {
+  expect(await codeOf(ours.executeMultiple('select 1; selec'))).toBe('SQL_PARSE_ERROR')
+  if (inject('target') === 'sqld')
+    expect(await codeOf(original.executeMultiple('select 1; selec'))).toBe('done')
+})
