@@ -1,16 +1,15 @@
-import { type Column, entityKind, sql } from 'drizzle-orm'
-import { CodecsCollection, type NormalizeCodec } from 'drizzle-orm/codecs'
+import { type Column, sql } from 'drizzle-orm'
+import type { CodecsCollection, NormalizeCodec } from 'drizzle-orm/codecs'
+import type { SQLiteCodecs, SQLiteType } from 'drizzle-orm/sqlite-core'
+import { exactNumber, inexactError } from '../exact-integer.ts'
+import { codecName } from '../internals.ts'
+import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
 import {
   castToText,
   dateFromStoredMilliseconds,
   dateFromStoredSeconds,
   refineSqliteCodecs,
-  type SQLiteCodecs,
-  type SQLiteType,
-} from 'drizzle-orm/sqlite-core'
-import { exactNumber, inexactError } from '../exact-integer.ts'
-import { codecName } from '../internals.ts'
-import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
+} from './drizzle-1.ts'
 
 // SQLite's casts and JSON functions keep 15 digits of a REAL, which needs up to 17.
 
@@ -47,12 +46,11 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
 
 const NUMBER_COLUMNS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
 
-/** Codecs that reject inexact integers in number and date columns. Values of other types are unchanged. */
-export class ExactCodecs extends CodecsCollection<SQLiteType> {
-  static override readonly [entityKind]: string = 'ExactCodecs'
-
-  override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
-    const codec = super.get(column, kind, override)
+/** Makes codecs reject inexact integers in number and date columns. Values of other types are unchanged. */
+export function rejectInexactIntegers(codecs: CodecsCollection<SQLiteType>): void {
+  const get = codecs.get.bind(codecs)
+  codecs.get = (column, kind, override) => {
+    const codec = get(column, kind, override)
     const read = kind === 'normalize' ? requireExact : kind === 'normalizeInJson' ? requireExactInJson : null
     if (read === null || !NUMBER_COLUMNS.has(override ?? codecName(column))) return codec
     const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec
