@@ -11,6 +11,7 @@ import {
 } from '@batonsql/core'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
+import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
 import { RowLoop } from './row-loop.ts'
@@ -145,7 +146,9 @@ export class BatonConnection implements DatabaseConnection {
     const executor: Executor = this.#executor
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
-    const result = await (isEnd ? transaction.end(send) : send())
+    const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
+      throw withColumn(error, query)
+    })
     if (transaction) transaction.hasRun = true
     return queryResult(query, result)
   }

@@ -12,6 +12,7 @@ export {
   SqlError,
   StreamError,
   TransportError,
+  type ViolationError,
 } from '@batonsql/core'
 export { BatonAdapter } from './adapter.ts'
 export { type Batchable, type BatchOptions, type BatchResults, batch } from './batch.ts'

@@ -476,3 +476,59 @@ test('RETURNING keeps the names of columns that contain quotes', async () => {
   await sql`drop table quoted`.execute(quoted)
   await quoted.destroy()
 })
+
+test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
+  ['an insert', (name) => insertPeople([{ name: 'a' }, { name }]), 'parameter 2 (column name): '],
+  [
+    'an insert with an expression',
+    (name) => insertPeople([{ name: sql<string>`lower(${'A'})` }, { name }]),
+    'parameter 2 (column name): ',
+  ],
+  [
+    'an update',
+    (name) =>
+      db
+        .updateTable('person')
+        .set({ name } as never)
+        .execute(),
+    'parameter 1 (column name): ',
+  ],
+  [
+    'a condition',
+    (name) =>
+      db
+        .selectFrom('person')
+        .select('id')
+        .where('id', '=', 1)
+        .where('person.name', '=', name as never)
+        .execute(),
+    'parameter 2 (column name): ',
+  ],
+  [
+    'a list',
+    (name) =>
+      db
+        .deleteFrom('person')
+        .where('name', 'in', ['a', name] as never)
+        .execute(),
+    'parameter 2 (column name): ',
+  ],
+  ['raw SQL', (name) => sql`select ${name}`.execute(db), 'parameter 1: '],
+])('the error of a value that cannot be stored names the column: %s', async (_, run, start) => {
+  for (const value of [new Date(), { a: 1 }, 2n ** 64n, Number.NaN])
+    expect(await run(value).catch((error: Error) => error.message)).toMatch(
+      new RegExp(`^${escape(start)}.* cannot be stored|^${escape(start)}.* does not fit`),
+    )
+  const message = await run(new Date()).catch((error: Error) => error.message)
+  expect(message).toContain(
+    'a Date cannot be stored; use toISOString() for text, or getTime() for an integer',
+  )
+})
+
+const escape = (text: string): string => text.replaceAll(/[()]/g, '\\$&')
+
+const insertPeople = (people: readonly { name: unknown }[]): Promise<unknown> =>
+  db
+    .insertInto('person')
+    .values(people as never)
+    .execute()

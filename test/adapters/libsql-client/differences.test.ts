@@ -326,3 +326,18 @@ test('incomplete text at the end of a script is an error', async () => {
   if (inject('target') === 'sqld')
     expect(await codeOf(original.executeMultiple('select 1; selec'))).toBe('done')
 })
+
+test('the error of an inexact integer names the modes that this package has', async () => {
+  const error: unknown = await ours
+    .execute('select 9007199254740993 as big')
+    .catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(RangeError)
+  expect((error as Error).message).toBe(
+    "column big: 9007199254740993 is not exact as a number; use intMode 'bigint' or 'string'",
+  )
+  for (const intMode of ['bigint', 'string'] as const) {
+    const client = createClient({ ...config, intMode })
+    expect(String((await client.execute('select 9007199254740993')).rows[0]?.[0])).toBe('9007199254740993')
+    client.close()
+  }
+})
