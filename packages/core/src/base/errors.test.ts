@@ -144,6 +144,7 @@ test.each([
   const error = new SqlError({ message, code })
   expect(error.message.startsWith(`${message}: `)).toBe(true)
   expect(error.message).toContain(hint)
+  expect(new SqlError(error as never).message).toBe(error.message)
   expect(new SqlError({ message: 'no such table: t', code: 'SQLITE_UNKNOWN' }).message).toBe(
     'no such table: t',
   )

@@ -79,7 +79,9 @@ export class SqlError extends BaseError {
     outcome?: Outcome,
   ) {
     const { message, code, extended_code: extendedCode } = error
-    super(message + findHint(error))
+    const hint = findHint(error)
+    // a copy of an error has it already
+    super(message.includes(hint) ? message : message + hint)
     this.code = (code ?? 'SQLITE_UNKNOWN') as SqlErrorCode
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
     const kind = this.constraint?.kind ?? 'other'
