@@ -11,6 +11,7 @@ import {
 } from '@batonsql/core'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
+import { halfwayError } from './halfway-error.ts'
 import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
@@ -32,6 +33,8 @@ export class BatonConnection implements DatabaseConnection {
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abortController: AbortController | null = null
+  /** Whether migrations run without a transaction, and whether one has changed something. */
+  #migrating: 'unchanged' | 'changed' | null = null
   /** The loop that reads the rows of a stream, if any. */
   rowLoop: RowLoop | null = null
 
@@ -99,6 +102,11 @@ export class BatonConnection implements DatabaseConnection {
     await this.release()
   }
 
+  /** Called when Kysely's Migrator begins and ends to run migrations on this connection. */
+  setMigrating(isMigrating: boolean): void {
+    this.#migrating = isMigrating ? 'unchanged' : null
+  }
+
   /** Closes the streams, after which all queries are rejected. Never rejects. */
   async release(): Promise<void> {
     this.#isReleased = true
@@ -147,8 +155,11 @@ export class BatonConnection implements DatabaseConnection {
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
-      throw withColumn(error, query)
+      const reason = withColumn(error, query)
+      throw this.#migrating === 'changed' && !transaction ? halfwayError(reason) : reason
     })
+    const isChange = RawNode.is(query.query) ? kind !== 'read' && kind !== 'session' : !mayBeReadOnly(query)
+    if (this.#migrating && !transaction && isChange) this.#migrating = 'changed'
     if (transaction) transaction.hasRun = true
     return queryResult(query, result)
   }

@@ -1,3 +1,4 @@
+import { SqlError } from '@batonsql/core'
 import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
@@ -162,6 +163,42 @@ test('the error of a failing migration is reported, and the lock is released', a
   expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
+test('the error of a migration that fails halfway says that its first statements are kept', async () => {
+  const db = openKysely()
+  const failingAt = (statement: number): Migration => ({
+    async up(db) {
+      if (statement > 1) await db.schema.createTable('kept').addColumn('id', 'integer').execute()
+      await sql`select 1 from nowhere`.execute(db)
+    },
+  })
+  const migrate = async (migrations: Record<string, Migration>): Promise<unknown> =>
+    (await createMigrator(db, migrations).migrateToLatest()).error
+  expect(await migrate({ '1': failingAt(1) })).toMatchObject({
+    message: expect.not.stringContaining('transactionalMigrations') as string,
+  })
+  const error = await migrate({ '1': failingAt(2) })
+  expect(error).toBeInstanceOf(SqlError)
+  const message = expect.stringMatching(
+    /^(?:SqlError: )?the statements before this one are kept, .*transaction.*: .*nowhere/,
+  ) as string
+  expect(error).toMatchObject({
+    message,
+    stack: message,
+    sql: 'select 1 from nowhere',
+    outcome: 'not_applied',
+  })
+  expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['kept'])
+  const unique: Migration = {
+    async up(db) {
+      await sql`create table numbered (a unique)`.execute(db)
+      await sql`insert into numbered values (1), (1)`.execute(db)
+    },
+  }
+  expect(await migrate({ '1': unique })).toMatchObject({ constraint: { table: 'numbered', columns: ['a'] } })
+  // outside of the migrations there is no hint
+  await expect(sql`select 1 from nowhere`.execute(db)).rejects.toThrow(/nowhere$/)
+})
+
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = openKysely({ transactionalMigrations: true })
   const failingMigration: Migration = {
@@ -174,7 +211,7 @@ test('with transactionalMigrations, a failing migration leaves nothing behind', 
     '1': createTable('a'),
     '2': failingMigration,
   }).migrateToLatest()
-  expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
+  expect(error).toMatchObject({ message: expect.stringMatching(/nowhere$/) as string })
   expect(await db.introspection.getTables()).toEqual([])
   await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
   expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
