@@ -155,7 +155,7 @@ export class BatonConnection implements DatabaseConnection {
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
-      const reason = withColumn(error, query)
+      const reason = withColumn(error, [query])
       throw this.#migrating === 'changed' && !transaction ? halfwayError(reason) : reason
     })
     const isChange = RawNode.is(query.query) ? kind !== 'read' && kind !== 'session' : !mayBeReadOnly(query)
@@ -176,7 +176,7 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }
-      throw error
+      throw withColumn(error, queries)
     }
   }
 

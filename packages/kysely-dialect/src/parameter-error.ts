@@ -11,12 +11,17 @@ import {
 } from 'kysely'
 import { columnName } from './column-name.ts'
 
-/** Adds the column to the error of a parameter that cannot be stored. Returns other errors unchanged. */
-export function withColumn(error: unknown, { query, parameters }: CompiledQuery): unknown {
+/**
+ * Adds the column to the error of a parameter that cannot be stored. Returns other errors unchanged.
+ * @param queries the queries of a batch, or a single one
+ */
+export function withColumn(error: unknown, queries: readonly CompiledQuery[]): unknown {
   const isRange = error instanceof RangeError
   if (!isRange && !(error instanceof TypeError)) return error
-  const [start, position] = /^parameter (\d+)(?=: )/.exec(error.message) ?? []
-  const column = start === undefined ? null : findColumn(query, parameters[Number(position) - 1])
+  const [start, index = 0, position] =
+    /^(?:statement (\d+), )?parameter (\d+)(?=: )/.exec(error.message) ?? []
+  const query = start === undefined ? undefined : queries[Number(index)]
+  const column = query ? findColumn(query.query, query.parameters[Number(position) - 1]) : null
   if (start === undefined || column === null) return error
   const message = `${start} (column ${column})${error.message.slice(start.length)}`
   return isRange ? new RangeError(message, { cause: error }) : new TypeError(message, { cause: error })

@@ -514,6 +514,11 @@ test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
     'parameter 2 (column name): ',
   ],
   ['raw SQL', (name) => sql`select ${name}`.execute(db), 'parameter 1: '],
+  [
+    'a batch',
+    (name) => batch(db, [sql`select ${1}`, db.insertInto('person').values({ name } as never)]),
+    'statement 1, parameter 1 (column name): ',
+  ],
 ])('the error of a value that cannot be stored names the column: %s', async (_, run, start) => {
   for (const value of [new Date(), { a: 1 }, 2n ** 64n, Number.NaN])
     expect(await run(value).catch((error: Error) => error.message)).toMatch(
