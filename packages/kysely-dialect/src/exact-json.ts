@@ -1,13 +1,16 @@
 import {
+  type AliasableExpression,
   AliasNode,
   type Expression,
   IdentifierNode,
   type OperationNode,
   type RawBuilder,
   type SelectQueryNode,
+  type ShallowDehydrateObject,
+  type ShallowDehydrateValue,
+  type Simplify,
   sql,
 } from 'kysely'
-import type * as kyselyHelpers from 'kysely/helpers/sqlite'
 import { columnName } from './column-name.ts'
 
 // SQLite's JSON functions keep 15 digits of a REAL, which needs up to 17.
@@ -15,21 +18,36 @@ import { columnName } from './column-name.ts'
 /** Nodes whose value is JSON already. */
 const jsonNodes = new WeakSet<OperationNode>()
 
+// Kysely's own types are not in its main entry, the only one that every module resolution finds.
+
+/** A select query builder. */
+interface Subquery<out O> extends AliasableExpression<O> {
+  readonly isSelectQueryBuilder: true
+  toOperationNode(): SelectQueryNode
+}
+
+type JsonRow<O> = Simplify<ShallowDehydrateObject<O>>
+type JsonObject<O> = Simplify<{
+  [K in keyof O]: O[K] extends Expression<infer V> ? ShallowDehydrateValue<V> : never
+}>
+
 /**
  * Kysely's `jsonArrayFrom` that keeps all digits of REAL values: aggregates a subquery into a JSON array of its rows. The subquery
  * must name its columns. The results are parsed by {@link ExactJSONResultsPlugin}.
  */
-export const jsonArrayFrom: typeof kyselyHelpers.jsonArrayFrom = (query) =>
+export const jsonArrayFrom = <O>(query: Subquery<O>): RawBuilder<JsonRow<O>[]> =>
   asJson(
     sql`(select coalesce(json_group_array(${objectOf(query.toOperationNode(), 'agg')}), '[]') from ${query} as agg)`,
   )
 
 /** Kysely's `jsonObjectFrom` that keeps all digits of REAL values: turns a subquery of at most one row into a JSON object. */
-export const jsonObjectFrom: typeof kyselyHelpers.jsonObjectFrom = (query) =>
+export const jsonObjectFrom = <O>(query: Subquery<O>): RawBuilder<JsonRow<O> | null> =>
   asJson(sql`(select ${objectOf(query.toOperationNode(), 'obj')} from ${query} as obj)`)
 
 /** Kysely's `jsonBuildObject` that keeps all digits of REAL values. */
-export const jsonBuildObject: typeof kyselyHelpers.jsonBuildObject = (object) =>
+export const jsonBuildObject = <O extends Record<string, Expression<unknown>>>(
+  object: O,
+): RawBuilder<JsonObject<O>> =>
   asJson(
     objectFrom(
       Object.entries(object).map(([name, value]) => [name, exactValue(value, value.toOperationNode())]),

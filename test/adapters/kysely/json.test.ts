@@ -7,7 +7,8 @@ import {
 } from '@batonsql/kysely-dialect'
 import * as fc from 'fast-check'
 import { CamelCasePlugin, Kysely, type RawBuilder, sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import * as kyselyHelpers from 'kysely/helpers/sqlite'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
 interface Database {
@@ -150,4 +151,12 @@ test('the plugin parses what looks like JSON, unless shouldParse declines; a bro
     ['__proto__', '{"__proto__":1}'],
     ['c', 'x'],
   ])
+})
+
+test('the results have the types of Kysely’s own helpers', () => {
+  const pets = db.selectFrom('pet').select(['id', 'value'])
+  expectTypeOf(jsonArrayFrom(pets)).toEqualTypeOf(kyselyHelpers.jsonArrayFrom(pets))
+  expectTypeOf(jsonObjectFrom(pets)).toEqualTypeOf(kyselyHelpers.jsonObjectFrom(pets))
+  const object = { a: sql<number>`1`, b: sql<bigint | null>`2` }
+  expectTypeOf(jsonBuildObject(object)).toEqualTypeOf(kyselyHelpers.jsonBuildObject(object))
 })
