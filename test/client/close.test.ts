@@ -59,6 +59,23 @@ describe('close', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
   })
 
+  test('with drainMs: calls that were made in the same tick finish', async () => {
+    const db = createClient(database.config)
+    const calls = [
+      db.execute('select 1'),
+      db.batch(['select 2']),
+      db.transaction((tx) => tx.execute('select 3')),
+    ]
+    const closed = db.close({ drainMs: 20_000 })
+    await expect(db.batch(['select 4'])).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    expect((await Promise.all(calls)).flat().map(({ rows }) => rows)).toEqual([
+      [{ 1: 1 }],
+      [{ 2: 2 }],
+      [{ 3: 3 }],
+    ])
+    await closed
+  })
+
   test('after drainMs: pending calls are aborted', async () => {
     const db = createClient(database.config)
     const opened = Promise.withResolvers<void>()

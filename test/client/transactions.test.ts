@@ -1,7 +1,15 @@
-import { type ClientConfig, createClient, openStream, readRows, SqlError, StreamError } from '@batonsql/core'
-import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import {
+  type ClientConfig,
+  createClient,
+  executeMultiple,
+  openStream,
+  readRows,
+  SqlError,
+  StreamError,
+} from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
-import { settlesBefore, slowRead } from '../support/fixtures.ts'
+import { collect, countRequests, settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 const server = await openTestServer()
@@ -618,4 +626,75 @@ test('a concurrent transaction is rejected with a reason, and nothing in it is k
   await expect(transaction).rejects.toMatchObject({ ...rejection, message: expect.stringMatching(reason) })
   const batch = db.batch(['select 1'], { mode: 'concurrent' })
   await expect(batch).rejects.toMatchObject({ ...rejection, message: expect.stringMatching(reason) })
+})
+
+describe('PRAGMA foreign_keys inside a transaction', () => {
+  const PRAGMA = 'pragma foreign_keys = off'
+  /** Rebuilds `t`. With foreign keys on, this deletes the rows that refer to it. */
+  const REBUILD = [
+    'create table t2 (a integer primary key, b text unique)',
+    'insert into t2 select * from t',
+    'drop table t',
+    'alter table t2 rename to t',
+  ]
+  const countChildren = async (): Promise<unknown> =>
+    (await db.execute('select count(*) from cascading', [], { rowMode: 'array' })).rows[0]?.[0]
+
+  beforeEach(async () => {
+    await db.batch([
+      'drop table if exists cascading',
+      'create table cascading (t integer references t (a) on delete cascade)',
+      insert('parent'),
+      'insert into cascading select a from t',
+    ])
+  })
+  afterAll(() => db.execute('drop table cascading'))
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['a transaction', () => db.transaction((tx) => tx.execute(PRAGMA))],
+    ['a batch', () => db.batch([PRAGMA, ...REBUILD])],
+    ['a batch of a transaction', () => db.transaction((tx) => tx.batch([PRAGMA, ...REBUILD]))],
+    ['a savepoint', () => db.transaction((tx) => tx.savepoint((savepoint) => savepoint.execute(PRAGMA)))],
+    ['a cursor', () => db.transaction((tx) => collect(readRows(tx, PRAGMA)))],
+    [
+      'a stream',
+      async () => {
+        await using stream = openStream(db)
+        stream.begin()
+        await stream.execute(PRAGMA)
+      },
+    ],
+    [
+      'a batch of a stream',
+      async () => {
+        await using stream = openStream(db)
+        await stream.batch([PRAGMA, ...REBUILD])
+      },
+    ],
+  ])('is rejected in %s before anything is sent', async (_, run) => {
+    const requests = await countRequests(database, () =>
+      expect(run()).rejects.toThrow(/foreign_keys has no effect inside a transaction: use batch/),
+    )
+    expect([requests, await countChildren()]).toEqual([0, 1])
+  })
+
+  test('before a transaction and as an option of a batch, it protects the rows that refer to a rebuilt table', async () => {
+    await db.batch(REBUILD, { foreignKeys: 'off' })
+    expect(await countChildren()).toBe(1)
+    await using stream = openStream(db)
+    await stream.execute(PRAGMA)
+    stream.begin()
+    await stream.batch(REBUILD)
+    await stream.commit()
+    expect(await countChildren()).toBe(1)
+    await executeMultiple(db, `${PRAGMA}; begin; ${REBUILD.join(';')}; commit`)
+    expect(await countChildren()).toBe(1)
+  })
+
+  test('reading it, and deferring foreign keys, is allowed', async () => {
+    await db.transaction(async (tx) => {
+      expect((await tx.execute('pragma foreign_keys')).rows).toEqual([{ foreign_keys: 1 }])
+      await tx.execute('pragma defer_foreign_keys = on')
+    })
+  })
 })

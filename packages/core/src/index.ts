@@ -21,6 +21,7 @@ export {
   isForeignKeyViolation,
   isNotNullViolation,
   isUniqueViolation,
+  type ViolationError,
 } from './base/violation.ts'
 export { Client, createClient, type TransactionOptions } from './client/client.ts'
 export { executeMultiple } from './client/execute-multiple.ts'

@@ -20,8 +20,8 @@ export interface MigrateOptions {
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
   /**
-   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are then not
-   * checked, and migrations must not run concurrently.
+   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are off, as
+   * in a transaction, but not checked, and migrations must not run concurrently.
    * @default true
    */
   readonly transaction?: boolean | undefined
@@ -129,6 +129,7 @@ async function readJournal(
   { outOfOrder }: PendingOptions,
 ): Promise<JournalState> {
   const state = await journal.read(migrations)
+  if (state.problem !== null) throw new MigrationError(state.problem, {})
   if (outOfOrder === 'error') rejectOutOfOrder(state.pending, state.lastWhen)
   return state
 }
@@ -180,13 +181,13 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     if (error instanceof MigrationError) throw error
     const queries = statements.map((statement) => ({ sql: getSql(statement) }))
     const cause = await findFailingStatement(error, queries, client)
-    if (!(cause instanceof SqlError)) throw migrationError({ cause })
+    if (!(cause instanceof SqlError)) throw migrationError({ cause }, client, plan)
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw foreignKeyError(cause)
     // counts the position from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
-    throw migrationError({ ...failure, cause: Object.assign(cause, { statementIndex }) })
+    throw migrationError({ ...failure, cause: Object.assign(cause, { statementIndex }) }, client, plan)
   }
 }
 
@@ -240,16 +241,23 @@ const foreignKeyError = (cause: SqlError): MigrationError =>
     { cause },
   )
 
-/** Applies the migrations with one request for each statement. @returns true */
+/**
+ * Applies the migrations with one request for each statement, which also disables foreign keys: schema databases do not keep the
+ * setting for later requests. @returns true
+ */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, timeoutMs } = plan
   for (const statement of prepareTable) await client.execute(statement, undefined, { timeoutMs })
   for (const migration of pending) {
     for (const [statementIndex, sql] of migration.statements.entries()) {
       try {
-        await client.execute(sql, undefined, { timeoutMs })
+        const stream = openStream(client)
+        const applied = stream.chain(['PRAGMA foreign_keys = off', sql], { timeoutMs })
+        // in the same tick, so that both share a request
+        void stream.close()
+        await applied
       } catch (cause) {
-        throw migrationError({ migration: migration.tag, statementIndex, sql, cause })
+        throw migrationError({ migration: migration.tag, statementIndex, sql, cause }, client, plan)
       }
     }
     await client.execute(journal.record(migration), undefined, { timeoutMs })
@@ -257,12 +265,24 @@ async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Pl
   return true
 }
 
-function migrationError(failure: FailedStatement): MigrationError {
+function migrationError(failure: FailedStatement, { url }: Client, state: JournalState): MigrationError {
   const { migration, statementIndex, cause } = failure
   const subject = migration ? `migration ${migration}` : 'the migrations'
   const position = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
   const { message, code } = cause as { message: string; code?: string }
   const hint =
     code === 'TRANSACTION_TIMEOUT' ? ' (they took more than 5 s while another writer waited; split them)' : ''
-  return new MigrationError(`${subject}${position} failed: ${message}${hint}`, failure)
+  return new MigrationError(
+    `${subject}${position} failed: ${message}${hint}; ${describeDatabase(url, state, message)}`,
+    failure,
+  )
+}
+
+/** Describes the database, and how to proceed if it may be the wrong one. */
+function describeDatabase(url: string, { appliedCount, isOfAnother }: JournalState, message: string): string {
+  if (isOfAnother)
+    return `none of the migrations that were applied to ${url} is among yours: is it the right database?`
+  if (appliedCount === 0 && message.includes('already exists'))
+    return `${url} has tables, but no migration was applied to it: is it the right database? If so, mark the migrations that its tables already have as applied, in the table of migrations or, with Drizzle 1.0, with \`init: true\``
+  return `the database is ${url}`
 }

@@ -1,6 +1,7 @@
 import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
 import { type SQL, sql } from 'drizzle-orm'
 import { customType } from 'drizzle-orm/sqlite-core'
+import { bytesFromHex } from './own-buffer.ts'
 
 // Shared by all Drizzle versions. Only 1.0 uses `forJsonSelect`, for nested rows.
 
@@ -22,8 +23,7 @@ const vectorType = {
   dataType: ({ dimensions }: { readonly dimensions: number }) => `F32_BLOB(${dimensions})`,
   toDriver: encodeVector,
   fromDriver: decodeVector,
-  fromJson: (hex: string) =>
-    decodeVector(Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16))),
+  fromJson: (hex: string) => decodeVector(bytesFromHex(hex)),
   forJsonSelect: (column: SQL) => sql`hex(${column})`,
 }
 

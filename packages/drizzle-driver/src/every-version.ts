@@ -13,6 +13,7 @@ export {
   SqlError,
   StreamError,
   TransportError,
+  type ViolationError,
 } from '@batonsql/core'
 export { type BatchConfig, type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
 export { int64, vector } from './columns.ts'

@@ -1,4 +1,4 @@
-import { Column, is, SQL } from 'drizzle-orm'
+import { Column, is, SQL, Subquery } from 'drizzle-orm'
 import * as utils from 'drizzle-orm/utils'
 import type { ArrayResult } from './query-runner.ts'
 
@@ -20,6 +20,10 @@ export function prepareBuilder(query: unknown): Runnable | null {
 
 /** Returns the column that decodes a value of a result; null if none does. */
 export function findColumn(field: unknown): Column | null {
+  if (is(field, Subquery)) {
+    const [selected, ...others] = Object.values(field._.selectedFields)
+    return others.length === 0 ? findColumn(selected) : null
+  }
   const expression = is(field, SQL.Aliased) ? field.sql : field
   const decoder = is(expression, SQL) ? (expression as unknown as { decoder: unknown }).decoder : expression
   return is(decoder, Column) ? decoder : null
@@ -43,7 +47,11 @@ type JoinsNotNullable = Record<string, boolean> | undefined
 
 interface UtilsInternals {
   /** Maps a row of values to the object that a query selects; only before 1.0. */
-  readonly mapResultRow: (fields: readonly object[], row: unknown[], joins: JoinsNotNullable) => unknown
+  readonly mapResultRow: (
+    fields: readonly object[],
+    row: readonly unknown[],
+    joins: JoinsNotNullable,
+  ) => unknown
   /** Whether rows can be mapped by generated code; if this was requested, logs why it is impossible. Only in 1.0. */
   readonly jitCompatCheck: (isEnabled: boolean | undefined) => boolean
 }

@@ -18,6 +18,10 @@ export interface JournalState {
   /** Pending migrations, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
+  /** Whether none of the applied migrations was passed. */
+  readonly isOfAnother: boolean
+  /** Why the table cannot be used; null if it can. */
+  readonly problem: string | null
   /** `when` of the newest applied migration. */
   readonly lastWhen: number
   /** State of the foreign keys; null if nothing is pending. */
@@ -113,8 +117,10 @@ export class MigrationJournal {
       rows: (named ?? unnamed)?.rows ?? [],
       layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
     }
+    // this condition is true unless there is such a table
+    const hasTable = violations[1]?.rows[0]?.[0] === null
     const violationCount = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
-    const pending = this.#layout.pending(migrations, journal)
+    const pending = this.#findPending(migrations, journal)
     let foreignKeys: ForeignKeys | null = null
     if (pending.length > 0)
       foreignKeys =
@@ -128,8 +134,22 @@ export class MigrationJournal {
       ],
       pending,
       appliedCount: journal.rows.length,
+      isOfAnother: journal.rows.length > 0 && pending.length === migrations.length,
+      problem:
+        journal.layout === 'none' && hasTable
+          ? `${this.#client.url} has a table ${this.#name} that Drizzle did not create: check the URL, or set \`migrationsTable\``
+          : null,
       lastWhen: Math.max(...journal.rows.map(([, when]) => Number(when))),
       foreignKeys,
+    }
+  }
+
+  #findPending(migrations: readonly Migration[], journal: JournalRows): readonly Migration[] {
+    try {
+      return this.#layout.pending(migrations, journal)
+    } catch (cause) {
+      const { message } = cause as Error
+      throw new Error(`${message}: is ${this.#client.url} the right database?`, { cause })
     }
   }
 

@@ -42,7 +42,7 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
-const FOREIGN_KEYS_PRAGMA = /^\s*pragma\s+foreign_keys\s*[=(]/i
+const FOREIGN_KEYS_PRAGMA = /^pragma\b[^=(]*\bforeign_keys\b/i
 
 /** Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction. */
 export async function parseMigration({ tag, sql, when }: MigrationSource): Promise<Migration> {

@@ -9,9 +9,9 @@ import {
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
 import { NestedRows } from './exact-json.ts'
-import { joinsNotNullableMap, queryWithCache } from './internals.ts'
+import { joinsNotNullableMap, mapResultRow, queryWithCache } from './internals.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
-import { mapRow } from './row-mapping.ts'
+import { withExactDecoder } from './row-mapping.ts'
 import { objectRows, runResult } from './values.ts'
 
 /** The tables that a query reads or changes. */
@@ -41,6 +41,7 @@ export interface QueryPlan {
 export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & { type: 'async' }> {
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
   readonly #plan: QueryPlan
+  readonly #fields: SelectedFieldsOrdered | undefined
   /** Tables that the query changes. */
   readonly changedTables: readonly string[]
 
@@ -48,6 +49,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     const { executeMethod, query, cache, metadata, cacheConfig } = plan
     super('async', executeMethod, query, cache, metadata, cacheConfig)
     this.#plan = plan
+    this.#fields = plan.fields?.map(({ path, field }) => ({ path, field: withExactDecoder(field) }))
     this.changedTables = metadata && metadata.type !== 'select' ? metadata.tables : []
   }
 
@@ -97,7 +99,8 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   #mapAll(rows: unknown[]): unknown {
-    const { fields, relationMapper } = this.#plan
+    const { relationMapper } = this.#plan
+    const fields = this.#fields
     if (relationMapper) {
       const nested = new NestedRows()
       return relationMapper(
@@ -107,7 +110,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     }
     if (!fields) return rows
     const joins = joinsNotNullableMap(this)
-    return rows.map((row) => mapRow(fields, row as ArrayRow, joins))
+    return rows.map((row) => mapResultRow(fields, row as ArrayRow, joins))
   }
 
   #mapFirst(rows: unknown[]): unknown {

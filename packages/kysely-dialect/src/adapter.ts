@@ -1,4 +1,5 @@
 import { type Kysely, type MigrationLockOptions, SqliteAdapter } from 'kysely'
+import { BatonConnection } from './connection.ts'
 import { MigrationLock } from './migration-lock.ts'
 
 /** Declares what a database over HTTP supports beyond a SQLite file, and locks migrations across machines. */
@@ -21,11 +22,21 @@ export class BatonAdapter extends SqliteAdapter {
 
   override async acquireMigrationLock(db: Kysely<unknown>, options: MigrationLockOptions): Promise<void> {
     this.#locks.set(db, await MigrationLock.acquire(db, options))
+    await setMigrating(db, true)
   }
 
   /** Never rejects. Does nothing unless the lock is held: Kysely also calls it after a failed acquisition. */
   override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
+    if (!this.#locks.has(db)) return
+    await setMigrating(db, false)
     await this.#locks.get(db)?.release()
     this.#locks.delete(db)
   }
+}
+
+/** Tells the connection that migrations run on it. */
+async function setMigrating(db: Kysely<unknown>, isMigrating: boolean): Promise<void> {
+  await db.getExecutor().provideConnection(async (connection) => {
+    if (connection instanceof BatonConnection) connection.setMigrating(isMigrating)
+  })
 }

@@ -11,8 +11,11 @@ import {
 } from '@batonsql/core'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { ConnectionTransaction } from './connection-transaction.ts'
+import { halfwayError } from './halfway-error.ts'
+import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
+import { RowLoop } from './row-loop.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -30,6 +33,10 @@ export class BatonConnection implements DatabaseConnection {
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abortController: AbortController | null = null
+  /** Whether migrations run without a transaction, and whether one has changed something. */
+  #migrating: 'unchanged' | 'changed' | null = null
+  /** The loop that reads the rows of a stream, if any. */
+  rowLoop: RowLoop | null = null
 
   constructor(client: Client) {
     this.#client = client
@@ -62,18 +69,25 @@ export class BatonConnection implements DatabaseConnection {
     const transaction = this.#accept(query)
     const source = readRows<R>(this.#executor, toStatement(query), undefined, { signal: options?.signal })
     transaction?.startReading()
+    const loop = new RowLoop(this.#client.requestTimeoutMs)
+    this.rowLoop = loop
     let rows: R[] = []
     try {
       for await (const row of source) {
         if (rows.push(row) < chunkSize) continue
+        loop.startBody()
         yield { rows }
+        loop.endBody()
         rows = []
       }
+      loop.startBody()
       if (rows.length > 0) yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
     } finally {
+      loop.endBody()
+      this.rowLoop = null
       void transaction?.stopReading()
     }
   }
@@ -86,6 +100,11 @@ export class BatonConnection implements DatabaseConnection {
   async killSession(): Promise<void> {
     this.#abortController?.abort()
     await this.release()
+  }
+
+  /** Called when Kysely's Migrator begins and ends to run migrations on this connection. */
+  setMigrating(isMigrating: boolean): void {
+    this.#migrating = isMigrating ? 'unchanged' : null
   }
 
   /** Closes the streams, after which all queries are rejected. Never rejects. */
@@ -127,13 +146,20 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: [] }
     }
     const transaction = this.#accept(query)
+    if (kind === 'session' && transaction && /\bforeign_keys\b/i.test(query.sql))
+      throw new TypeError(FOREIGN_KEYS_MESSAGE)
     if (kind === 'session' && !transaction) this.#session ??= openStream(this.#client)
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
     const executor: Executor = this.#executor
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
-    const result = await (isEnd ? transaction.end(send) : send())
+    const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
+      const reason = withColumn(error, [query])
+      throw this.#migrating === 'changed' && !transaction ? halfwayError(reason) : reason
+    })
+    const isChange = RawNode.is(query.query) ? kind !== 'read' && kind !== 'session' : !mayBeReadOnly(query)
+    if (this.#migrating && !transaction && isChange) this.#migrating = 'changed'
     if (transaction) transaction.hasRun = true
     return queryResult(query, result)
   }
@@ -150,7 +176,7 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }
-      throw error
+      throw withColumn(error, queries)
     }
   }
 
@@ -175,6 +201,9 @@ export class BatonConnection implements DatabaseConnection {
 
 const MANAGED_MESSAGE =
   "Kysely's transactions end when the callback returns or throws, or with their own commit()"
+
+const FOREIGN_KEYS_MESSAGE =
+  'PRAGMA foreign_keys has no effect inside a transaction: run it before the transaction, on the same db.connection(); a migration can do so only without `transactionalMigrations`'
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

@@ -10,7 +10,7 @@ export interface DialectOptions {
   readonly transactionMode?: 'immediate' | 'deferred' | undefined
   /**
    * Lets Kysely's Migrator run all pending migrations in one transaction. The server takes away the transaction's write lock
-   * after 5 s if others wait, and `PRAGMA foreign_keys` has no effect in it.
+   * after 5 s if others wait. `PRAGMA foreign_keys` is rejected in it, because SQLite would ignore it.
    * @default false
    */
   readonly transactionalMigrations?: boolean | undefined

@@ -3,6 +3,7 @@ import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysel
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { BEGIN, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
+import { rejectDeadlocks } from './row-loop-deadlock.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
@@ -25,6 +26,7 @@ export class BatonDriver implements Driver {
     this.#ownsClient = client === undefined
     this.#client = client ?? createClient(clientConfig as ClientConfig)
     this.#transactionMode = transactionMode
+    rejectDeadlocks()
   }
 
   async init(): Promise<void> {}

@@ -1,8 +1,10 @@
+import { SqlError } from '@batonsql/core'
 import {
   type ColumnMetadata,
   type DatabaseMetadataOptions,
   type Expression,
   type Kysely,
+  type RawBuilder,
   type SqlBool,
   SqliteIntrospector,
   sql,
@@ -32,7 +34,8 @@ interface ColumnRow {
 
 /**
  * Reads tables, views and their columns in one query. Unlike Kysely's own introspector, it includes generated columns, and omits
- * internal tables of SQLite, of the server and of virtual tables.
+ * internal tables of SQLite, of the server and of virtual tables. A view that cannot be read, because it refers to a table that does
+ * not exist, has no columns; then each view takes a query.
  */
 export class BatonIntrospector extends SqliteIntrospector {
   readonly #db: Kysely<unknown>
@@ -45,24 +48,58 @@ export class BatonIntrospector extends SqliteIntrospector {
   override async getTables(
     options: TablesOptions = { withInternalKyselyTables: false },
   ): Promise<TableMetadata[]> {
-    const internalTables = options.withInternalKyselyTables
-      ? sql``
-      : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
-    const condition = options.where ? sql`and (${options.where({ table: sql.ref('t.name') })})` : sql``
+    const rows = await this.#readColumns(options).catch((error: unknown) => {
+      if (isUnreadable(error)) return this.#readSeparately(options)
+      throw error
+    })
+    const [template] = (await new SqliteIntrospector(SINGLE_TABLE).getTables()) as [TableMetadata]
+    return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))
+  }
+
+  /** Reads tables with their columns. Rejects if the columns of one cannot be read. */
+  async #readColumns(options: TablesOptions, filter: RawBuilder<unknown> = sql``): Promise<ColumnRow[]> {
     const { rows } = await sql<ColumnRow>`
       select t.name as "table", t.type = 'view' as "isView",
         exists (select 1 from pragma_index_list(t.name) where origin = 'pk') as "hasKeyIndex", c.name, c.type, c."notnull",
         c.dflt_value is not null as "hasDefault", c.pk, c.hidden
       from pragma_table_list as t
       left join pragma_table_xinfo(t.name) as c on c.hidden <> 1
-      where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
+      where ${isUserTable(options)} ${filter}
+      order by t.name, c.cid`.execute(this.#db)
+    return rows
+  }
+
+  /** Reads each view and virtual table with a query of its own. One that cannot be read has no columns. */
+  async #readSeparately(options: TablesOptions): Promise<ColumnRow[]> {
+    const { rows: others } =
+      await sql<ColumnRow>`select t.name as "table", t.type = 'view' as "isView", null as name
+      from pragma_table_list as t where ${isUserTable(options)} and t.type <> 'table'`.execute(this.#db)
+    const tables = await Promise.all([
+      this.#readColumns(options, sql`and t.type = 'table'`),
+      ...others.map((other) =>
+        this.#readColumns(options, sql`and t.name = ${other.table}`).catch((error: unknown) => {
+          if (isUnreadable(error)) return [other]
+          throw error
+        }),
+      ),
+    ])
+    return tables.flat().sort((a, b) => (a.table < b.table ? -1 : Number(a.table > b.table)))
+  }
+}
+
+/** Whether the columns of a table cannot be read, whatever the state of the database. */
+const isUnreadable = (error: unknown): boolean =>
+  error instanceof SqlError && (error.code === 'SQLITE_UNKNOWN' || error.code.startsWith('SQL_'))
+
+function isUserTable({ withInternalKyselyTables, where }: TablesOptions): RawBuilder<unknown> {
+  const internalTables = withInternalKyselyTables
+    ? sql``
+    : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
+  const condition = where ? sql`and (${where({ table: sql.ref('t.name') })})` : sql``
+  return sql`t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
         and t.name not like '\\_\\_turso\\_internal\\_%' escape '\\'
-        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internalTables} ${condition}
-      order by t.name, c.cid`.execute(this.#db)
-    const [template] = (await new SqliteIntrospector(SINGLE_TABLE).getTables()) as [TableMetadata]
-    return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))
-  }
+        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internalTables} ${condition}`
 }
 
 /**

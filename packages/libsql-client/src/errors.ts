@@ -22,7 +22,7 @@ const RAW_CODES: Readonly<Record<string, number>> = {
 }
 
 /**
- * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Returns other errors, such as a RangeError,
+ * Converts a Baton error to one of @libsql/client, with the Baton error as its `cause`. Returns other errors, such as a TypeError,
  * unchanged.
  * @param getIndex returns the index of the failed statement in its batch, or null if there is none
  */
@@ -36,11 +36,18 @@ function toLibsqlError(error: unknown, getIndex: (error: SqlError) => number | n
       ? new LibsqlError(message, code, extendedCode, rawCode, error)
       : new LibsqlBatchError(message, index, code, extendedCode, rawCode, error)
   }
+  // the hint of an inexact integer names Baton's own mode
+  if (error instanceof RangeError && error.message.includes(BATON_MODES))
+    return new RangeError(error.message.replace(BATON_MODES, "intMode 'bigint' or 'string'"), {
+      cause: error,
+    })
   const code = toErrorCode(error)
   return code === null
     ? error
     : new LibsqlError((error as Error).message, code, undefined, undefined, error as Error)
 }
+
+const BATON_MODES = "intMode 'auto' or 'bigint'"
 
 function toErrorCode(error: unknown): string | null {
   if (error instanceof StreamError)
@@ -74,6 +81,15 @@ export function rejectControl(sql: string, rejectedKinds: readonly StatementKind
   if (rejectedKinds.includes(kind))
     throw new LibsqlError(
       `${kind.toUpperCase()} is not allowed here: use client.transaction(), commit() and rollback()`,
+      'TRANSACTION_CONTROL',
+    )
+}
+
+/** Rejects PRAGMA foreign_keys inside a transaction, where it has no effect. @throws LibsqlError */
+export function rejectForeignKeys(sql: string): void {
+  if (statementKind(sql) === 'session' && /\bforeign_keys\b/i.test(sql))
+    throw new LibsqlError(
+      'PRAGMA foreign_keys has no effect inside a transaction: use client.migrate()',
       'TRANSACTION_CONTROL',
     )
 }

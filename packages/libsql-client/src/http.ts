@@ -17,7 +17,7 @@ import {
 import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 import { encodeBaseUrl } from '@libsql/core/uri'
 import { supportedUrlLink } from '@libsql/core/util'
-import { rejectControl, withLibsqlErrors } from './errors.ts'
+import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { HttpTransaction } from './transaction.ts'
 import { type AnyStatement, toStatement } from './values.ts'
@@ -131,7 +131,10 @@ export class HttpClient implements Client {
     return await withLibsqlErrors(async () => {
       const options = { mode: toBatonMode(mode), foreignKeys, rowMode: 'array' } as const
       const batonStatements = statements.map((statement) => toStatement(statement))
-      for (const { sql } of batonStatements) rejectControl(sql)
+      for (const { sql } of batonStatements) {
+        rejectControl(sql)
+        if (foreignKeys === 'on') rejectForeignKeys(sql)
+      }
       return (await this.#baton.batch(batonStatements, options)).map(toResultSet)
     })
   }

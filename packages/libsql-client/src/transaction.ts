@@ -1,4 +1,4 @@
-import { type SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
+import { SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
 import {
   type InArgs,
   type InStatement,
@@ -6,13 +6,15 @@ import {
   type ResultSet,
   type Transaction,
 } from '@libsql/core/api'
-import { rejectControl, withLibsqlErrors } from './errors.ts'
+import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { type AnyStatement, toStatement } from './values.ts'
 
 /** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN is sent with its first statement. */
 export class HttpTransaction implements Transaction {
   readonly #stream: Stream
+  /** Whether the next call sends BEGIN. */
+  #isFirst = true
 
   /** @private */
   constructor(stream: Stream, mode: TransactionMode) {
@@ -31,7 +33,8 @@ export class HttpTransaction implements Transaction {
     const run = async (): Promise<ResultSet> => {
       const batonStatement = toStatement(statement, args)
       rejectControl(batonStatement.sql, ['begin'])
-      const result = this.#stream.execute(batonStatement, undefined, { rowMode: 'array' })
+      rejectForeignKeys(batonStatement.sql)
+      const result = this.#begin(this.#stream.execute(batonStatement, undefined, { rowMode: 'array' }))
       // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
       return toResultSet(await result)
@@ -43,8 +46,9 @@ export class HttpTransaction implements Transaction {
     this.#checkOpen()
     const run = async (): Promise<ResultSet[]> => {
       const batonStatements = statements.map((statement) => toStatement(statement))
-      for (const { sql } of batonStatements) rejectControl(sql)
-      return (await this.#stream.batch(batonStatements, { rowMode: 'array' })).map(toResultSet)
+      for (const { sql } of batonStatements) rejectInside(sql)
+      const results = this.#begin(this.#stream.batch(batonStatements, { rowMode: 'array' }))
+      return (await results).map(toResultSet)
     }
     return await withLibsqlErrors(run, failedIndex)
   }
@@ -52,11 +56,24 @@ export class HttpTransaction implements Transaction {
   async executeMultiple(sql: string): Promise<void> {
     this.#checkOpen()
     const run = async (): Promise<void> => {
+      this.#isFirst = false
       const statements = splitStatements(sql)
-      for (const statement of statements) rejectControl(statement.sql)
+      for (const { sql: statement } of statements) rejectInside(statement)
       await this.#stream.batch(statements)
     }
     await withLibsqlErrors(run, () => null)
+  }
+
+  /** Closes the transaction, as the original does, if the server cannot parse the request of its first call, which contains BEGIN. */
+  async #begin<T>(result: Promise<T>): Promise<T> {
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    try {
+      return await result
+    } catch (error) {
+      if (isFirst && error instanceof SqlError && isParseError(error)) this.close()
+      throw error
+    }
   }
 
   async commit(): Promise<void> {
@@ -84,9 +101,19 @@ export class HttpTransaction implements Transaction {
   }
 }
 
+function rejectInside(sql: string): void {
+  rejectControl(sql)
+  rejectForeignKeys(sql)
+}
+
 /**
  * Returns the index of a failed statement. In the original, each call in a transaction is a batch, even for a single statement. A
  * statement that does not parse has no index, nor does the implicit BEGIN.
  */
-const failedIndex = ({ code, sql, statementIndex }: SqlError): number | null =>
-  code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)
+const failedIndex = (error: SqlError): number | null => {
+  const { sql, statementIndex } = error
+  return isParseError(error) || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)
+}
+
+/** Whether the parser of the server rejected the request as a whole. */
+const isParseError = ({ code }: SqlError): boolean => /^SQL_(?!INPUT)/.test(code)

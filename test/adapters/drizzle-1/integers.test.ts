@@ -1,6 +1,7 @@
 import { type BatonDatabase, drizzle, findDatabaseError, int64 } from '@batonsql/drizzle-driver/v1'
 import { defineRelations, eq, max, sql } from 'drizzle-orm'
-import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { alias, integer, numeric, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
@@ -140,6 +141,58 @@ test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', as
   expect(await db.select().from(things)).toMatchObject([expected])
   expect(await db.query.things.findMany()).toMatchObject([expected])
   expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])
+})
+
+test.each([false, true])('REAL values keep all digits, even in nested rows (jit: %s)', async (jit) => {
+  const samples = sqliteTable('samples', {
+    id: integer().primaryKey(),
+    ownerId: integer('owner_id'),
+    real: real(),
+    integer: integer(),
+    text: numeric(),
+    number: numeric({ mode: 'number' }),
+  })
+  const dbWithSamples = drizzle({
+    client: db.$client,
+    jit,
+    relations: defineRelations({ owners, samples }, (r) => ({
+      owners: { samples: r.many.samples() },
+      samples: { owner: r.one.owners({ from: r.samples.ownerId, to: r.owners.id }) },
+    })),
+  })
+  await dbWithSamples.run(sql`create table if not exists samples
+    (id integer primary key, owner_id integer, real real, integer integer, text numeric, number numeric)`)
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0))
+  const property = fc.asyncProperty(fc.array(double, { minLength: 1 }), async (values) => {
+    await dbWithSamples.delete(samples)
+    const expected = values.map((value, id) => {
+      const row = { id, ownerId: 1, real: value, integer: value, text: String(value), number: value }
+      // Number.MAX_SAFE_INTEGER is the limit of integer columns
+      return Math.abs(value) > 2 ** 53 && Math.abs(value) < 2 ** 63 ? { ...row, integer: 0, number: 0 } : row
+    })
+    await dbWithSamples.insert(samples).values(expected)
+    const bySelect = await dbWithSamples.select().from(samples).orderBy(samples.id)
+    expect(bySelect.map(({ real: value }) => value)).toEqual(values)
+    expect(bySelect.map(({ number }) => number)).toEqual(expected.map(({ number }) => number))
+    expect(bySelect.map(({ text: value }) => Number(value))).toEqual(values)
+    const [owner] = await dbWithSamples.query.owners.findMany({
+      with: { samples: { orderBy: { id: 'asc' } } },
+    })
+    expect(owner?.samples).toEqual(bySelect)
+  })
+  await fc.assert(property, {
+    numRuns: 20,
+    examples: [[[0.30000000000000004, 0.1, 1 / 3, 5e-324, Number.MAX_VALUE, 1e21, 123456789.12345679]]],
+  })
+})
+
+test('text, infinity and null in number columns are read as before', async () => {
+  await db.run(sql`update things set plain = 'text', amount = '', at = null`)
+  const [thing] = await db.query.owners.findMany({ with: { things: true } })
+  expect(thing?.things).toMatchObject([{ plain: 'text', at: null }])
+  await db.run(sql`update things set plain = 9e999`)
+  const [infinite] = await db.query.owners.findMany({ with: { things: true } })
+  expect(infinite?.things).toMatchObject([{ plain: Number.POSITIVE_INFINITY }])
 })
 
 test('the error is not reported as a failed query', async () => {

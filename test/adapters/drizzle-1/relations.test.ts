@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle, vector } from '@batonsql/drizzle-driver/v1'
 import { defineRelations } from 'drizzle-orm'
-import { integer, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { blob, integer, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -105,5 +105,28 @@ test('generated mappers return the same rows', async () => {
   for (const orm of [db, jit]) {
     expect(await orm.select().from(users)).toEqual([ada])
     expect(await orm.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  }
+})
+
+test.each([false, true])('blobs have memory of their own, even in nested rows (jit: %s)', async (jit) => {
+  const files = sqliteTable('files', {
+    userId: integer('user_id'),
+    bytes: blob({ mode: 'buffer' }).notNull(),
+  })
+  const dbWithFiles = drizzle({
+    client: db.$client,
+    jit,
+    relations: defineRelations({ users, files }, (r) => ({
+      users: { files: r.many.files({ from: r.users.id, to: r.files.userId }) },
+    })),
+  })
+  await dbWithFiles.run('create table if not exists files (user_id integer, bytes blob)')
+  await dbWithFiles.delete(files)
+  await dbWithFiles.insert(files).values({ userId: 1, bytes: Buffer.from('abc') })
+  const user = await dbWithFiles.query.users.findFirst({ with: { files: true } })
+  const [file] = await dbWithFiles.query.files.findMany()
+  for (const bytes of [user?.files[0]?.bytes, file?.bytes]) {
+    expect(bytes).toEqual(Buffer.from('abc'))
+    expect(bytes?.buffer.byteLength).toBe(3)
   }
 })

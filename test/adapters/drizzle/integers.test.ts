@@ -1,6 +1,7 @@
 import { type BatonDatabase, drizzle, findDatabaseError, int64 } from '@batonsql/drizzle-driver'
 import { eq, max, relations, sql } from 'drizzle-orm'
-import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { alias, integer, numeric, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
@@ -135,6 +136,66 @@ test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', as
   expect(await db.select().from(things)).toMatchObject([expected])
   expect(await db.query.things.findMany()).toMatchObject([expected])
   expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])
+})
+
+test('REAL values keep all digits at every depth of a relational query', async () => {
+  const samples = sqliteTable('samples', {
+    id: integer().primaryKey(),
+    ownerId: integer('owner_id'),
+    real: real('real_value'),
+    integer: integer(),
+    text: numeric(),
+  })
+  const dbWithSamples = drizzle({
+    client: db.$client,
+    schema: {
+      owners,
+      samples,
+      ownersRelations: relations(owners, ({ many }) => ({ samples: many(samples) })),
+      samplesRelations: relations(samples, ({ one }) => ({
+        owner: one(owners, { fields: [samples.ownerId], references: [owners.id] }),
+      })),
+    },
+  })
+  await dbWithSamples.run(sql`create table if not exists samples
+    (id integer primary key, owner_id integer, real_value real, integer integer, text numeric)`)
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0))
+  const property = fc.asyncProperty(fc.array(double, { minLength: 1 }), async (values) => {
+    await dbWithSamples.delete(samples)
+    const rows = values.map((value, id) => ({
+      id,
+      ownerId: 1,
+      real: value,
+      // beyond 2^53 an integer column throws
+      integer: Math.abs(value) > 2 ** 53 && Math.abs(value) < 2 ** 63 ? 0 : value,
+      text: String(value),
+    }))
+    await dbWithSamples.insert(samples).values(rows)
+    const bySelect = await dbWithSamples.select().from(samples).orderBy(samples.id)
+    expect(bySelect.map(({ real: value }) => value)).toEqual(values)
+    for (const settings of [{}, { limit: values.length }]) {
+      const orderBy = samples.id
+      const [owner] = await dbWithSamples.query.owners.findMany({
+        with: { samples: { ...settings, orderBy, with: { owner: { with: { samples: { orderBy } } } } } },
+      })
+      const inner = owner?.samples[0]?.owner
+      expect(inner?.samples).toEqual(bySelect)
+      expect(owner?.samples).toEqual(bySelect.map((sample) => ({ ...sample, owner: inner })))
+    }
+  })
+  await fc.assert(property, {
+    numRuns: 20,
+    examples: [[[0.30000000000000004, 0.1, 1 / 3, 5e-324, Number.MAX_VALUE, 1e21, 123456789.12345679]]],
+  })
+})
+
+test('text and infinity in number columns are read as before', async () => {
+  await db.run(sql`update things set plain = '"text"'`)
+  const [owner] = await db.query.owners.findMany({ with: { things: true } })
+  expect(owner?.things).toMatchObject([{ plain: '"text"' }])
+  await db.run(sql`update things set plain = 9e999`)
+  const [infinite] = await db.query.owners.findMany({ with: { things: true } })
+  expect(infinite?.things).toMatchObject([{ plain: Number.POSITIVE_INFINITY }])
 })
 
 test('the error is not reported as a failed query', async () => {

@@ -262,6 +262,44 @@ describe('all or nothing', () => {
   })
 })
 
+describe('the error on the wrong database names it, and says what to do', () => {
+  test('if it has the tables of an application, but no applied migrations', async () => {
+    await db.run(sql`create table a (id integer)`)
+    await expect(migrate(db, { migrations: [createA] })).rejects.toThrow(
+      `${db.$client.url} has tables, but no migration was applied to it: is it the right database? If so, mark`,
+    )
+  })
+
+  test('if it has the migrations of another application', async () => {
+    await migrate(db, { migrations: [createA] })
+    const other = { ...createMigration(5, 'create table a (n text)'), tag: 'other' }
+    await expect(migrate(db, { migrations: [other] })).rejects.toThrow(
+      `none of the migrations that were applied to ${db.$client.url} is among yours`,
+    )
+    expect(await db.values(sql`select count(*) from __drizzle_migrations`)).toEqual([[1]])
+  })
+
+  test.each(['', "insert into __drizzle_migrations values (1, 'x')"])(
+    'if the table of migrations is not Drizzle’s: %s',
+    async (insert) => {
+      await db.run(sql`create table __drizzle_migrations (id integer, name text)`)
+      if (insert) await db.run(sql.raw(insert))
+      for (const call of [migrate, pendingMigrations])
+        await expect(call(db, { migrations: [createA] })).rejects.toThrow(
+          `${db.$client.url} has a table __drizzle_migrations that Drizzle did not create: check the URL`,
+        )
+      expect(await migrate(db, { migrations: [createA], migrationsTable: 'other' })).toEqual(['0001_test'])
+    },
+  )
+
+  test('for every other error', async () => {
+    const broken = createMigration(1, 'insert into nowhere values (1)')
+    await expect(migrate(db, { migrations: [broken] })).rejects.toThrow(
+      new RegExp(`nowhere; the database is ${db.$client.url}$`),
+    )
+  })
+})
+
 describe('which migrations are pending', () => {
   test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
     const createC = createMigration(3, 'create table c (id integer)')
@@ -321,6 +359,23 @@ describe('files', () => {
     await migrate(db, { migrations: [createA], migrationsTable: 'my "log"' })
     expect(await readTables()).toEqual(['a', 'my "log"'])
     expect(await migrate(db, { migrations: [createA], migrationsTable: 'my "log"' })).toEqual([])
+  })
+
+  test('rebuilding a parent table without a transaction keeps every row of its children', async () => {
+    const creation = createMigration(
+      1,
+      `create table parent (id integer primary key); create table child (parent integer references parent (id) on delete cascade);
+      insert into parent values (1); insert into child values (1)`,
+    )
+    const rebuild = createMigration(
+      2,
+      `PRAGMA foreign_keys=OFF; create table new_parent (id integer primary key, name text);
+      insert into new_parent select id, null from parent; drop table parent; alter table new_parent rename to parent;
+      PRAGMA foreign_keys=ON`,
+    )
+    await migrate(db, { migrations: [creation, rebuild], transaction: false })
+    expect(await db.values(sql`select count(*) from child`)).toEqual([[1]])
+    expect(await db.values(sql`pragma foreign_keys`)).toEqual([[1]])
   })
 
   test('applies migrations statement by statement without a transaction', async () => {

@@ -270,6 +270,11 @@ describe('errors', () => {
         )
         if (expectedIndex < 2)
           expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
+        if (isUniqueViolation(error)) expect(error.constraint.columns).toEqual(['a'])
+        else if (isNotNullViolation(error)) expect(error.constraint.columns).toEqual(['a'])
+        else if (isCheckViolation(error)) expect(error.constraint.kind).toBe('check')
+        else if (isForeignKeyViolation(error)) expect(error.constraint.kind).toBe('foreign_key')
+        else expect.unreachable()
       }
     }
     expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)

@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
 import { eq, relations } from 'drizzle-orm'
-import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -86,4 +86,14 @@ test('with intMode bigint, integer() columns still return numbers', async () => 
     drizzle({ client, schema, casing: 'snake_case' }),
   ])
     expect(await bigintDb.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+})
+
+test('blobs have memory of their own', async () => {
+  const files = sqliteTable('files', { id: integer().primaryKey(), bytes: blob({ mode: 'buffer' }) })
+  const dbWithFiles = drizzle({ client: db.$client, schema: { files } })
+  await dbWithFiles.run(`create table files (id integer primary key, bytes blob)`)
+  await dbWithFiles.insert(files).values({ bytes: Buffer.from('abc') })
+  const [file] = await dbWithFiles.query.files.findMany()
+  expect(file?.bytes).toEqual(Buffer.from('abc'))
+  expect(file?.bytes?.buffer.byteLength).toBe(3)
 })

@@ -510,3 +510,12 @@ test('a read-only batch does not wait for the write lock, unless `behavior` over
   const batch = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
   await expect(batch).rejects.toThrow('behavior must be')
 })
+
+test.each<[string, () => Promise<unknown>]>([
+  ['a transaction', () => db.transaction((tx) => tx.run(sql`pragma foreign_keys = off`))],
+  ['a batch', () => db.batch([db.run(sql`pragma foreign_keys = off`), db.run(sql`drop table items`)])],
+])('PRAGMA foreign_keys, which SQLite ignores there, is rejected in %s', async (_, run) => {
+  const message = expect.stringContaining('has no effect inside a transaction') as string
+  await expect(run()).rejects.toMatchObject({ cause: { name: 'TypeError', message } })
+  expect(await selectNames()).toEqual([])
+})

@@ -1,6 +1,7 @@
 import { createClient, decodeVector, encodeVector, SqlError } from '@batonsql/core'
 import {
   BatonDialect,
+  batch,
   cosineDistance,
   euclideanDistance,
   nearest,
@@ -457,3 +458,82 @@ describe('ownership', () => {
     )
   })
 })
+
+test('RETURNING keeps the names of columns that contain quotes', async () => {
+  const quoted = new Kysely<{ quoted: Record<string, number> }>({
+    dialect: new BatonDialect(database.config),
+  })
+  await sql`create table quoted (q, """q""", "a""b", """a"".""b""")`.execute(quoted)
+  const row = { q: 1, '"q"': 2, 'a"b': 3 }
+  const names = Object.keys(row)
+  const insert = quoted.insertInto('quoted').values(row)
+  expect(await insert.returningAll().execute()).toEqual([{ ...row, '"a"."b"': null }])
+  expect(await insert.returning(names).execute()).toEqual([row])
+  expect(await insert.returning(names.map((name) => `quoted.${name}` as const)).execute()).toEqual([row])
+  expect(await quoted.updateTable('quoted').set({ q: 1 }).returning(names).execute()).toEqual([row, row, row])
+  const [deleted] = await batch(quoted, [quoted.deleteFrom('quoted').returning(['"q"', 'q as "Q"'])])
+  expect(deleted).toEqual(Array.from({ length: 3 }, () => ({ '"q"': 2, '"Q"': 1 })))
+  await sql`drop table quoted`.execute(quoted)
+  await quoted.destroy()
+})
+
+test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
+  ['an insert', (name) => insertPeople([{ name: 'a' }, { name }]), 'parameter 2 (column name): '],
+  [
+    'an insert with an expression',
+    (name) => insertPeople([{ name: sql<string>`lower(${'A'})` }, { name }]),
+    'parameter 2 (column name): ',
+  ],
+  [
+    'an update',
+    (name) =>
+      db
+        .updateTable('person')
+        .set({ name } as never)
+        .execute(),
+    'parameter 1 (column name): ',
+  ],
+  [
+    'a condition',
+    (name) =>
+      db
+        .selectFrom('person')
+        .select('id')
+        .where('id', '=', 1)
+        .where('person.name', '=', name as never)
+        .execute(),
+    'parameter 2 (column name): ',
+  ],
+  [
+    'a list',
+    (name) =>
+      db
+        .deleteFrom('person')
+        .where('name', 'in', ['a', name] as never)
+        .execute(),
+    'parameter 2 (column name): ',
+  ],
+  ['raw SQL', (name) => sql`select ${name}`.execute(db), 'parameter 1: '],
+  [
+    'a batch',
+    (name) => batch(db, [sql`select ${1}`, db.insertInto('person').values({ name } as never)]),
+    'statement 1, parameter 1 (column name): ',
+  ],
+])('the error of a value that cannot be stored names the column: %s', async (_, run, start) => {
+  for (const value of [new Date(), { a: 1 }, 2n ** 64n, Number.NaN])
+    expect(await run(value).catch((error: Error) => error.message)).toMatch(
+      new RegExp(`^${escape(start)}.* cannot be stored|^${escape(start)}.* does not fit`),
+    )
+  const message = await run(new Date()).catch((error: Error) => error.message)
+  expect(message).toContain(
+    'a Date cannot be stored; use toISOString() for text, or getTime() for an integer',
+  )
+})
+
+const escape = (text: string): string => text.replaceAll(/[()]/g, '\\$&')
+
+const insertPeople = (people: readonly { name: unknown }[]): Promise<unknown> =>
+  db
+    .insertInto('person')
+    .values(people as never)
+    .execute()

@@ -1,13 +1,16 @@
+import { createClient } from '@batonsql/core'
 import { BatonDialect, BatonIntrospector } from '@batonsql/kysely-dialect'
 import { type Expression, Kysely, type SqlBool, SqliteIntrospector, sql, type TableMetadata } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 
+let server: TestServer
 let database: TestDatabase
 let db: Kysely<unknown>
 
 beforeAll(async () => {
-  const server = await openTestServer()
+  server = await openTestServer()
   database = await server.createDatabase()
   db = new Kysely({ dialect: new BatonDialect({ url: database.url, authToken: database.authToken }) })
   for (const statement of [
@@ -113,4 +116,38 @@ test('there are no schemas; getMetadata() works in 0.28, the last version that h
   expect(metadata?.tables).toEqual(
     inject('kysely') === '0.28' ? await db.introspection.getTables() : undefined,
   )
+})
+
+test('a view that cannot be read has no columns, and does not affect the others', async () => {
+  await using client = createClient((await server.createDatabase()).config)
+  const other = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
+  for (const statement of [
+    'create table b_gone (id integer)',
+    'create table z_renamed (id integer, old integer)',
+    'create view a_missing as select * from b_gone',
+    'create view c_chained as select * from a_missing',
+    'create view d_column as select old from z_renamed',
+    'create view e_readable as select id from z_renamed',
+    'create table y_plain (id integer primary key, name text not null)',
+    'drop table b_gone',
+  ])
+    await client.execute(statement)
+  const tables = await other.introspection.getTables()
+  expect(
+    tables.map(({ name, isView, columns }) => [name, isView, columns.map((column) => column.name)]),
+  ).toEqual([
+    ['a_missing', true, []],
+    ['c_chained', true, []],
+    ['d_column', true, ['old']],
+    ['e_readable', true, ['id']],
+    ['y_plain', false, ['id', 'name']],
+    ['z_renamed', false, ['id', 'old']],
+  ])
+  // the Migrator reads the tables first, so a migration can repair the view
+  const repair: Migration = { up: (db) => db.schema.dropView('a_missing').execute() }
+  const migrator = new Migrator({ db: other, provider: { getMigrations: async () => ({ repair }) } })
+  expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
+  await client.close()
+  await expect(other.introspection.getTables()).rejects.toMatchObject({ code: 'CLOSED' })
+  await other.destroy()
 })

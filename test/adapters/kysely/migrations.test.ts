@@ -1,7 +1,8 @@
+import { SqlError } from '@batonsql/core'
 import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
-import { Kysely, sql } from 'kysely'
+import { Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
-import { afterAll, beforeEach, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
@@ -162,6 +163,42 @@ test('the error of a failing migration is reported, and the lock is released', a
   expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
 })
 
+test('the error of a migration that fails halfway says that its first statements are kept', async () => {
+  const db = openKysely()
+  const failingAt = (statement: number): Migration => ({
+    async up(db) {
+      if (statement > 1) await db.schema.createTable('kept').addColumn('id', 'integer').execute()
+      await sql`select 1 from nowhere`.execute(db)
+    },
+  })
+  const migrate = async (migrations: Record<string, Migration>): Promise<unknown> =>
+    (await createMigrator(db, migrations).migrateToLatest()).error
+  expect(await migrate({ '1': failingAt(1) })).toMatchObject({
+    message: expect.not.stringContaining('transactionalMigrations') as string,
+  })
+  const error = await migrate({ '1': failingAt(2) })
+  expect(error).toBeInstanceOf(SqlError)
+  const message = expect.stringMatching(
+    /^(?:SqlError: )?the statements before this one are kept, .*transaction.*: .*nowhere/,
+  ) as string
+  expect(error).toMatchObject({
+    message,
+    stack: message,
+    sql: 'select 1 from nowhere',
+    outcome: 'not_applied',
+  })
+  expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['kept'])
+  const unique: Migration = {
+    async up(db) {
+      await sql`create table numbered (a unique)`.execute(db)
+      await sql`insert into numbered values (1), (1)`.execute(db)
+    },
+  }
+  expect(await migrate({ '1': unique })).toMatchObject({ constraint: { table: 'numbered', columns: ['a'] } })
+  // outside of the migrations there is no hint
+  await expect(sql`select 1 from nowhere`.execute(db)).rejects.toThrow(/nowhere$/)
+})
+
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = openKysely({ transactionalMigrations: true })
   const failingMigration: Migration = {
@@ -174,7 +211,7 @@ test('with transactionalMigrations, a failing migration leaves nothing behind', 
     '1': createTable('a'),
     '2': failingMigration,
   }).migrateToLatest()
-  expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
+  expect(error).toMatchObject({ message: expect.stringMatching(/nowhere$/) as string })
   expect(await db.introspection.getTables()).toEqual([])
   await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
   expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
@@ -225,4 +262,51 @@ test('supports a transaction for each migration since Kysely 0.30', async () => 
   expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'own error' })
   // earlier versions run all migrations in one transaction
   expect(await listTables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
+})
+
+describe('a migration that rebuilds a table', () => {
+  const createTables: Migration = {
+    async up(db) {
+      await sql`create table parent (id integer primary key)`.execute(db)
+      await sql`create table child (parent integer references parent (id) on delete cascade)`.execute(db)
+      await sql`insert into parent values (1)`.execute(db)
+      await sql`insert into child values (1)`.execute(db)
+    },
+  }
+  const rebuild: Migration = {
+    async up(db) {
+      await sql`pragma foreign_keys = off`.execute(db)
+      const run = async (trx: QueryExecutorProvider): Promise<void> => {
+        await sql`create table new_parent (id integer primary key, name text)`.execute(trx)
+        await sql`insert into new_parent select id, null from parent`.execute(trx)
+        await sql`drop table parent`.execute(trx)
+        await sql`alter table new_parent rename to parent`.execute(trx)
+      }
+      if (db.isTransaction) await run(db)
+      else await db.transaction().execute(run)
+      await sql`pragma foreign_keys = on`.execute(db)
+    },
+  }
+  const readCounts = async (): Promise<unknown> =>
+    (
+      await sql`select (select count(*) from child) as children,
+        (select count(*) from pragma_table_info('parent')) as columns`.execute(openKysely())
+    ).rows[0]
+
+  test('keeps the rows that refer to it if it turns foreign keys off', async () => {
+    const migrator = createMigrator(openKysely(), { '1': createTables, '2': rebuild })
+    expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
+    expect(await readCounts()).toEqual({ children: 1, columns: 2 })
+  })
+
+  test('is rejected with transactionalMigrations, where the pragma has no effect', async () => {
+    const options = { transactionalMigrations: true }
+    await createMigrator(openKysely(options), { '1': createTables }).migrateToLatest()
+    const migrator = createMigrator(openKysely(options), { '1': createTables, '2': rebuild })
+    expect((await migrator.migrateToLatest()).error).toMatchObject({
+      name: 'TypeError',
+      message: expect.stringMatching(/only without `transactionalMigrations`/) as string,
+    })
+    expect(await readCounts()).toEqual({ children: 1, columns: 1 })
+  })
 })

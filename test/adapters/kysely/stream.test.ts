@@ -1,6 +1,7 @@
+import { createClient } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
 interface Database {
@@ -9,7 +10,8 @@ interface Database {
 
 const server = await openTestServer()
 const database = await server.createDatabase()
-const db = new Kysely<Database>({ dialect: new BatonDialect(database.config) })
+const client = createClient(database.config)
+const db = new Kysely<Database>({ dialect: new BatonDialect({ client }) })
 let requestsBefore = 0
 const countRequests = (): number => database.requestCount() - requestsBefore
 const measurements = db.selectFrom('measurement').selectAll().orderBy('id')
@@ -24,7 +26,10 @@ beforeAll(async () => {
     db,
   )
 })
-afterAll(() => db.destroy())
+afterAll(async () => {
+  await db.destroy()
+  await client.close()
+})
 
 test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, in two requests', async (chunkSize) => {
   requestsBefore = database.requestCount()
@@ -65,4 +70,65 @@ test('errors are thrown from the loop', async () => {
     for await (const row of db.getExecutor().stream(invalidQuery, 1)) expect.unreachable(JSON.stringify(row))
   })()
   await expect(read).rejects.toMatchObject({ name: 'SqlError', code: 'SQLITE_UNKNOWN' })
+})
+
+describe('a query that waits for the rows of a loop', () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+  const READERS = [
+    ['a transaction', (run: Run) => db.transaction().execute(run)],
+    ['a connection', (run: Run) => db.connection().execute(run)],
+    [
+      'a controlled transaction',
+      async (run: Run) => {
+        const trx = await db.startTransaction().execute()
+        try {
+          await run(trx)
+        } finally {
+          await trx.rollback().execute()
+        }
+      },
+    ],
+  ] as const
+  type Run = (trx: Kysely<Database>) => Promise<void>
+
+  test.each(READERS)('is rejected if the loop of %s awaits it, and was not run', async (_, runIn) => {
+    const update = async (trx: Kysely<Database>): Promise<void> => {
+      for await (const { id } of trx.selectFrom('measurement').select('id').orderBy('id').stream(2)) {
+        vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+        const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
+        waiting.catch(() => {})
+        vi.advanceTimersByTime(client.requestTimeoutMs)
+        vi.useRealTimers()
+        if (id > 1) await waiting
+        else await expect(waiting).rejects.toThrow(TypeError)
+      }
+    }
+    await expect(runIn(update)).rejects.toThrow(/whose loop waits for the query: .* one query .* at a time/)
+    expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
+  })
+
+  test('runs after the loop if it is not awaited there, however long it takes', async () => {
+    const names = await db.transaction().execute(async (trx) => {
+      const waiting: Promise<{ name: string } | undefined>[] = []
+      for await (const { id } of trx.selectFrom('measurement').select('id').where('id', '<', 4).stream(1)) {
+        waiting.push(trx.selectFrom('measurement').select('name').where('id', '=', id).executeTakeFirst())
+        vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+        vi.advanceTimersByTime(client.requestTimeoutMs - 1)
+        vi.useRealTimers()
+      }
+      return await Promise.all(waiting)
+    })
+    expect(names).toEqual([{ name: 'm1' }, { name: 'm2' }, { name: 'm3' }])
+  })
+
+  test('of another connection is not affected', async () => {
+    await db.transaction().execute(async (trx) => {
+      for await (const { id } of trx.selectFrom('measurement').select('id').where('id', '<', 3).stream())
+        expect(await db.selectFrom('measurement').select('id').where('id', '=', id).execute()).toEqual([
+          { id },
+        ])
+    })
+  })
 })

@@ -28,9 +28,12 @@ function describeResult(result: ResultSet): unknown {
   }
 }
 
-/** Returns the message of an error without the code, which the original client repeats at the start. */
+/** Returns the message of an error without the code, which the original client repeats at the start, and without our hint. */
 const getMessage = ({ message, code }: LibsqlError): string =>
-  message.replaceAll(`${code}: `, '').replace(/^SQLite error: /, '')
+  message
+    .replaceAll(`${code}: `, '')
+    .replace(/^SQLite error: /, '')
+    .replace(/: use batch\(\), or executeMultiple\(\).*/, '')
 
 function describeError(error: unknown): unknown {
   if (error instanceof LibsqlError) {

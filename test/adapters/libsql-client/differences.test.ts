@@ -66,6 +66,36 @@ test.each(['commit', 'rollback'] as const)('%s resolves when its response has ar
   client.close()
 })
 
+test('PRAGMA foreign_keys in a transaction or a batch is rejected, and migrate() keeps the rows that refer to a rebuilt table', async () => {
+  const rebuild = [
+    'pragma foreign_keys = off',
+    'create table p2 (id integer primary key)',
+    'insert into p2 select id from p',
+    'drop table p',
+    'alter table p2 rename to p',
+  ]
+  const inTransaction = async (client: Client): Promise<void> => {
+    const tx = await client.transaction('write')
+    for (const statement of rebuild) await tx.execute(statement)
+    await tx.commit()
+  }
+  const countAfter = async (call: () => Promise<unknown>): Promise<unknown> => {
+    await ours.executeMultiple(`drop table if exists c; drop table if exists p; create table p (id integer primary key);
+      create table c (p integer references p on delete cascade); insert into p values (1); insert into c values (1)`)
+    return [await codeOf(call()), (await ours.execute('select count(*) as n from c')).rows[0]?.['n']]
+  }
+  expect(await countAfter(() => inTransaction(original))).toEqual(['done', 0])
+  expect(await countAfter(() => original.batch(rebuild, 'write'))).toEqual(['done', 0])
+  expect(await countAfter(() => inTransaction(ours))).toEqual(['TRANSACTION_CONTROL', 1])
+  expect(await countAfter(() => ours.batch(rebuild, 'write'))).toEqual(['TRANSACTION_CONTROL', 1])
+  const tx = await ours.transaction('write')
+  expect(await codeOf(tx.batch(rebuild))).toBe('TRANSACTION_CONTROL')
+  expect(await codeOf(tx.executeMultiple(rebuild.join(';')))).toBe('TRANSACTION_CONTROL')
+  tx.close()
+  for (const client of [original, ours])
+    expect(await countAfter(() => client.migrate(rebuild))).toEqual(['done', 1])
+})
+
 test.each([
   ['BEGIN in a transaction', async (tx: Transaction) => tx.execute('begin')],
   ['COMMIT in a batch of the transaction', async (tx: Transaction) => tx.batch(['commit'])],
@@ -247,4 +277,68 @@ test('reports an unreachable server, and a response that is not from a database'
   const client = createClient({ ...config, fetch })
   expect(await codeOf(client.execute('insert into t values (1)'))).toBe('SERVER_ERROR')
   client.close()
+})
+
+test('an infinite REAL is NaN; the original rejects it', async () => {
+  expect((await ours.execute('select 9e999 as big, -9e999 as small')).rows[0]).toEqual({
+    big: Number.NaN,
+    small: Number.NaN,
+  })
+  expect(await codeOf(original.execute('select 9e999 as big'))).toBe('HRANA_PROTO_ERROR')
+})
+
+test('an INSERT that inserts nothing has no lastInsertRowid', async () => {
+  const readRowids = async (client: Client): Promise<unknown> => {
+    await client.executeMultiple('drop table if exists r; create table r (a integer primary key, b unique)')
+    const results = await client.batch(
+      [
+        "insert into r values (5, 'x')",
+        "insert or ignore into r values (6, 'x')",
+        'insert into r select 7, 8 where false',
+      ],
+      'write',
+    )
+    return results.map(({ lastInsertRowid }) => lastInsertRowid)
+  }
+  expect(await readRowids(original)).toEqual([5n, 5n, 5n])
+  expect(await readRowids(ours)).toEqual([5n, undefined, undefined])
+})
+
+test.each<[string, (client: Client) => Promise<unknown>]>([
+  ['execute', (client) => client.execute("insert into t values ('closing')")],
+  ['batch', (client) => client.batch(["insert into t values ('closing')"], 'write')],
+  ['migrate', (client) => client.migrate(["insert into t values ('closing')"])],
+  ['executeMultiple', (client) => client.executeMultiple("insert into t values ('closing')")],
+])('a call of %s in the same tick as close() is completed', async (_, call) => {
+  const count = async (create: typeof createOriginal): Promise<unknown> => {
+    await ours.execute('delete from t')
+    const client = create(config)
+    const result = codeOf(call(client))
+    client.close()
+    return [await result, (await ours.execute('select count(*) as n from t')).rows[0]?.['n']]
+  }
+  expect(await count(createClient)).toEqual(['done', 1])
+  expect(await count(createOriginal)).toEqual(['UNKNOWN', 0])
+})
+
+test('incomplete text at the end of a script is an error', async () => {
+  expect(await codeOf(ours.executeMultiple('select 1; selec'))).toBe('SQL_PARSE_ERROR')
+  if (inject('target') === 'sqld')
+    expect(await codeOf(original.executeMultiple('select 1; selec'))).toBe('done')
+})
+
+test('the error of an inexact integer names the modes that this package has', async () => {
+  const error: unknown = await ours
+    .execute('select 9007199254740993 as big')
+    .catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(RangeError)
+  expect((error as Error).message).toBe(
+    "column big: 9007199254740993 is not exact as a number; use intMode 'bigint' or 'string'",
+  )
+  for (const intMode of ['bigint', 'string'] as const) {
+    const client = createClient({ ...config, intMode })
+    const { rows } = await client.execute('select 9007199254740993')
+    expect(rows[0]?.[0]).toEqual(intMode === 'bigint' ? 9007199254740993n : '9007199254740993')
+    client.close()
+  }
 })

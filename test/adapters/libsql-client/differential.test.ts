@@ -1,7 +1,13 @@
 import { createClient } from '@batonsql/libsql-client'
-import { type Client, createClient as createOriginal, type InStatement, type InValue } from '@libsql/client'
+import {
+  type Client,
+  createClient as createOriginal,
+  type InStatement,
+  type InValue,
+  type Transaction,
+} from '@libsql/client'
 import fc from 'fast-check'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 import { describeOutcome } from './describe-outcome.ts'
 
@@ -281,6 +287,31 @@ test.each(CALLS)('has the same outcome: %s', async (_, call) => {
   await resetTable(ours)
   await expectSameOutcome(call)
 })
+
+describe.each(['selec', '', 'select 1; select 2', 'select nope', 'select * from nope', "select json('{')"])(
+  'a transaction continues or is closed, as in the original, after %j fails',
+  (sql) => {
+    test.each<[string, (tx: Transaction) => Promise<unknown>]>([
+      ['as its first statement', (tx) => tx.execute(sql)],
+      ['in its first batch', (tx) => tx.batch(['select 1', sql])],
+      ['as its second statement', async (tx) => [await tx.execute('select 1'), await tx.execute(sql)]],
+      ['after a script', async (tx) => [await tx.executeMultiple('select 1'), await tx.execute(sql)]],
+    ])('%s', async (_, call) => {
+      const observe = async (client: Client): Promise<unknown> => {
+        await resetTable(client)
+        const tx = await client.transaction('write')
+        const outcomes = [await describeOutcome(() => call(tx)), tx.closed]
+        outcomes.push(
+          await describeOutcome(() => tx.execute("insert into t (a) values ('after')")),
+          tx.closed,
+        )
+        outcomes.push(await describeOutcome(() => tx.commit()), tx.closed)
+        return [outcomes, await describeOutcome(() => client.execute('select a from t'))]
+      }
+      expect(await observe(ours)).toEqual(await observe(original))
+    })
+  },
+)
 
 test('a hundred concurrent batches are transactions', async () => {
   await resetTable(ours)

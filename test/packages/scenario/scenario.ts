@@ -94,10 +94,13 @@ async function useDrizzle({ url, authToken }: Settings): Promise<void> {
   const migrations = [{ tag: '0000_track', sql: createTrack, when: 1_700_000_000_000 }]
   expectSame('migrations', (await migrate(db, { migrations })).join(), '0000_track')
   await db.transaction(async (tx) => {
-    await tx.insert(track).values({ id: 1, title: 'Drizzle' })
+    // edge platforms have no Buffer
+    await tx.insert(track).values({ id: 1, title: 'Drizzle', sound: new Uint8Array([1, 2]) as Buffer })
     await tx.update(track).set({ title: 'Drizzle!' }).where(eq(track.id, 1))
   })
   expectSame('a row from Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
+  const [stored] = await db.select().from(track)
+  expectSame('a blob from Drizzle', [...(stored?.sound ?? [])].join(), '1,2')
   const error = await catchError(db.insert(track).values({ id: 1, title: 'again' }))
   expectSame('the code of an error in Drizzle', codeOf(error.cause), 'SQLITE_CONSTRAINT')
   await db.$client.close()

@@ -38,6 +38,11 @@ test('the statements together equal the bytes', async () => {
   expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
 })
 
+test('each chunk has memory of its own', async () => {
+  const { db } = await scripted((_, response) => response.end(DUMP))
+  for await (const chunk of dump(db).bytes()) expect(chunk.buffer.byteLength).toBe(chunk.byteLength)
+})
+
 test('reads chunks of any size, even through a custom fetch', async () => {
   const writePieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
     for (const char of DUMP) {

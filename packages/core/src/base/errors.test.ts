@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { DatabaseError, HttpError, SqlError, TransportError } from './errors.ts'
+import { isNotNullViolation, isUniqueViolation } from './violation.ts'
 
 test.each([
   [
@@ -122,3 +123,44 @@ test.each([
     expect([error.message, error.outcome]).toEqual([message, 'not_applied'])
   },
 )
+
+describe('isUniqueViolation', () => {
+  const violation = new SqlError({ message: 'UNIQUE constraint failed: t.a, t.b', code: 'SQLITE_CONSTRAINT' })
+
+  test.each<[string, Error]>([
+    ['the error', violation],
+    ['an error that wraps it', new Error('query failed', { cause: violation })],
+    ['one that wraps it twice', new Error('x', { cause: new Error('y', { cause: violation }) })],
+  ])('after it, %s has the columns of the constraint, and prints as before', (_, error) => {
+    const printed = inspect(error)
+    const isUnique: boolean = isUniqueViolation(error)
+    expect(isUnique).toBe(true)
+    if (isUniqueViolation(error)) expect(error.constraint.columns).toEqual(['a', 'b'])
+    expect([isNotNullViolation(error), inspect(error)]).toEqual([false, printed])
+  })
+
+  test('accepts an error that cannot be extended, and nothing else', () => {
+    expect(isUniqueViolation(Object.freeze(new Error('frozen', { cause: violation })))).toBe(true)
+    for (const error of [
+      null,
+      undefined,
+      'UNIQUE constraint failed',
+      new Error('UNIQUE constraint failed: t.a'),
+    ])
+      expect(isUniqueViolation(error)).toBe(false)
+  })
+})
+
+test.each([
+  ['SQL_MANY_STATEMENTS', 'SQL string contains more than one statement', 'use batch(), or executeMultiple()'],
+  ['SQL_INPUT_ERROR', 'SQL input error: too many SQL variables (at offset 5)', 'json_each(?)'],
+  ['RESPONSE_TOO_LARGE', 'Response is too large', 'readRows()'],
+])('the error %s has a hint', (code, message, hint) => {
+  const error = new SqlError({ message, code })
+  expect(error.message.startsWith(`${message}: `)).toBe(true)
+  expect(error.message).toContain(hint)
+  expect(new SqlError(error as never).message).toBe(error.message)
+  expect(new SqlError({ message: 'no such table: t', code: 'SQLITE_UNKNOWN' }).message).toBe(
+    'no such table: t',
+  )
+})

@@ -79,7 +79,9 @@ export class SqlError extends BaseError {
     outcome?: Outcome,
   ) {
     const { message, code, extended_code: extendedCode } = error
-    super(code === 'RESPONSE_TOO_LARGE' ? `${message}: read it with readRows(), or with LIMIT` : message)
+    const hint = findHint(error)
+    // a copy of an error has it already
+    super(message.includes(hint) ? message : message + hint)
     this.code = (code ?? 'SQLITE_UNKNOWN') as SqlErrorCode
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
     const kind = this.constraint?.kind ?? 'other'
@@ -101,6 +103,14 @@ export class SqlError extends BaseError {
   get results(): readonly unknown[] {
     return this.#results
   }
+}
+
+function findHint({ code, message }: WireError): string {
+  if (code === 'RESPONSE_TOO_LARGE') return ': read it with readRows(), or with LIMIT'
+  if (code === 'SQL_MANY_STATEMENTS') return ': use batch(), or executeMultiple() for a script'
+  if (message.includes('too many SQL variables'))
+    return ': at most 32,766 parameters; pass a list as one JSON text to json_each(?), or insert the rows in chunks'
+  return ''
 }
 
 /**

@@ -14,14 +14,27 @@ export function findViolation(error: unknown): ConstraintViolation | null {
   return databaseError instanceof SqlError ? databaseError.constraint : null
 }
 
-/** Whether a query failed because a value that must be unique already exists. */
-export const isUniqueViolation = (error: unknown): boolean => findViolation(error)?.kind === 'unique'
+/** The error of a query that violated a constraint: the client's, or an ORM's that wraps it. */
+export type ViolationError = Error & { readonly constraint: ConstraintViolation }
+
+/** Whether a query failed because a value that must be unique already exists. Afterwards `error.constraint` has the columns. */
+export const isUniqueViolation = (error: unknown): error is ViolationError => isViolation(error, 'unique')
 
 /** Whether a query failed because a row references a missing row, or is still referenced. */
-export const isForeignKeyViolation = (error: unknown): boolean => findViolation(error)?.kind === 'foreign_key'
+export const isForeignKeyViolation = (error: unknown): error is ViolationError =>
+  isViolation(error, 'foreign_key')
 
-/** Whether a query failed because a required value is null. */
-export const isNotNullViolation = (error: unknown): boolean => findViolation(error)?.kind === 'not_null'
+/** Whether a query failed because a required value is null. Afterwards `error.constraint` has the columns. */
+export const isNotNullViolation = (error: unknown): error is ViolationError => isViolation(error, 'not_null')
 
 /** Whether a query failed because of a CHECK constraint. */
-export const isCheckViolation = (error: unknown): boolean => findViolation(error)?.kind === 'check'
+export const isCheckViolation = (error: unknown): error is ViolationError => isViolation(error, 'check')
+
+function isViolation(error: unknown, kind: ConstraintViolation['kind']): error is ViolationError {
+  const constraint = findViolation(error)
+  if (constraint?.kind !== kind) return false
+  // an ORM's error has none; not enumerable, so that it is printed as before
+  if (!('constraint' in (error as Error)))
+    Reflect.defineProperty(error as Error, 'constraint', { value: constraint })
+  return true
+}

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { respond, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
+import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { openStream } from './stream.ts'
 
@@ -401,4 +402,10 @@ test('a 404 from a missing database does not determine whether the server has /v
     '/v3/pipeline',
     '/v3/pipeline',
   ])
+})
+
+test('a client tells its address, without a token, and its request timeout', () => {
+  const client = createClient({ url: 'libsql://h.example/base/?authToken=secret', requestTimeoutMs: 5 })
+  expect([client.url, client.requestTimeoutMs]).toEqual(['https://h.example/base', 5])
+  expect(createClient({ url: 'http://127.0.0.1:8080' }).url).toBe('http://127.0.0.1:8080')
 })

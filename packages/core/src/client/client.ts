@@ -58,6 +58,17 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     return this.#http.config.intMode
   }
 
+  /** Address of the database, without a token. */
+  get url(): string {
+    const { origin, basePath } = this.#http.config.address
+    return origin + basePath
+  }
+
+  /** Time limit of a call in ms, as configured. */
+  get requestTimeoutMs(): number {
+    return this.#http.config.requestTimeoutMs
+  }
+
   /**
    * Newest replication index that this client has written or seen. Passed as `minReplicationIndex` to a client in another
    * process, it makes that client read what this one wrote. Null before the first response.

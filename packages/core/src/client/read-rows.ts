@@ -7,6 +7,7 @@ import {
   type InArgs,
   type InStatement,
   rejectControl,
+  rejectForeignKeys,
   rejectSavepoint,
 } from '../codec/statement.ts'
 import type { QueryReport } from '../observe/events.ts'
@@ -61,7 +62,8 @@ async function* read(
 ): AsyncGenerator<unknown, void, undefined> {
   const isInTransaction =
     db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
-  if (!isInTransaction) rejectSavepoint(encoded)
+  if (isInTransaction) rejectForeignKeys([encoded])
+  else rejectSavepoint(encoded)
   options.signal?.throwIfAborted()
   const ownStream = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(getHttp(db))
   const lifetime = ownStream?.http.lifetime

@@ -1,4 +1,4 @@
-import type { EncodedStatement } from '../codec/statement.ts'
+import { type EncodedStatement, rejectForeignKeys } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { AtomicBatchOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
@@ -23,11 +23,14 @@ export function run(
   hasBegun = false,
 ): Promise<Results> {
   if (scope === 'atomic') {
-    const stream = new ServerStream(http, hasBegun)
+    if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
+    // the request is sent some microtasks later, when the client may be closing
+    http.lifetime.begin(hasBegun)
+    const stream = new ServerStream(http, true)
     const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the request also closes the stream
     void stream.close()
-    return results
+    return results.finally(() => http.lifetime.end())
   }
   const send = async (call: QueuedCall): Promise<void> => {
     const { deadline } = call

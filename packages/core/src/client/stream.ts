@@ -1,7 +1,13 @@
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import { parseBegin, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
-import { type EncodedStatement, encodeBatch, type InStatement, rejectSavepoint } from '../codec/statement.ts'
+import {
+  type EncodedStatement,
+  encodeBatch,
+  type InStatement,
+  rejectForeignKeys,
+  rejectSavepoint,
+} from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
@@ -33,10 +39,12 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   /** @internal */
   constructor(state: ServerStream) {
     super(
-      (statements, scope, options) =>
-        scope === 'autocommit'
+      (statements, scope, options) => {
+        if (scope === 'atomic' || this.inTransaction) rejectForeignKeys(statements)
+        return scope === 'autocommit'
           ? this.#execute(statements, options)
-          : runStatements(state, statements, scope, options),
+          : runStatements(state, statements, scope, options)
+      },
       undefined,
       () => {},
     )

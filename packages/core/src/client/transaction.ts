@@ -1,5 +1,6 @@
 import { CALL_OPTIONS, checkOptions, describeType } from '../base/check-options.ts'
 import { StreamError, TransportError } from '../base/errors.ts'
+import { rejectForeignKeys } from '../codec/statement.ts'
 import type { CallOptions } from '../options.ts'
 import { type HandleCall, runStatements } from '../stream/run-statements.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
@@ -36,9 +37,10 @@ export class Transaction extends SqlExecutor {
 
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null) {
-    super((statements, _, options) =>
-      this.#whenFree(options, (handle) => runStatements(stream, statements, 'atomic', options, handle)),
-    )
+    super((statements, _, options) => {
+      rejectForeignKeys(statements)
+      return this.#whenFree(options, (handle) => runStatements(stream, statements, 'atomic', options, handle))
+    })
     this.#stream = stream
     this.#parent = parent
     if (!parent) return

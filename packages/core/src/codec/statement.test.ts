@@ -30,6 +30,8 @@ test('writes text, positional and named arguments', () => {
 test('the error names the parameter that cannot be sent', () => {
   expect(() => encodeStatement('select ?, ?', [1, Number.NaN])).toThrow(/^parameter 2: /)
   expect(() => encodeStatement('select :total', { total: undefined } as never)).toThrow(/^parameter total: /)
+  const batch = ['select 1', { sql: 'select ?, ?', args: [1, new Date() as never] }]
+  expect(() => encodeBatch(batch)).toThrow(/^statement 1, parameter 2: a Date /)
 })
 
 test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('rejects %o as a statement', (statement) => {

@@ -1,6 +1,6 @@
 import { describeType } from '../base/check-options.ts'
 import { checkBlobLiterals } from '../sql/blob-literals.ts'
-import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
+import { isControl, type StatementKind, setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
 /** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; the prefix of a name is optional. */
@@ -17,24 +17,24 @@ export interface EncodedStatement {
 }
 
 /**
- * Checks a statement and its arguments and encodes them as JSON.
+ * Checks a statement and its arguments and encodes them as JSON. @param position of the statement in errors, if it is in a batch
  * @throws TypeError or RangeError naming the parameter, before anything is sent
  */
-export function encodeStatement(statement: InStatement, args?: InArgs): EncodedStatement {
+export function encodeStatement(statement: InStatement, args?: InArgs, position = ''): EncodedStatement {
   const sql = typeof statement === 'string' ? statement : statement?.sql
   if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
   checkBlobLiterals(sql)
   if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
   const values = args ?? (typeof statement === 'string' ? undefined : statement.args)
-  const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values)}}`
+  const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values, position)}}`
   return { sql, kind: statementKind(sql), json }
 }
 
-function encodeArgs(args: InArgs): string {
+function encodeArgs(args: InArgs, position: string): string {
   if (Array.isArray(args)) {
     let json = ''
     for (let index = 0; index < args.length; index++) {
-      json += `${index === 0 ? '' : ','}${encodeValue(args[index], `parameter ${index + 1}`)}`
+      json += `${index === 0 ? '' : ','}${encodeValue(args[index], `${position}parameter ${index + 1}`)}`
     }
     return json && `,"args":[${json}]`
   }
@@ -45,7 +45,7 @@ function encodeArgs(args: InArgs): string {
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
   const json = Object.keys(namedArgs).map(
     (name) =>
-      `{"name":${JSON.stringify(name)},"value":${encodeValue(namedArgs[name] as InValue, `parameter ${name}`)}}`,
+      `{"name":${JSON.stringify(name)},"value":${encodeValue(namedArgs[name] as InValue, `${position}parameter ${name}`)}}`,
   )
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
@@ -54,8 +54,8 @@ function encodeArgs(args: InArgs): string {
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${describeType(statements)}`)
-  return statements.map((statement) => {
-    const encoded = encodeStatement(statement)
+  return statements.map((statement, index) => {
+    const encoded = encodeStatement(statement, undefined, `statement ${index}, `)
     rejectControl(encoded)
     return encoded
   })
@@ -66,6 +66,14 @@ export function rejectControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(
       `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
+    )
+}
+
+/** Rejects PRAGMA foreign_keys inside a transaction, where a rebuilt table would delete the rows that refer to it. */
+export function rejectForeignKeys(statements: readonly EncodedStatement[]): void {
+  if (statements.some(({ sql, kind }) => setsForeignKeys(sql, kind)))
+    throw new TypeError(
+      "PRAGMA foreign_keys has no effect inside a transaction: use batch(…, { foreignKeys: 'off' }) of the client, or run it before BEGIN on the same connection",
     )
 }
 

@@ -63,7 +63,8 @@ function encodeReal(value: number, name: string): string {
 
 function describe(value: unknown): string {
   if (value === undefined) return 'undefined cannot be stored; use null'
-  if (value instanceof Date) return 'a Date cannot be stored; use toISOString() or getTime()'
+  if (value instanceof Date)
+    return 'a Date cannot be stored; use toISOString() for text, or getTime() for an integer'
   return `${describeType(value)} cannot be stored; use JSON.stringify() or a field of it`
 }
 

@@ -158,6 +158,10 @@ describe('splitIntoParts', () => {
       `begin; end;\n ${sql}; select 1`,
       'line 2, column 2: a savepoint outside a transaction: put BEGIN and COMMIT around it',
     ]),
+    [
+      'begin;\n pragma foreign_keys = off; commit',
+      'line 2, column 2: PRAGMA foreign_keys has no effect inside a transaction: put it before BEGIN',
+    ],
     ['begin;\nCOMMIT and chain', 'line 2, column 1: unexpected text after COMMIT'],
     ['begin; commit/**/work', 'line 1, column 8: unexpected text after COMMIT'],
     ['begin; rollback work', 'line 1, column 8: unexpected text after ROLLBACK'],

@@ -1,4 +1,4 @@
-import { checkControl, isControl, statementKind } from './statement-kind.ts'
+import { checkControl, isControl, setsForeignKeys, statementKind } from './statement-kind.ts'
 import { BLANK } from './verb.ts'
 
 /** A statement of a script with its position. */
@@ -160,6 +160,8 @@ export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPa
       // SQLite would begin a transaction that never ends
       if (!openBegin && (kind === 'savepoint' || kind === 'release'))
         reject(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
+      if (openBegin && setsForeignKeys(statement.sql, kind))
+        reject(statement, 'PRAGMA foreign_keys has no effect inside a transaction: put it before BEGIN')
       continue
     }
     if ((kind === 'begin') !== (openBegin === null))

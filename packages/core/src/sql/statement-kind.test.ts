@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { canShareConnection, checkControl, type StatementKind, statementKind } from './statement-kind.ts'
+import {
+  canShareConnection,
+  checkControl,
+  type StatementKind,
+  setsForeignKeys,
+  statementKind,
+} from './statement-kind.ts'
 import { getVerb } from './verb.ts'
 
 test.each<[string, StatementKind]>([
@@ -36,6 +42,8 @@ test.each<[string, StatementKind]>([
   ['pragma main.cache_size=10', 'session'],
   ['pragma foreign_keys(0)', 'session'],
   ['PRAGMA foreign_keys(OFF)', 'session'],
+  ["PRAGMA foreign_keys('off')", 'session'],
+  ['pragma "foreign_keys"(+0)', 'session'],
   ['pragma foreign_keys', 'other'],
   ['pragma table_info(person)', 'other'],
   ['select 1', 'read'],
@@ -81,6 +89,17 @@ test.each([
   ['', false],
 ])('%j can share its connection with other statements: %j', (sql, canShare) => {
   expect(canShareConnection(statementKind(sql))).toBe(canShare)
+})
+
+test.each([
+  ['pragma foreign_keys = off', true],
+  ['/* x */ PRAGMA main."foreign_keys"/* = */(0)', true],
+  ["-- a rebuild (see above)\npragma [foreign_keys]('no')", true],
+  ['pragma foreign_keys', false],
+  ['pragma defer_foreign_keys = on', false],
+  ["select 'pragma foreign_keys = off'", false],
+])('%j sets foreign keys: %j', (sql, expected) => {
+  expect(setsForeignKeys(sql, statementKind(sql))).toBe(expected)
 })
 
 test('the verb is the first word after white space and comments, in lower case', () => {

@@ -47,7 +47,7 @@ const ROLLBACK_TO_SAVEPOINT = new RegExp(
   'i',
 )
 const PRAGMA_WITH_VALUE = new RegExp(
-  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`,
+  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
   'i',
 )
 const CHANGE_WORD = /\b(?:insert|update|delete|replace)\b/i
@@ -61,6 +61,10 @@ export function statementKind(sql: string): StatementKind {
   if (verb === 'pragma' && !PRAGMA_WITH_VALUE.test(sql)) return 'other'
   return KINDS.get(verb) ?? 'other'
 }
+
+/** Whether a statement turns foreign keys on or off, which SQLite ignores inside a transaction. */
+export const setsForeignKeys = (sql: string, kind: StatementKind): boolean =>
+  kind === 'session' && /\bforeign_keys\b/i.test(sql)
 
 /** Whether a statement begins or ends a transaction. */
 export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'rollback' =>

@@ -1,16 +1,28 @@
-import { type Column, entityKind } from 'drizzle-orm'
-import { CodecsCollection, type NormalizeCodec } from 'drizzle-orm/codecs'
+import { type Column, sql } from 'drizzle-orm'
+import type { CodecsCollection, NormalizeCodec } from 'drizzle-orm/codecs'
+import type { SQLiteCodecs, SQLiteType } from 'drizzle-orm/sqlite-core'
+import { exactNumber, inexactError } from '../exact-integer.ts'
+import { codecName } from '../internals.ts'
+import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
 import {
-  bufferFromBinaryIfAvailable,
   castToText,
   dateFromStoredMilliseconds,
   dateFromStoredSeconds,
   refineSqliteCodecs,
-  type SQLiteCodecs,
-  type SQLiteType,
-} from 'drizzle-orm/sqlite-core'
-import { exactNumber, inexactError } from '../exact-integer.ts'
-import { codecName } from '../internals.ts'
+} from './drizzle-1.ts'
+
+// SQLite's casts and JSON functions keep 15 digits of a REAL, which needs up to 17.
+
+/** Formats a REAL with all digits, as text; other values are unchanged. JSON has no infinity, which SQLite formats as 9e999. */
+const realToText: typeof castToText = (name) =>
+  sql`case when typeof(${name}) = 'real' and abs(${name}) < 9e999 then printf('%!.17g', ${name}) else ${name} end`
+const numberToText: typeof castToText = (name) => sql`cast(${realToText(name)} as text)`
+
+/** Parses the text of a REAL; returns every other value unchanged. */
+const parseReal = (value: unknown): unknown =>
+  typeof value === 'string' && /^-?\d+\.\d+(?:e[+-]\d+)?$/.test(value) ? Number(value) : value
+
+const numberInJson = { castInJson: realToText, normalizeInJson: parseReal }
 
 /** Converts the server's values to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
@@ -18,22 +30,27 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:timestamp': { normalize: dateFromStoredSeconds },
   'integer:timestamp_ms': { normalize: dateFromStoredMilliseconds },
   'text:json': { normalize: JSON.parse },
-  blob: { normalize: bufferFromBinaryIfAvailable },
+  blob: { normalize: toOwnBuffer, normalizeInJson: (hex: string) => toOwnBuffer(bytesFromHex(hex)) },
   'blob:json': { cast: castToText, normalize: JSON.parse },
   'blob:bigint': { cast: castToText, normalize: BigInt },
-  numeric: { cast: castToText, normalize: String },
-  'numeric:number': { normalize: Number },
+  integer: numberInJson,
+  real: numberInJson,
+  numeric: {
+    normalize: String,
+    castInJson: numberToText,
+    normalizeInJson: (value: unknown) => String(parseReal(value)),
+  },
+  'numeric:number': { normalize: Number, castInJson: numberToText },
   'numeric:bigint': { cast: castToText, normalize: BigInt },
 })
 
 const NUMBER_COLUMNS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
 
-/** Codecs that reject inexact integers in number and date columns. Values of other types are unchanged. */
-export class ExactCodecs extends CodecsCollection<SQLiteType> {
-  static override readonly [entityKind]: string = 'ExactCodecs'
-
-  override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
-    const codec = super.get(column, kind, override)
+/** Makes codecs reject inexact integers in number and date columns. Values of other types are unchanged. */
+export function rejectInexactIntegers(codecs: CodecsCollection<SQLiteType>): void {
+  const get = codecs.get.bind(codecs)
+  codecs.get = (column, kind, override) => {
+    const codec = get(column, kind, override)
     const read = kind === 'normalize' ? requireExact : kind === 'normalizeInJson' ? requireExactInJson : null
     if (read === null || !NUMBER_COLUMNS.has(override ?? codecName(column))) return codec
     const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec

@@ -1,10 +1,9 @@
 import type { Client } from '@batonsql/core'
 import { type AnyRelations, DefaultLogger, type EmptyRelations, entityKind, NoopLogger } from 'drizzle-orm'
-import {
-  type DrizzleSQLiteConfig,
-  SQLiteAsyncDatabase,
-  type SQLiteAsyncTransaction,
-  type SQLiteTransactionConfig,
+import type {
+  DrizzleSQLiteConfig,
+  SQLiteAsyncTransaction,
+  SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from '../batch.ts'
 import { type Connection, mockClient, NO_CLIENT, openClient } from '../connection.ts'
@@ -13,6 +12,7 @@ import { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../values.ts'
 import { batonCodecs } from './codecs.ts'
 import { BatonDialect } from './dialect.ts'
+import { SQLiteAsyncDatabase } from './drizzle-1.ts'
 import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'
 

@@ -1,13 +1,10 @@
 import { entityKind, type Logger, type Query } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/types'
-import {
-  SQLiteAsyncPreparedQuery,
-  type SQLiteAsyncPreparedQueryConfig,
-  type SQLiteExecuteMethod,
-} from 'drizzle-orm/sqlite-core'
+import type { SQLiteAsyncPreparedQueryConfig, SQLiteExecuteMethod } from 'drizzle-orm/sqlite-core'
 import type { ArrayResult, QueryRunner } from '../query-runner.ts'
 import { objectRows, runResult } from '../values.ts'
+import { SQLiteAsyncPreparedQuery } from './drizzle-1.ts'
 
 /** Everything needed to prepare a query. */
 export interface QueryPlan {

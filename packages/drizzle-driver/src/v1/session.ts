@@ -1,15 +1,11 @@
-import { type AnyRelations, DrizzleQueryError, entityKind, type Logger, type Query } from 'drizzle-orm'
+import { type AnyRelations, entityKind, type Logger, type Query } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/types'
-import {
-  SQLiteAsyncSession,
-  type SQLiteDialect,
-  type SQLiteExecuteMethod,
-  type SQLiteTransactionConfig,
-} from 'drizzle-orm/sqlite-core'
+import type { SQLiteDialect, SQLiteExecuteMethod, SQLiteTransactionConfig } from 'drizzle-orm/sqlite-core'
 import { type BatchMethod, batchMethod } from '../batch.ts'
 import type { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../values.ts'
+import { DrizzleQueryError, SQLiteAsyncSession } from './drizzle-1.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 import { BatonTransaction } from './transaction.ts'
 

@@ -1,7 +1,8 @@
 import { type AnyRelations, entityKind } from 'drizzle-orm'
-import { SQLiteAsyncTransaction } from 'drizzle-orm/sqlite-core'
+import type { SQLiteAsyncTransaction as TransactionType } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from '../batch.ts'
 import type { RunResult } from '../values.ts'
+import { SQLiteAsyncTransaction } from './drizzle-1.ts'
 
 /** A transaction, or a savepoint inside one, which its own `transaction()` creates. */
 export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsyncTransaction<
@@ -27,8 +28,6 @@ export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsy
 
   /** Runs a callback in a savepoint, which is undone if it fails. Takes no extra requests; savepoints run one at a time. */
   override transaction<T>(callback: (tx: BatonTransaction<TRelations>) => Promise<T>): Promise<T> {
-    return super.transaction(
-      callback as (tx: SQLiteAsyncTransaction<'async', RunResult, TRelations>) => Promise<T>,
-    )
+    return super.transaction(callback as (tx: TransactionType<'async', RunResult, TRelations>) => Promise<T>)
   }
 }

@@ -1,0 +1,70 @@
+import type {
+  KyselyPlugin,
+  PluginTransformQueryArgs,
+  PluginTransformResultArgs,
+  QueryResult,
+  RootOperationNode,
+  UnknownRow,
+} from 'kysely'
+
+/** Settings of an {@link ExactJSONResultsPlugin}. */
+export interface ExactJSONResultsPluginOptions {
+  /**
+   * Decides whether a text that looks like JSON is parsed; for text columns that may begin with a bracket or a brace. Called for
+   * texts in parsed JSON as well.
+   * @default all are parsed
+   */
+  readonly shouldParse?: ((text: string, column: string) => boolean) | undefined
+}
+
+/**
+ * Parses JSON in results, as Kysely's ParseJSONResultsPlugin does, but exactly: integers beyond 2^53 become bigints. Text that looks
+ * like JSON and is not stays text. Use it with this package's `jsonArrayFrom`, `jsonObjectFrom` and `jsonBuildObject`, which keep
+ * all digits of REAL values.
+ *
+ * ```ts
+ * const db = new Kysely<Database>({ dialect, plugins: [new ExactJSONResultsPlugin()] })
+ * ```
+ */
+export class ExactJSONResultsPlugin implements KyselyPlugin {
+  readonly #shouldParse: (text: string, column: string) => boolean
+
+  constructor({ shouldParse = () => true }: ExactJSONResultsPluginOptions = {}) {
+    this.#shouldParse = shouldParse
+  }
+
+  transformQuery({ node }: PluginTransformQueryArgs): RootOperationNode {
+    return node
+  }
+
+  async transformResult({ result }: PluginTransformResultArgs): Promise<QueryResult<UnknownRow>> {
+    return { ...result, rows: result.rows.map((row) => this.#parseRow(row)) }
+  }
+
+  #parseRow(row: UnknownRow): UnknownRow {
+    // also defines a property named `__proto__`
+    return Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [
+        column,
+        typeof value === 'string' ? this.#parse(value, column) : value,
+      ]),
+    )
+  }
+
+  #parse(text: string, column: string): unknown {
+    if (!looksLikeJson(text) || !this.#shouldParse(text, column)) return text
+    try {
+      return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
+        // SQLite returns nested JSON from a subquery as text
+        if (typeof value === 'string') return this.#parse(value, column)
+        if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
+        return /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source as string) : value
+      })
+    } catch {
+      return text
+    }
+  }
+}
+
+const looksLikeJson = (text: string): boolean =>
+  (text.startsWith('{') && text.endsWith('}')) || (text.startsWith('[') && text.endsWith(']'))

@@ -1,0 +1,45 @@
+import { type DatabaseConnection, SingleConnectionProvider } from 'kysely'
+import { BatonConnection } from './connection.ts'
+
+/** The connection of each of Kysely's queues, known after its first query. */
+const connections = new WeakMap<SingleConnectionProvider, BatonConnection>()
+let isInstalled = false
+
+/**
+ * Makes queries reject that would wait for ever: those that a loop over `stream()` awaits on its own connection or transaction.
+ * Kysely queues them before they reach the dialect, so this replaces a method of its queue; for other dialects nothing changes.
+ */
+export function rejectDeadlocks(): void {
+  if (isInstalled) return
+  isInstalled = true
+  // oxlint-disable-next-line typescript/unbound-method -- called with the same `this`
+  const { provideConnection } = SingleConnectionProvider.prototype
+  SingleConnectionProvider.prototype.provideConnection = async function <T>(
+    this: SingleConnectionProvider,
+    consumer: (connection: DatabaseConnection) => Promise<T>,
+    ...options: []
+  ): Promise<T> {
+    let isRejected = false
+    const run = async (connection: DatabaseConnection): Promise<T> => {
+      if (connection instanceof BatonConnection) connections.set(this, connection)
+      if (isRejected) throw deadlockError()
+      return await consumer(connection)
+    }
+    const result = provideConnection.call(this, run, ...options) as Promise<T>
+    const loop = connections.get(this)?.rowLoop
+    if (!loop) return await result
+    let cancel = (): void => {}
+    const timeout = new Promise<never>((_, reject) => {
+      cancel = loop.limitWait(() => {
+        isRejected = true
+        reject(deadlockError())
+      })
+    })
+    return await Promise.race([result, timeout]).finally(cancel)
+  }
+}
+
+const deadlockError = (): TypeError =>
+  new TypeError(
+    'the query waits for the rows of stream(), whose loop waits for the query: Kysely runs one query of a transaction at a time. Leave the loop first, or read the rows with execute()',
+  )
