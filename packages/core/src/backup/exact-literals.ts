@@ -11,7 +11,7 @@ const INSERT = /* @__PURE__ */ (() =>
 /** Matches a text that is encoded by a function, a text or a blob, an infinite number, or a number that may be a REAL. */
 const LITERAL = /* @__PURE__ */ (() =>
   new RegExp(
-    `unistr\\s*\\(\\s*(${TEXT})\\s*\\)|${TEXT}|\\binf\\b|(?<![\\w.$])(?:\\d+\\.\\d*|\\.\\d+|-?\\d{19,}(?!\\w)|\\d+(?=e))(?:e[-+]?\\d+)?`,
+    `unistr\\s*\\(\\s*(${TEXT})\\s*\\)|${TEXT}|\\binf\\b|(?<![\\w.$])(?:\\d+\\.\\d*|\\.\\d+|-?\\d{19,}(?![\\w.])|\\d+(?=e))(?:e[-+]?\\d+)?`,
     'gi',
   ))()
 /** Whether an INSERT may have a literal that must be rewritten. */
