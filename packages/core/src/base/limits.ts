@@ -13,11 +13,8 @@ export const DEFAULT_CONCURRENCY = 64
 /** Maximum number of calls that may be queued. */
 export const QUEUE_LIMIT = 10_000
 
-/** How long a read waits for a replica before the client asks for the index that the replica has, and how often it asks, in ms. */
+/** How long a replica may take to catch up with what the client has seen, in ms; usually it is at most 25 ms behind. */
 export const REPLICA_WAIT_MS = 2_000
-
-/** How long the index of a replica must stay the same, while reads wait for a newer one, to count as that of a restored database, in ms. */
-export const REPLICA_RESET_MS = 30_000
 
 /** Fraction of a transaction's time limit after which the transaction is reported as expiring. */
 export const EXPIRING_FRACTION = 0.8

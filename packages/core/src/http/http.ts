@@ -134,8 +134,8 @@ export class Http {
     let failure: NoResponse<R>
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
-      const mayBeBlocked = policy.keepRunning && limiter !== null && isSent()
-      const hint = this.#timeoutHint(mayBeBlocked, index, options)
+      const mayBeBlocked = policy.keepRunning && limiter && isSent()
+      const hint = mayBeBlocked ? this.writeLock.hint(options.permit) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
@@ -190,12 +190,6 @@ export class Http {
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
 
-  #timeoutHint(mayBeBlocked: boolean, index: string | null, { permit }: RequestOptions): string {
-    if (mayBeBlocked) return this.writeLock.hint(permit)
-    const waitsForReplica = index !== null && this.replica.isBehind
-    return waitsForReplica ? '; its replica has not received what this client has written' : ''
-  }
-
   /** Sends a request again, if it may be repeated. Otherwise returns its failure. */
   async #sendAgain<T extends TransportHead, R>(
     message: Message<T, R>,
@@ -209,7 +203,7 @@ export class Http {
     if ((error as Partial<Rejection<R>> | null)?.sendAgain)
       return await (error as Rejection<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
-      void this.replica.resetIfStuck(index)
+      void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options
     const delayMs = this.#retries.delayMs(error, attempt, policy.isIdempotent)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.remainingMs) return failure
