@@ -1,3 +1,4 @@
+import { describeType } from '../base/check-options.ts'
 import { checkControl, isControl, setsForeignKeys, statementKind } from './statement-kind.ts'
 import { BLANK } from './verb.ts'
 
@@ -13,9 +14,11 @@ export interface ScriptStatement {
 /**
  * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. The
  * server silently ignores incomplete text after the first statement.
- * @throws SyntaxError with line and column of an unterminated quote, comment or trigger
+ * @throws SyntaxError with line and column of an unterminated quote, comment or trigger; TypeError unless it is a string
  */
 export function splitStatements(script: string): ScriptStatement[] {
+  if (typeof script !== 'string')
+    throw new TypeError(`expected SQL as a string, not ${describeType(script)}; use batch() for arguments`)
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
