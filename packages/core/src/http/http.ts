@@ -190,7 +190,7 @@ export class Http {
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
 
-  #timeoutHint(mayBeBlocked: boolean, index: string | null, { permit }: RequestOptions): string {
+  #timeoutHint(mayBeBlocked: boolean | undefined, index: string | null, { permit }: RequestOptions): string {
     if (mayBeBlocked) return this.writeLock.hint(permit)
     const waitsForReplica = index !== null && this.replica.isBehind
     return waitsForReplica ? '; its replica has not received what this client has written' : ''
@@ -285,7 +285,7 @@ export class Http {
 const INDEX_RESET = Symbol('index reset')
 
 /** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
-export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
+export const UNUSUAL_ERROR = /"message":"(?!SQL(?![^"\\]*(?:\\.[^"\\]*)*?`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {
