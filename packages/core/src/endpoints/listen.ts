@@ -1,5 +1,5 @@
 import { checkOptions, TIME } from '../base/check-options.ts'
-import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import { asNotApplied, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -103,7 +103,7 @@ export async function* readEvents(
       }
     }
   } catch (error) {
-    throw withCallerStack(error)
+    throw withCallerStack(asNotApplied(error))
   }
 }
 
