@@ -16,6 +16,8 @@ export class EventParser {
   readonly #decoder = new TextDecoder()
   /** A line that has not ended. A line may arrive in many parts; each part is searched only once. */
   #line = ''
+  /** Whether a line has ended. */
+  hasLine = false
   /** A CR at the end of the last part, which may be the first half of a line end. */
   #carriageReturn = ''
   #event = ''
@@ -31,6 +33,7 @@ export class EventParser {
       .split(/\r\n|\n|\r/)
     lines.unshift(this.#line + lineEnd)
     this.#line = lines.pop() as string
+    this.hasLine ||= lines.length > 0
     const events = lines.flatMap((line) => this.#read(line) ?? [])
     if (this.#line.length + this.#dataLength > MAX_LENGTH)
       throw new ProtocolError('server-sent event too large')
