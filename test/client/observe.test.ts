@@ -1,5 +1,4 @@
 import { channel } from 'node:diagnostics_channel'
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   type ClientEvent,
   createClient,
@@ -9,7 +8,7 @@ import {
   openStream,
   readRows,
 } from '@batonsql/core'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -198,27 +197,23 @@ test('Node’s diagnostics channel receives the same events', async () => {
   ])
 })
 
-test('an observer that throws does not affect the call', async () => {
-  const uncaught: unknown[] = []
-  const record = (error: unknown): unknown => uncaught.push(error)
-  const existingListeners = process.listeners('uncaughtException')
-  process.removeAllListeners('uncaughtException')
-  process.on('uncaughtException', record)
-  await using client = createClient({
-    ...database.config,
-    observe: () => {
+test.each<[string, () => unknown]>([
+  [
+    'throws',
+    () => {
       throw new Error('observer failed')
     },
-  })
+  ],
+  ['rejects', () => Promise.reject(new Error('observer failed'))],
+])('an observer that %s affects neither the call nor the process, and is reported once', async (_, fail) => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  onTestFinished(() => warn.mockRestore())
+  const observe = vi.fn(() => fail() as undefined)
+  await using client = createClient({ ...database.config, observe })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
-  await pause(10)
-  process.off('uncaughtException', record)
-  for (const listener of existingListeners) process.on('uncaughtException', listener)
-  expect(uncaught).toMatchObject([
-    { message: 'observer failed' },
-    { message: 'observer failed' },
-    { message: 'observer failed' },
-  ])
+  expect(observe).toHaveBeenCalledTimes(3)
+  await client.execute('select 1')
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(/^observe failed: Error: observer failed\n +at /)]])
 })
 
 test('no event contains an argument or a token', async () => {

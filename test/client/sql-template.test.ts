@@ -1,4 +1,13 @@
-import { createClient, executeMultiple, openStream, readRows, type SqlPart, sql } from '@batonsql/core'
+import {
+  coalesce,
+  createClient,
+  describe,
+  executeMultiple,
+  openStream,
+  readRows,
+  type SqlPart,
+  sql,
+} from '@batonsql/core'
 import fc from 'fast-check'
 import { afterAll, expect, expectTypeOf, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
@@ -35,6 +44,24 @@ test('a template is accepted wherever a statement is', async () => {
   expect((await stream.execute(query)).rows).toEqual(expected)
   await stream.close()
   expect(await collect(readRows(db, query))).toEqual(expected)
+})
+
+test('arguments are not given twice, and only statements may be templates', async () => {
+  const query = sql`select id from pet where id = ${1}`
+  const twice = 'the statement already has arguments'
+  await expect(db.execute(query, [99])).rejects.toThrow(twice)
+  expect(() => readRows(db, query, [99])).toThrow(twice)
+  await db.transaction(async (tx) => {
+    await expect(tx.execute(query, [99])).rejects.toThrow(twice)
+    expect(() => readRows(tx, query, [99])).toThrow(twice)
+  })
+  await using stream = openStream(db)
+  await expect(stream.execute(query, [99])).rejects.toThrow(twice)
+  await using coalescing = createClient({ ...database.config, coalesce })
+  await expect(coalescing.execute(query, [99])).rejects.toThrow(twice)
+  const notText = /^expected SQL as a string, not a value of type object/
+  await expect(executeMultiple(db, query as never)).rejects.toThrow(notText)
+  await expect(describe(db, query as never)).rejects.toThrow(notText)
 })
 
 test('conditions, lists and names are combined', async () => {

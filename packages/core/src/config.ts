@@ -215,4 +215,4 @@ export function followBaseUrl(baseUrl: string, { address, allowedHosts }: Resolv
   return isAllowed ? { origin, basePath: withoutTrailingSlashes(pathname) } : null
 }
 
-const withoutTrailingSlashes = (path: string): string => path.replace(/\/+$/, '')
+const withoutTrailingSlashes = (path: string): string => path.replace(/(?<!\/)\/+$/, '')

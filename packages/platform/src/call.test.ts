@@ -667,24 +667,27 @@ describe('requests and responses', () => {
     expect(inspect(events, { depth: 9, showHidden: true })).not.toContain(TOKEN)
   })
 
-  test('an error in the observer does not affect the call', async () => {
-    const thrown: unknown[] = []
-    vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => {
-      try {
-        callback()
-      } catch (error) {
-        thrown.push(error)
-      }
-    })
-    const observerError = new Error('observer')
-    const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), {
-      observe() {
-        throw observerError
+  test.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('observer')
       },
-    })
-    expect(await platform.groups.list()).toEqual([])
-    expect(thrown).toEqual([observerError, observerError])
-  })
+    ],
+    ['rejects', () => Promise.reject(new Error('observer'))],
+  ])(
+    'an observer that %s affects neither the call nor the process, and is reported once',
+    async (_, fail) => {
+      const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+      onTestFinished(() => warn.mockRestore())
+      const observe = vi.fn(() => fail() as undefined)
+      const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { observe })
+      expect(await platform.groups.list()).toEqual([])
+      expect(await platform.groups.list()).toEqual([])
+      expect(observe).toHaveBeenCalledTimes(4)
+      expect(warn.mock.calls).toEqual([[expect.stringMatching(/^observe failed: Error: observer\n +at /)]])
+    },
+  )
 })
 
 describe('over HTTP, with the global fetch', () => {

@@ -1,4 +1,5 @@
 import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
+import { emit } from './observer.ts'
 import { type Query, queryText } from './path.ts'
 import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
@@ -206,12 +207,7 @@ class Call {
 
   #emit(event: AttemptEvent): void {
     const { method } = this.#request
-    try {
-      this.#config.observe?.({ ...event, method, path: this.#path, attempt: this.#attempt })
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error
-      })
-    }
+    const { observe } = this.#config
+    if (observe) emit(observe, { ...event, method, path: this.#path, attempt: this.#attempt })
   }
 }

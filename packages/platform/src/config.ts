@@ -62,7 +62,10 @@ export interface PlatformConfig {
    * @default 2
    */
   readonly maxRetries?: number | undefined
-  /** Receives an event for each attempt. An error it throws becomes an uncaught exception and does not affect the call. */
+  /**
+   * Receives an event for each attempt. An error that it throws does not affect the call: the first one is emitted as a
+   * process warning, or printed with `console.warn` on platforms without them.
+   */
   readonly observe?: ((event: PlatformEvent) => void) | undefined
 }
 

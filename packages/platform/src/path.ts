@@ -46,5 +46,5 @@ export function parseUrl(url: string | URL): string {
   const { origin, pathname, search, hash, username, password } = new URL(text)
   if (search || hash || username || password)
     throw new TypeError('url can have neither a query, a fragment nor a user name')
-  return origin + pathname.replace(/\/+$/, '')
+  return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }

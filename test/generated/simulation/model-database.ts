@@ -136,7 +136,7 @@ export class ModelConnection {
   /** Whether a statement is running, so that its transaction cannot be ended now. */
   isBusy = false
   #isEndDelayed = false
-  #lastRowid = -1
+  #lastRowid = 0
   isClosed = false
   readonly #getVisibleCount: () => number
 
@@ -343,7 +343,7 @@ export class ModelConnection {
       }
     }
     if (failure) throw failure
-    // the first row of a connection has the rowid 0, which is valid like any other
+    // 0 would mean that the connection has inserted nothing
     this.#lastRowid += rows.length
     const columns = isReturning ? ['a'] : []
     const returned = isReturning ? rows.filter((tag) => tag !== null) : []

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { ProtocolError, TransportError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, TransportError } from '../base/errors.ts'
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -73,7 +73,7 @@ async function* readLoadable(
       signal?.throwIfAborted()
     }
   } catch (error) {
-    throw withCallerStack(withTable(error, lastSql))
+    throw withCallerStack(asNotApplied(withTable(error, lastSql)))
   }
 }
 

@@ -1,7 +1,8 @@
 import { checkBlobLiterals } from '../sql/blob-literals.ts'
+import { quotedBy } from '../sql/verb.ts'
 
-const TEXT = `'[^']*(?:''[^']*)*'`
-const NAME = `"[^"]*(?:""[^"]*)*"`
+const TEXT = /* @__PURE__ */ quotedBy("'")
+const NAME = /* @__PURE__ */ quotedBy('"')
 // built by pure functions, so that bundles without dump() and restore() omit them
 const INSERT = /* @__PURE__ */ (() =>
   new RegExp(

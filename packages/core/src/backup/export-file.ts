@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { ProtocolError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { ResponseBody } from '../http/response-body.ts'
@@ -41,7 +41,7 @@ export async function* exportFile(
     }
     if (start.length % FILE_START.length !== 0) throw new ProtocolError('the response is not an SQLite file')
   } catch (error) {
-    throw withCallerStack(error)
+    throw withCallerStack(asNotApplied(error))
   } finally {
     http.lifetime.end()
   }

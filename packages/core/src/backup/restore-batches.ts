@@ -1,5 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
+import { quotedBy } from '../sql/verb.ts'
 import { readVirtualTable, unquote, withExactLiterals } from './exact-literals.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
@@ -96,7 +97,7 @@ const CREATE_SEQUENCE = [
   'drop table baton_restore_sequence',
 ]
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
-const TEXT = `'[^']*(?:''[^']*)*'`
-const NAME = `"[^"]*(?:""[^"]*)*"`
+const TEXT = /* @__PURE__ */ quotedBy("'")
+const NAME = /* @__PURE__ */ quotedBy('"')
 const CREATE_TABLE = /* @__PURE__ */ (() =>
   new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i'))()

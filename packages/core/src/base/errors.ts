@@ -264,15 +264,16 @@ export function withOutcome(error: unknown, outcome: Outcome): unknown {
 
 /** Marks the error of a read as not applied, whether or not the read was executed. */
 export function asNotApplied(error: unknown): unknown {
-  const hasNoResponse = error instanceof TransportError || error instanceof HttpError
-  return hasNoResponse ? withOutcome(error, 'not_applied') : error
+  const hasNoResult =
+    error instanceof TransportError || error instanceof HttpError || error instanceof ProtocolError
+  return hasNoResult ? withOutcome(error, 'not_applied') : error
 }
 
 /** The server's response violates the protocol. */
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
-  readonly outcome = 'unknown'
+  readonly outcome: Outcome = 'unknown'
 
   /** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
   static of(error: unknown): unknown {

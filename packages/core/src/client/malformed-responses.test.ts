@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { dump } from '../backup/dump.ts'
+import { exportFile } from '../backup/export-file.ts'
 import { DatabaseError } from '../base/errors.ts'
+import { describe as describeStatement } from '../endpoints/describe.ts'
+import { jobs } from '../endpoints/jobs.ts'
+import { coalesce } from '../request/coalescer.ts'
 import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'
@@ -98,17 +103,28 @@ const respondWith =
   () =>
     Promise.resolve(new Response(body) as unknown as Awaited<ReturnType<Fetch>>)
 
-async function expectToSettle(call: () => Promise<unknown>): Promise<void> {
+/** @param isRead whether the call can change nothing, regardless of the response */
+async function expectToSettle(call: () => Promise<unknown>, isRead = true): Promise<void> {
   try {
     await call()
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error
+    if (isRead) expect(error.outcome, String(error)).toBe('not_applied')
   }
+}
+
+async function consume(parts: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of parts);
 }
 
 describe.each([
   ['execute', (db) => db.execute('select 1')],
+  ['coalesced statements', (db) => Promise.all([db.execute('select 1'), db.execute('select 2')])],
   ['batch', (db) => db.batch(['select 1', 'select 2'])],
+  ['describe', (db) => describeStatement(db, 'select 1')],
+  ['jobs', (db) => jobs.list(db)],
+  ['dump', (db) => consume(dump(db))],
+  ['exportFile', (db) => consume(exportFile(db))],
   [
     'transaction',
     (db) =>
@@ -125,8 +141,14 @@ describe.each([
   test('settles with a result or one of our errors', async () => {
     await fc.assert(
       fc.asyncProperty(malformedBody, async (body) => {
-        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: respondWith(body), maxRetries: 0 })
-        await expectToSettle(() => call(db))
+        await using db = createClient({
+          url: 'http://127.0.0.1:1',
+          fetch: respondWith(body),
+          maxRetries: 0,
+          coalesce,
+        })
+        // the outcome of a transaction is that of its COMMIT
+        await expectToSettle(() => call(db), !String(call).includes('transaction'))
       }),
       { numRuns: 400 },
     )

@@ -43,7 +43,7 @@ export class InsertedRowids {
 
 /** Matches quoted text, comments and whitespace. */
 const SEPARATORS = /* @__PURE__ */ (() =>
-  new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*\\]|${BLANK}`, 'g'))()
+  new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*(?:\\]|$)|${BLANK}`, 'g'))()
 /** An INSERT without these words updates nothing. */
 const DO_UPDATE = /(?<![\w$])do +update(?![\w$])/i
 

@@ -137,13 +137,16 @@ export function parseResponse(text: string): WirePipelineResponse | null {
   const longRows: RowText[] = []
   let json = ''
   let from = 0
+  let end = 0
+  let nextColumns = 0
   for (let start = text.indexOf(ROWS_START); start !== -1; start = text.indexOf(ROWS_START, start + 1)) {
     const rows = start + ROWS_START.length - 2
-    const end = text.indexOf(ROWS_END, rows)
-    if (end === -1) break
+    // searched only once for all rows before it
+    if (end < rows) end = indexOf(text, ROWS_END, rows)
+    if (nextColumns < rows) nextColumns = indexOf(text, COLUMNS_KEY, rows)
+    if (end === Infinity) break
     // this end may belong to another result, if a server orders the parts differently
-    const nextColumns = text.indexOf(COLUMNS_KEY, rows)
-    if (end - rows < MIN_LENGTH || (nextColumns !== -1 && nextColumns < end)) continue
+    if (end - rows < MIN_LENGTH || nextColumns < end) continue
     json += `${text.slice(from, rows)}${longRows.length}`
     from = end + 2
     start = end
@@ -157,6 +160,11 @@ export function parseResponse(text: string): WirePipelineResponse | null {
     for (const stepResult of Array.isArray(steps) ? steps : [result]) restoreRows(stepResult, longRows)
   }
   return response
+}
+
+function indexOf(text: string, part: string, from: number): number {
+  const index = text.indexOf(part, from)
+  return index < 0 ? Infinity : index
 }
 
 /** Replaces the placeholder number with the text of the rows. */

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
 import { type SqlFragment, sql } from './sql-template.ts'
 import { encodeStatement } from './statement.ts'
 
@@ -60,4 +61,61 @@ test('an object that looks like a fragment is a value, which is rejected', () =>
 
 test.each([['select 1'], [['select 1']], [undefined]])('cannot be called as a function: %j', (argument) => {
   expect(() => sql(argument as unknown as TemplateStringsArray)).toThrow('sql is a template tag')
+})
+
+describe('text with an invalid escape is rejected', () => {
+  const escapes = ['u', 'users', 'u12', 'u{110000}', 'u{', 'x', 'xg', 'x1', '1', '9', '01'] as const
+  const tag = (text: string): (() => SqlFragment) =>
+    // the only way to generate such templates
+    // oxlint-disable-next-line typescript/no-implied-eval
+    new Function('sql', `return () => sql\`${text}\``)(sql) as () => SqlFragment
+
+  test.each(escapes)('\\%s', (escape) => {
+    expect(tag(`select '\\\\${escape}'`)().sql).toBe(`select '\\${escape}'`)
+    expect(tag(`select '\\${escape}'`)).toThrow(/^text 1 of the template has an invalid escape: select/)
+    expect(tag(`select \${1}, '\\${escape}'`)).toThrow(/^text 2 .*or pass the text as a value\)$/)
+    expect(tag(`select \${sql\`'\\${escape}'\`}`)).toThrow(TypeError)
+  })
+
+  test('a statement never has less text than its template', () => {
+    const piece = fc.constantFrom('\\', 'u', 'x', 'n', '{', '}', '0', '1', '41', "'", ' ', '${1}')
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+        const source = pieces.join('')
+        // outside of a tag, JavaScript itself rejects the same text
+        // oxlint-disable-next-line typescript/no-implied-eval
+        const isValid = attempt(() => new Function(`return \`${source}\``)) !== null
+        expect(attempt(() => tag(source)()) !== null, source).toBe(isValid)
+      }),
+    )
+  })
+})
+
+function attempt<T>(run: () => T): T | null {
+  try {
+    return run()
+  } catch {
+    return null
+  }
+}
+
+test.each<[name: string, run: () => unknown, message: string]>([
+  [
+    'a name of another type',
+    () => sql.identifier(5 as never),
+    'names as strings, not a value of type number',
+  ],
+  ['names in an array', () => sql.identifier(['a'] as never), 'names as strings, not a value of type object'],
+  ['no name', () => sql.identifier(), 'names as strings, not undefined'],
+  ['a set', () => sql.join(new Set([1]) as never), 'sql.join expects an array'],
+  ['a string', () => sql.join('abc' as never), 'sql.join expects an array'],
+  ['a separator that is not a template', () => sql.join([1, 2], ' or ' as never), 'separator of sql.join'],
+])('%s is rejected', (_, run, message) => {
+  expect(run).toThrow(TypeError)
+  expect(run).toThrow(message)
+})
+
+test('a hole in a list is not skipped', () => {
+  // oxlint-disable-next-line no-sparse-arrays
+  expect(() => encodeStatement(sql.join([, 1] as never))).toThrow(/^parameter 1: undefined/)
 })

@@ -1,3 +1,4 @@
+import { describeType } from '../base/check-options.ts'
 import type { InValue } from './value.ts'
 
 /** A value, which becomes an argument, or a fragment, which becomes part of the text. */
@@ -26,17 +27,35 @@ export class SqlFragment {
 
 function template(texts: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment {
   if (!Array.isArray(texts?.raw)) throw new TypeError('sql is a template tag: write sql`…`, not sql(…)')
+  // a tagged template with an invalid escape is legal JavaScript, and has no text there
+  const invalid = (texts as readonly (string | undefined)[]).indexOf(undefined)
+  if (invalid >= 0)
+    throw new TypeError(
+      `text ${invalid + 1} of the template has an invalid escape: ${texts.raw[invalid]} (write \\\\ for a backslash, or pass the text as a value)`,
+    )
   return new SqlFragment(texts, parts)
 }
 
-const identifier = (...path: readonly string[]): SqlFragment =>
-  new SqlFragment([path.map((name) => `"${name.replaceAll('"', '""')}"`).join('.')], [])
+function identifier(...path: readonly string[]): SqlFragment {
+  const wrong = path.length === 0 ? [undefined] : path.filter((name) => typeof name !== 'string')
+  if (wrong.length > 0)
+    throw new TypeError(`sql.identifier expects names as strings, not ${describeType(wrong[0])}`)
+  return new SqlFragment([path.map((name) => `"${name.replaceAll('"', '""')}"`).join('.')], [])
+}
 
-const join = (parts: readonly SqlPart[], separator: SqlFragment = template`, `): SqlFragment =>
-  new SqlFragment(
+function join(parts: readonly SqlPart[], separator: SqlFragment = template`, `): SqlFragment {
+  if (!Array.isArray(parts))
+    throw new TypeError(`sql.join expects an array of values and fragments, not ${describeType(parts)}`)
+  // a string would become an argument between the others
+  if (!(separator instanceof SqlFragment))
+    throw new TypeError(
+      `the separator of sql.join must be made with sql\`…\`, not ${describeType(separator)}`,
+    )
+  return new SqlFragment(
     [],
-    parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])),
+    Array.from(parts).flatMap((part, index) => (index === 0 ? [part] : [separator, part])),
   )
+}
 
 /** Type of {@link sql}. */
 export interface SqlTemplate {
@@ -50,5 +69,6 @@ export interface SqlTemplate {
 /**
  * Creates a statement from a template literal: `` db.execute<Pet>(sql`select * from pet where id = ${id}`) ``. Values become
  * arguments, never part of the text; fragments, also made with `sql`, become part of the text. Do not write placeholders by hand.
+ * @throws TypeError for text with an invalid escape, such as `\users`: write two backslashes
  */
 export const sql: SqlTemplate = /* @__PURE__ */ Object.assign(template, { identifier, join })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sql } from './sql-template.ts'
 import {
   encodeBatch,
   encodeStatement,
@@ -37,6 +38,24 @@ test('the error names the parameter that cannot be sent', () => {
 test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('rejects %o as a statement', (statement) => {
   expect(() => encodeStatement(statement as InStatement)).toThrow(TypeError)
 })
+
+test('rejects arguments that are given twice', () => {
+  const twice = /^the statement already has arguments/
+  expect(() => encodeStatement(sql`select ${1}`, [99])).toThrow(twice)
+  expect(() => encodeStatement(sql`select 1`, [99])).toThrow(twice)
+  expect(() => encodeStatement({ sql: 'select :a', args: { a: 1 } }, { a: 2 })).toThrow(twice)
+  expect(json({ sql: 'select ?', args: undefined }, [1])).toEqual(json('select ?', [1]))
+})
+
+test.each([[undefined], [null], [5], [['select ?', [1]]], [{ text: 'select 1' }]])(
+  'rejects %o as a statement',
+  (statement) => {
+    expect(() => encodeStatement(statement as never)).toThrow(/^expected SQL as a string or \{ sql, args \}/)
+    expect(() => encodeBatch(['select 1', statement as never])).toThrow(/^statement 1, expected SQL/)
+    const sparse = Object.assign(['select 1'], { length: 2 })
+    expect(() => encodeBatch(sparse)).toThrow(/^statement 1, expected SQL/)
+  },
+)
 
 test.each([['text'], [5], [new Uint8Array(2)]])('rejects %o as arguments', (args) => {
   expect(() => encodeStatement('select ?', args as never)).toThrow(TypeError)

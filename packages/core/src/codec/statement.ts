@@ -22,10 +22,18 @@ export interface EncodedStatement {
  */
 export function encodeStatement(statement: InStatement, args?: InArgs, position = ''): EncodedStatement {
   const sql = typeof statement === 'string' ? statement : statement?.sql
-  if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
+  if (typeof sql !== 'string')
+    throw new TypeError(
+      `${position}expected SQL as a string or { sql, args }, not ${describeType(statement)}`,
+    )
   checkBlobLiterals(sql)
   if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
-  const values = args ?? (typeof statement === 'string' ? undefined : statement.args)
+  const ownArgs = typeof statement === 'string' ? undefined : statement.args
+  if (args !== undefined && ownArgs !== undefined)
+    throw new TypeError(
+      'the statement already has arguments: pass undefined instead of others, or the text and its arguments',
+    )
+  const values = args ?? ownArgs
   const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values, position)}}`
   return { sql, kind: statementKind(sql), json }
 }
@@ -54,7 +62,7 @@ function encodeArgs(args: InArgs, position: string): string {
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${describeType(statements)}`)
-  return statements.map((statement, index) => {
+  return Array.from(statements, (statement, index) => {
     const encoded = encodeStatement(statement, undefined, `statement ${index}, `)
     rejectControl(encoded)
     return encoded

@@ -3,13 +3,15 @@ export type InVector = Float32Array | readonly number[]
 
 /**
  * Encodes a vector as the blob of `F32_BLOB` columns and `vector_…` functions.
- * @throws RangeError for numbers that are not finite
+ * @throws RangeError for numbers that are not finite as 32-bit floats
  */
 export function encodeVector(values: InVector): Uint8Array {
   const bytes = new Uint8Array(values.length * 4)
   const view = new DataView(bytes.buffer)
   for (const [index, value] of values.entries()) {
-    if (!Number.isFinite(value)) throw new RangeError(`a vector cannot hold ${value} (position ${index})`)
+    // a number of 64 bits may be too large for one of 32 bits
+    if (!Number.isFinite(Math.fround(value)))
+      throw new RangeError(`a vector cannot hold ${value} (position ${index})`)
     view.setFloat32(index * 4, value, true)
   }
   return bytes

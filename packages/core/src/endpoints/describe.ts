@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { ProtocolError, SqlError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -60,7 +60,7 @@ export async function describe(
       ),
     )
   } catch (error) {
-    throw withCallerStack(error, [{ sql }])
+    throw withCallerStack(asNotApplied(error), [{ sql }])
   } finally {
     http.lifetime.end()
   }
@@ -69,7 +69,7 @@ export async function describe(
 function read(text: string, sql: string): StatementDescription {
   try {
     const [result] = decodePipeline(text).results as unknown as readonly WireDescribeResult[]
-    if (result?.type === 'error') throw new SqlError(result.error, sql)
+    if (result?.type === 'error') throw new SqlError(result.error, sql, null, [], 'not_applied')
     const {
       params,
       cols,

@@ -7,24 +7,37 @@ export interface ServerSentEvent {
   readonly data: string
 }
 
-/** Maximum length of an incomplete line, in characters; a database sends only short events. */
+/** Maximum length of an incomplete event, in characters; a database sends only short events. */
 const MAX_LENGTH = 1_000_000
 const FIELD = /^(?:event|data|id|retry)?(?::|$)/
 
 /** Parses server-sent events from chunks of text. Ignores comments, which keep the connection open. */
 export class EventParser {
   readonly #decoder = new TextDecoder()
-  #text = ''
+  /** A line that has not ended. A line may arrive in many parts; each part is searched only once. */
+  #line = ''
+  /** Whether a line has ended. */
+  hasLine = false
+  /** A CR at the end of the last part, which may be the first half of a line end. */
+  #carriageReturn = ''
   #event = ''
   #data: string[] = []
+  #dataLength = 0
 
   /** @returns the events that end in this chunk @throws ProtocolError for other text, or an event that is too long */
   push(part: Uint8Array): ServerSentEvent[] {
-    this.#text += this.#decoder.decode(part, { stream: true })
-    const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
-    this.#text = lines.pop() as string
-    if (this.#text.length > MAX_LENGTH) throw new ProtocolError('server-sent event too large')
-    return lines.flatMap((line) => this.#read(line) ?? [])
+    const text = this.#carriageReturn + this.#decoder.decode(part, { stream: true })
+    this.#carriageReturn = text.endsWith('\r') ? '\r' : ''
+    const [lineEnd = '', ...lines] = text
+      .slice(0, text.length - this.#carriageReturn.length)
+      .split(/\r\n|\n|\r/)
+    lines.unshift(this.#line + lineEnd)
+    this.#line = lines.pop() as string
+    this.hasLine ||= lines.length > 0
+    const events = lines.flatMap((line) => this.#read(line) ?? [])
+    if (this.#line.length + this.#dataLength > MAX_LENGTH)
+      throw new ProtocolError('server-sent event too large')
+    return events
   }
 
   #read(line: string): ServerSentEvent | null {
@@ -35,7 +48,10 @@ export class EventParser {
     const name = colon < 0 ? line : line.slice(0, colon)
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '')
     if (name === 'event') this.#event = value
-    else if (name === 'data') this.#data.push(value)
+    else if (name === 'data') {
+      this.#data.push(value)
+      this.#dataLength += value.length + 1
+    }
     return null
   }
 
@@ -44,6 +60,7 @@ export class EventParser {
     const isEmpty = this.#data.length === 0
     this.#event = ''
     this.#data = []
+    this.#dataLength = 0
     return isEmpty ? null : event
   }
 }

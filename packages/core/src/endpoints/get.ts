@@ -1,4 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { asNotApplied } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Http, unwrap } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
@@ -22,7 +23,7 @@ export async function get(
   try {
     return unwrap(await http.exchange(path, null, rules, (text) => text))
   } catch (error) {
-    throw withCallerStack(error)
+    throw withCallerStack(asNotApplied(error))
   } finally {
     http.lifetime.end()
   }

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
-import { ProtocolError, SqlError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
 import type { CallOptions } from '../options.ts'
@@ -89,7 +89,7 @@ export const jobs = {
     const { signal, timeoutMs = Infinity, pollMs = 500, onProgress } = options
     const http = getHttp(db)
     const deadline = http.deadline(timeoutMs)
-    const createTimeoutError = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
+    const createTimeoutError = (): Error => timeoutError(timeoutMs, http.config.address.origin, false)
     http.lifetime.begin()
     try {
       for (;;) {
@@ -138,7 +138,7 @@ function read<T>(text: string, decode: (body: Readonly<Record<string, unknown>>)
   try {
     return decode(JSON.parse(text) as Readonly<Record<string, unknown>>)
   } catch (error) {
-    throw ProtocolError.of(error)
+    throw asNotApplied(ProtocolError.of(error))
   }
 }
 

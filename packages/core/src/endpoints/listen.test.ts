@@ -214,6 +214,58 @@ describe('is ended by', () => {
     expect(error).toBeInstanceOf(ProtocolError)
   })
 
+  test.each<[name: string, contentType: string | null, text: string]>([
+    ['HTML', 'text/html; charset=utf-8', '<html>\n<body>\n'],
+    ['JSON', 'application/json', '{"error":"no"}'],
+    ['JSON in lines', 'application/json', '{}\n{}\n'],
+    ['an empty text', 'text/plain', ''],
+    ['the events of another type', 'text/event-streams', changes('{"insert":1}')],
+    ['HTML without a content type', null, '<html>\n<body>\n'],
+    ['JSON without a content type', null, '{"error":"no"}'],
+    ['nothing', null, ''],
+  ])('%s, before it is ready', async (_, contentType, text) => {
+    for (const isFirst of [true, false]) {
+      const { events, error, urls } = await collect((_, response, count) => {
+        // also when it reconnects
+        if (count === 1 && !isFirst) {
+          begin(response, changes('{"insert":1}'))
+          setTimeout(() => response.end(), 10)
+          return
+        }
+        response.writeHead(200, contentType === null ? {} : { 'content-type': contentType })
+        response.end(text)
+      }, 9)
+      expect(error).toBeInstanceOf(ProtocolError)
+      expect(error).toMatchObject({ outcome: 'not_applied' })
+      const before = isFirst ? [] : [{ type: 'ready' }, { type: 'changes', insert: 1 }]
+      expect(events).toMatchObject(before)
+      expect(urls).toHaveLength(isFirst ? 1 : 2)
+    }
+  })
+
+  test('empty event streams, of which only a few in a row are tolerated', async () => {
+    const empty = (response: ServerResponse): void => {
+      begin(response)
+      response.end()
+    }
+    const { events, error, urls } = await collect((_, response, count) => {
+      if (count === 3) begin(response, ':keep-alive\n\n')
+      if (count === 3) response.end()
+      else empty(response)
+    }, 99)
+    expect(events.map(({ type }) => type)).toEqual(['ready', ...Array.from({ length: 5 }, () => 'lost')])
+    expect(error).toBeInstanceOf(ProtocolError)
+    expect(urls).toHaveLength(6)
+  })
+
+  test('nothing, if events arrive without a content type', async () => {
+    const { events } = await collect((_, response) => {
+      response.writeHead(200)
+      response.write(`:\n\n${changes('{"insert":1}')}`)
+    }, 2)
+    expect(events).toMatchObject([{ type: 'ready' }, { type: 'changes', insert: 1 }])
+  })
+
   test('the signal, while it waits for an event or to connect', async () => {
     for (const script of [
       (_: unknown, response: ServerResponse) => begin(response),

@@ -1,5 +1,5 @@
 import { checkOptions, TIME } from '../base/check-options.ts'
-import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import { asNotApplied, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -47,6 +47,8 @@ const IDLE_TIMEOUT_MS = 40_000
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 10_000
 const STABLE_AFTER_MS = 5_000
+/** Number of empty responses in a row, each sooner than `STABLE_AFTER_MS`, after which the server counts as one that has no events. */
+const MAX_EMPTY_RESPONSES = 3
 
 /**
  * Listens for commits that change a table, and reports how many rows changed, but not which. Reconnects without limit when a
@@ -58,7 +60,8 @@ const STABLE_AFTER_MS = 5_000
  * The server counts what SQLite's update hook reports, which includes neither changes to WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first or a later connection; TransportError if the first connection fails;
- * ProtocolError if the response is not an event stream; the signal's reason
+ * ProtocolError if the response is not an event stream, judged by its content type, or by its first line if it has none, and if the
+ * server sends only empty responses; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
@@ -83,19 +86,23 @@ export async function* readEvents(
   const { signal } = request
   let isFirst = true
   let attempt = 0
+  let emptyResponses = 0
   try {
     for (;;) {
       const startedAt = http.clock.now()
       try {
-        const events = connectionEvents(http, request)
-        for await (const event of events) {
+        for await (const event of connectionEvents(http, request)) {
           if (event.type !== 'ready') yield event
           else yield isFirst ? event : { type: 'lost', reason: 'reconnected' }
           isFirst = false
         }
       } catch (error) {
         if (isFirst || !shouldReconnect(error) || signal?.aborted) throw error
-        if (http.clock.now() - startedAt > STABLE_AFTER_MS) attempt = 0
+        const isStable = http.clock.now() - startedAt > STABLE_AFTER_MS
+        emptyResponses = error instanceof EmptyResponseError && !isStable ? emptyResponses + 1 : 0
+        if (emptyResponses === MAX_EMPTY_RESPONSES)
+          throw new ProtocolError((error as Error).message, { cause: error })
+        if (isStable) attempt = 0
         const delayMs = backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })
@@ -103,7 +110,7 @@ export async function* readEvents(
       }
     }
   } catch (error) {
-    throw withCallerStack(error)
+    throw withCallerStack(asNotApplied(error))
   }
 }
 
@@ -115,17 +122,36 @@ async function* connectionEvents(
   if (http.lifetime.isClosed) throw closedError()
   const body = await ResponseBody.open(http, request, http.config.requestTimeoutMs)
   try {
-    yield { type: 'ready' }
+    const { contentType } = body
+    // without a content type, the first line decides; it may take until the first keep-alive
+    if (contentType && !/^text\/event-stream\b/i.test(contentType))
+      throw new ProtocolError(`the response is not an event stream, but ${contentType}`)
+    let isReady = contentType !== null
+    if (isReady) yield { type: 'ready' }
     const parser = new EventParser()
     for await (const part of body) {
-      for (const event of parser.push(part)) {
+      const events = parser.push(part)
+      if (!isReady && parser.hasLine) {
+        isReady = true
+        yield { type: 'ready' }
+      }
+      for (const event of events) {
         const change = read(event)
         if (change) yield change
       }
     }
+    if (!isReady) throw new ProtocolError('the response is not an event stream')
+    if (!parser.hasLine) throw new EmptyResponseError()
     throw new TransportError('NETWORK', 'the server ended the stream of changes', 'not_applied')
   } finally {
     body.close()
+  }
+}
+
+/** The server ended a stream of changes before it sent anything. */
+class EmptyResponseError extends TransportError {
+  constructor() {
+    super('NETWORK', 'the server ended the stream of changes before it sent anything', 'not_applied')
   }
 }
 

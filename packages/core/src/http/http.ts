@@ -279,7 +279,7 @@ export class Http {
 const INDEX_RESET = Symbol('index reset')
 
 /** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
-export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
+export const UNUSUAL_ERROR = /"message":"(?!SQL(?![^"\\]*(?:\\.[^"\\]*)*?`conc)|Re|Transaction t|Op|Ar)/i
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {

@@ -19,6 +19,8 @@ export interface BodyRequest {
  * the signal is aborted, the time limit is reached, or the client is closed.
  */
 export class ResponseBody implements AsyncIterable<Uint8Array> {
+  /** Header `content-type`; null without one, undefined if the headers are not known. */
+  readonly contentType: string | null | undefined
   readonly #http: Http
   readonly #request: BodyRequest
   readonly #exchange: Exchange<TransportBody>
@@ -34,6 +36,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
     this.#http = http
     this.#request = request
     this.#exchange = exchange
+    this.contentType = response.contentType
     this.#parts = response.parts[Symbol.asyncIterator]()
     // an abort between two parts also ends the request
     request.signal?.addEventListener('abort', this.#abort)

@@ -5,7 +5,8 @@ import { Tursodb } from './tursodb.ts'
 // Translates other servers' errors into the format of libsql-server, which the rest of the client expects: a primary's errors that
 // a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first such error arrives.
 
-const JSON_STRING = '"(?:[^"\\\\]|\\\\.)*"'
+// an alternation in the loop would overflow the stack for long text
+const JSON_STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"'
 /** Matches a wire error in the text of a response. Text in a value does not match, because its quotes are escaped. */
 const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${JSON_STRING}))*\\}`, 'g')
 
@@ -45,10 +46,13 @@ function translateTursodb({
     .slice(prefix.length)
     .replace(/ \(19\)$/, '')
     .replace(/^(?:immediate|deferred) foreign key constraint failed.*/, 'FOREIGN KEY constraint failed')
-    // `table.(a, b)`
-    .replace(/^(UNIQUE .*: )(.*)\.\((.*)\)$/, (_, start: string, table: string, columns: string) => {
-      return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
-    })
+    // `table.(a, b)`; the end is matched first, so that the rest never backtracks
+    .replace(
+      /^(?=[^]*\)$)(UNIQUE [^:]*: )([^]*)\.\(([^]*)\)$/,
+      (_, start: string, table: string, columns: string) => {
+        return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
+      },
+    )
   const rule = CODES.find(
     ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && LOCKED_MESSAGE.test(text)),
   )

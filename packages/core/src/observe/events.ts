@@ -1,4 +1,4 @@
-import { channel } from '#diagnostics'
+import { channel, warn } from '#diagnostics'
 import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -56,7 +56,10 @@ export type ClientEvent =
       readonly durationMs: number
     }
 
-/** Receives the events of a client. An error it throws becomes an uncaught exception and does not affect the call. */
+/**
+ * Receives the events of a client. An error that it throws does not affect the call: the first one of a client is emitted as a process
+ * warning, or printed with `console.warn` on platforms without them.
+ */
 export type Observe = (event: ClientEvent) => void
 
 let lastId = 0
@@ -64,6 +67,7 @@ let lastId = 0
 /** Emits events to the observer of a client and, in Node, to the diagnostics channel `baton`. */
 export class Events {
   readonly #observe: Observe | undefined
+  #hasFailed = false
 
   constructor(observe: Observe | undefined) {
     this.#observe = observe
@@ -77,12 +81,19 @@ export class Events {
   emit(event: ClientEvent): void {
     channel.publish(event)
     try {
-      this.#observe?.(event)
+      const result: unknown = this.#observe?.(event)
+      // an observer may be an async function
+      if (result instanceof Promise) result.catch(this.#warn)
     } catch (error) {
-      queueMicrotask(() => {
-        throw error
-      })
+      this.#warn(error)
     }
+  }
+
+  /** Reports the first error of the observer, which would otherwise end the process. */
+  readonly #warn = (error: unknown): void => {
+    if (this.#hasFailed) return
+    this.#hasFailed = true
+    warn(`observe failed: ${(error as Error | null)?.stack ?? String(error)}`)
   }
 
   /** Reports a call from its beginning to its end. */

@@ -43,7 +43,7 @@ export async function sendStateless(
     try {
       operation.settle(response.results[index], context)
     } catch (error) {
-      for (const call of operation.calls) call.reject(error)
+      for (const call of operation.calls) call.reject(call.isReadOnly ? asNotApplied(error) : error)
     }
   }
 }

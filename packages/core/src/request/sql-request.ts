@@ -1,4 +1,4 @@
-import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import { addStep, decodeBatch, type Guard, ifNot, ifOk, isWireError, withIndex } from '../codec/batch.ts'
@@ -177,7 +177,7 @@ function settle(call: QueuedCall, read: () => Results): void {
       reason.message += '; the statement has run'
       Object.assign(reason, { outcome: 'unknown' })
     }
-    call.reject(reason)
+    call.reject(call.isReadOnly ? asNotApplied(reason) : reason)
   }
 }
 

@@ -1,3 +1,4 @@
+import { describeType } from '../base/check-options.ts'
 import { checkControl, isControl, setsForeignKeys, statementKind } from './statement-kind.ts'
 import { BLANK } from './verb.ts'
 
@@ -13,9 +14,11 @@ export interface ScriptStatement {
 /**
  * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. The
  * server silently ignores incomplete text after the first statement.
- * @throws SyntaxError with line and column of an unterminated quote, comment or trigger
+ * @throws SyntaxError with line and column of an unterminated quote, comment or trigger; TypeError unless it is a string
  */
 export function splitStatements(script: string): ScriptStatement[] {
+  if (typeof script !== 'string')
+    throw new TypeError(`expected SQL as a string, not ${describeType(script)}; use batch() for arguments`)
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
@@ -110,18 +113,24 @@ class Positions {
   readonly #script: string
   #line = 1
   #lineStart = 0
+  /** Where the next line begins; kept, so that a long line is not searched again for each statement in it. */
+  #nextLine: number
 
   constructor(script: string) {
     this.#script = script
+    this.#nextLine = this.#findNextLine(0)
+  }
+
+  #findNextLine(from: number): number {
+    return this.#script.indexOf('\n', from) + 1 || Infinity
   }
 
   /** @param index not before that of the previous call */
   at(index: number): { readonly line: number; readonly column: number } {
-    for (;;) {
-      const next = this.#script.indexOf('\n', this.#lineStart) + 1
-      if (next === 0 || next > index) break
+    while (this.#nextLine <= index) {
       this.#line += 1
-      this.#lineStart = next
+      this.#lineStart = this.#nextLine
+      this.#nextLine = this.#findNextLine(this.#nextLine)
     }
     return { line: this.#line, column: index - this.#lineStart + 1 }
   }

@@ -393,7 +393,8 @@ export class RowReader implements Cursor {
       this.#isComplete = true
     } else if (entry.type === 'step_error' || entry.type === 'error') {
       connection.rowids.forget()
-      const error = new SqlError(entry.error, this.#statement.sql)
+      const outcome = this.isReadOnly ? 'not_applied' : undefined
+      const error = new SqlError(entry.error, this.#statement.sql, null, [], outcome)
       throw error.code === 'TRANSACTION_TIMEOUT' ? writeLockTakenOver(error, markLost) : error
     }
     return []

@@ -82,7 +82,8 @@ export function openBody(transport: Transport, request: TransportRequest): Excha
   return exchange((transport as FetchTransport).fetch, request, (head, response, signal) => {
     // a `fetch` that ignores the signal has a response that nothing reads
     if (signal.aborted) response.body?.cancel().catch(() => {})
-    return { ...head, parts: readParts(response.body, request.origin, signal) }
+    const contentType = response.headers?.get('content-type')
+    return { ...head, contentType, parts: readParts(response.body, request.origin, signal) }
   })
 }
 

@@ -230,6 +230,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
     this.resolve({
       status,
       retryAfter: headers['retry-after'] as string | undefined,
+      contentType: (headers['content-type'] as string | undefined) ?? null,
       parts: this.#parts(controller),
     })
   }

@@ -37,6 +37,8 @@ export interface TransportResponse extends TransportHead {
 
 /** A response whose body is streamed. */
 export interface TransportBody extends TransportHead {
+  /** Header `content-type`; null without one, undefined if the headers are not known. */
+  readonly contentType?: string | null | undefined
   /** Yields the parts of the body as they are consumed. Leaving the loop aborts the request. */
   readonly parts: AsyncIterable<Uint8Array>
 }
