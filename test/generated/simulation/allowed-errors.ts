@@ -83,6 +83,8 @@ class ErrorChecker {
     if (lastScope?.hasThrown && lastScope.thrown === error) return null
     if (lastScope?.hasThrown && call.operation === 'transaction' && !(error instanceof DatabaseError))
       return 'not the error thrown by its callback'
+    const isRefused = /the server ignores the conditions of steps/.test(String(error))
+    if (isRefused && this.#history.server.ignoresConditions) return null
     if (error instanceof SqlError) return this.#checkSqlError(call, error)
     if (error instanceof StreamError) return this.#checkStreamError(call, error)
     if (error instanceof TransportError) return this.#checkTransportError(call, error)

@@ -262,7 +262,12 @@ export function asNotApplied(error: unknown): unknown {
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
-  readonly outcome = 'unknown'
+  readonly outcome: Outcome
+
+  constructor(message: string, { cause, outcome = 'unknown' }: { cause?: unknown; outcome?: Outcome } = {}) {
+    super(message, { cause })
+    this.outcome = outcome
+  }
 
   /** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
   static of(error: unknown): unknown {

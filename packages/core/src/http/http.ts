@@ -35,7 +35,9 @@ export class Http {
   /** Whether the server was found to support `/v3/pipeline`. */
   hasV3 = false
   /** Set if the server does not support `/v3/pipeline`. */
-  V2Guard: (new () => Guard) | undefined
+  V2Guard: (new (tested: 'begin' | 'commit') => Guard) | undefined
+  /** Whether the server has shown that it evaluates the conditions of steps. */
+  evaluatesConditions = false
   /** Whether the server supports only `execute` and `close`; undefined before the first batch. */
   isExecuteOnly: boolean | undefined
   readonly events: Events

@@ -161,7 +161,8 @@ export class ServerStream implements OpenStream, TransactionStream {
   #settle(request: SqlRequest, [result]: StreamResults, closesStream: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { retry, prefix, ranNothing } = request.settle(result, context)
+    const { retry, prefix, ranNothing, evaluatesConditions } = request.settle(result, context)
+    if (evaluatesConditions) this.http.evaluatesConditions = true
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (retry) this.queue.calls.unshift(...retry)
     if (prefix) this.queue.passPrefix(prefix)
