@@ -280,8 +280,12 @@ export class Http {
 /** Aborts a read that waits for an index that the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
-/** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
-export const UNUSUAL_ERROR = /"message":"(?!SQL(?!.+`conc)|Re|Transaction t|Op|Ar)/i
+/**
+ * Matches a response with an error that does not begin like those of libsql-server, or contains words of another server. Quotes in
+ * values are escaped.
+ */
+export const UNUSUAL_ERROR =
+  /"code":"(?:SQLITE|PREPARE|EXECUTE|BATCH_STEP)_ERROR"|"message":"(?!(?:SQL|Response|Transaction t|Op|Arg)(?!(?:[^"\\]|\\.)*?(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)))/i
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {
