@@ -78,7 +78,7 @@ export class Http {
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
   get hasPendingWrites(): boolean | undefined {
     return (
-      this.writes.used + this.coalescedWrites.used > 0 ||
+      this.writes.used + this.coalescedWrites.used + this.writeLock.pending > 0 ||
       this.writeLock.isContended ||
       this.tursodb?.isContended
     )
@@ -141,6 +141,8 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
+    const writes = policy.keepRunning && !options.permit ? 1 : 0
+    this.writeLock.pending += writes
     try {
       callPermit = limiter && limiter.acquire(limits)
       if (callPermit?.waiter) await callPermit.waiter.promise
@@ -165,6 +167,7 @@ export class Http {
       exchange.response.then(
         (head) => {
           isSettled = true
+          this.writeLock.acquired += writes
           waiter.resolve(head)
         },
         (error) => {
@@ -186,6 +189,7 @@ export class Http {
         failure.readLateResponse = async () => message.read(await response)
       } else if (!isSettled) exchange?.abort()
     } finally {
+      this.writeLock.pending -= writes
       stopWatch?.()
       callPermit?.release()
     }

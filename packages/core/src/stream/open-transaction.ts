@@ -23,6 +23,8 @@ export class OpenTransaction {
   readonly #begunAt: number
   /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   #lockedSince: number | null = null
+  /** How often this client had acquired the write lock by then. */
+  #lockNumber = 0
   /** When the stream last became idle. */
   #idleSince = 0
   #hasWarned = false
@@ -50,7 +52,16 @@ export class OpenTransaction {
   }
 
   recordLock(): void {
-    this.#lockedSince ??= Math.floor(this.#http.clock.now())
+    if (this.#lockedSince !== null) return
+    this.#lockedSince = Math.floor(this.#http.clock.now())
+    this.#lockNumber = this.#http.writeLock.acquired += 1
+  }
+
+  /** Returns a hint for the loss of the write lock, if another call of this client waited for it or has acquired it. */
+  get lockHint(): string {
+    const { hasPendingWrites, writeLock } = this.#http
+    const hasWaited = hasPendingWrites || writeLock.acquired > this.#lockNumber
+    return this.#lockedSince !== null && hasWaited ? lockHint('call of this client waited for') : ''
   }
 
   /** Cancels the timer. */
@@ -120,9 +131,7 @@ export class OpenTransaction {
   }
 
   #timeOut(): void {
-    const { config, hasPendingWrites } = this.#http
-    const hint = hasPendingWrites ? lockHint('call of this client waited for') : ''
-    this.#expire(`idle when its ${config.transactionTimeoutMs} ms ran out${hint}`)
+    this.#expire(`idle when its ${this.#http.config.transactionTimeoutMs} ms ran out`)
   }
 
   #expire(message: string): void {

@@ -230,7 +230,9 @@ export class ServerStream implements OpenStream, TransactionStream {
   readonly markLost: MarkLost = (code, message, cause) => {
     if (this.#lossError) return this.#lossError
     const { transaction } = this
-    const streamError = new StreamError(code, message, cause, transaction.current?.elapsedMs, this.#lastSql)
+    const { current } = transaction
+    const hint = code === 'TRANSACTION_EXPIRED' ? (current?.lockHint ?? '') : ''
+    const streamError = new StreamError(code, message + hint, cause, current?.elapsedMs, this.#lastSql)
     this.#lossError = streamError
     this.isOpen = false
     transaction.drop('transaction:lost', streamError)
