@@ -101,6 +101,7 @@ class Run {
       ...checkTimes(program, this.#network, this.#history),
       ...checkRetries(program, this.#network, this.#history),
       ...checkErrors(program, this.#network, this.#history),
+      ...program.ledger.errors.findChanges(),
     )
     return this.#violations
   }

@@ -17,8 +17,8 @@ abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
   /**
-   * Whether the call may have been applied: after `unknown`, check before you repeat it. For an error inside a transaction it
-   * becomes `not_applied` when the transaction is rolled back.
+   * Whether the call may have been applied: after `unknown`, check before you repeat it. For a statement in a transaction,
+   * `unknown` means that a later COMMIT may apply rows of it; the error of the transaction as a whole has its own outcome.
    */
   abstract readonly outcome: Outcome
 }
@@ -247,9 +247,27 @@ export class RestoreError extends BaseError {
   }
 }
 
-/** Sets the outcome of an error to that of the whole call. Returns other errors, such as a signal's reason, unchanged. */
-export function withOutcome(error: unknown, outcome: Outcome): unknown {
-  return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
+/** Copies an error with changes: the error itself may have been thrown or reported, and never changes after that. */
+export function copyError<T>(error: T, changes: object = {}): T {
+  if (!(error instanceof Error)) return error
+  const { message, cause, stack } = error
+  let copy: Error
+  // these have private fields
+  if (error instanceof SqlError) copy = new SqlError({ message }, error.sql, null, error.results)
+  else if (error instanceof StreamError)
+    copy = new StreamError(error.code, message, cause, undefined, error.lastSql ?? undefined)
+  else
+    copy = Object.setPrototypeOf(
+      new Error(message, 'cause' in error ? { cause } : {}),
+      Object.getPrototypeOf(error) as object,
+    ) as Error
+  return Object.assign(copy, error, { message, stack }, changes)
+}
+
+/** Returns an error with the outcome of the whole call. Returns other errors, such as a signal's reason, unchanged. */
+export function withOutcome<T>(error: T, outcome: Outcome): T {
+  const current = (error as Partial<DatabaseError> | null | undefined)?.outcome
+  return current === undefined || current === outcome ? error : copyError(error, { outcome })
 }
 
 /** Marks the error of a read as not applied, whether or not the read was executed. */

@@ -330,8 +330,12 @@ class Execution {
     if (!response.isOk) {
       if (isFirst) return response
       // a proxy may have sent it twice, and this may be the rejection of the second copy
-      if (response.error instanceof HttpError) withOutcome(response.error, 'unknown')
-      return { ...response, isSent: true }
+      const { error } = response
+      return {
+        ...response,
+        isSent: true,
+        error: error instanceof HttpError ? withOutcome(error, 'unknown') : error,
+      }
     }
     const isComplete =
       response.value.length >= statements.length && response.value.slice(0, statements.length).every(isResult)

@@ -1,4 +1,4 @@
-import { DatabaseError, withOutcome } from '../base/errors.ts'
+import { type DatabaseError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { lockHint } from '../http/write-lock.ts'
@@ -28,8 +28,8 @@ export class OpenTransaction {
   /** When the stream last became idle. */
   #idleSince = 0
   #hasWarned = false
-  /** Errors of statements whose outcome is unknown. */
-  readonly #unknownFailures: unknown[] = []
+  /** Errors of its statements. */
+  readonly #failures = new WeakSet<Error>()
   /**
    * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement would cost more
    * than encoding the statement.
@@ -70,9 +70,14 @@ export class OpenTransaction {
     this.#cancelTimer = null
   }
 
-  /** Keeps the error of a statement with unknown outcome until the transaction ends. */
+  /** Records the error of a statement. */
   addFailure(error: unknown): void {
-    if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unknownFailures.push(error)
+    if (error instanceof Error) this.#failures.add(error)
+  }
+
+  /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */
+  undoneError(error: unknown): unknown {
+    return error instanceof Error && this.#failures.has(error) ? withOutcome(error, 'not_applied') : error
   }
 
   /** Ends the transaction on the client's side. */
@@ -80,8 +85,6 @@ export class OpenTransaction {
     this.stopTimer()
     // no timer is set after this
     this.#lockedSince = null
-    if (type === 'transaction:rollback')
-      for (const failure of this.#unknownFailures) withOutcome(failure, 'not_applied')
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 

@@ -149,6 +149,7 @@ export class RowReader implements Cursor {
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const reason = this.#loopErrorFor(error)
+    this.#stream.transaction.current?.addFailure(reason)
     this.#failure = { error, reason }
     return reason
   }

@@ -1,4 +1,4 @@
-import { ProtocolError, StreamError } from '../base/errors.ts'
+import { copyError, ProtocolError, StreamError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
@@ -84,7 +84,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   #endError(): StreamError {
-    return this.#lossError ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
+    return copyError(this.#lossError) ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
   /** Queues a call. @throws StreamError after the stream was closed or lost; the signal's reason; TypeError while a cursor is open */
