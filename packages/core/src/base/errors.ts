@@ -13,6 +13,12 @@ export interface ConstraintViolation {
   readonly columns: readonly string[]
 }
 
+// not properties, so that a printed error shows only the truncated SQL in its stack, and never data
+const details = new WeakMap<
+  Error,
+  { sql?: string | null | undefined; results?: readonly unknown[] } | undefined
+>()
+
 abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
@@ -65,9 +71,6 @@ export class SqlError extends BaseError {
   readonly constraint: ConstraintViolation | null
   /** Position of the statement in the batch, from 0; null if the server did not report it. */
   readonly statementIndex: number | null
-  // private, so that a printed error shows only the truncated SQL in its stack, and never data
-  readonly #sql: string | null
-  readonly #results: readonly unknown[]
 
   /** @param outcome overrides what code and message imply, as for a batch that was rolled back */
   // oxlint-disable-next-line max-params
@@ -88,18 +91,17 @@ export class SqlError extends BaseError {
     this.outcome =
       outcome ?? (provesNoEffect(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
-    this.#sql = sql
-    this.#results = results
+    details.set(this, { sql, results })
   }
 
   /** Text of the statement, if known. */
   get sql(): string | null {
-    return this.#sql
+    return details.get(this)?.sql ?? null
   }
 
   /** Results of the statements before this one; rolled back with it, unless they ran in your own transaction. */
   get results(): readonly unknown[] {
-    return this.#results
+    return details.get(this)?.results ?? []
   }
 }
 
@@ -144,7 +146,6 @@ export class StreamError extends BaseError {
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the beginning of the transaction to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
-  readonly #lastSql: string | null
 
   constructor(
     code: StreamError['code'],
@@ -156,12 +157,12 @@ export class StreamError extends BaseError {
     super(elapsedMs === undefined ? message : `${message} (${elapsedMs} ms after it began)`, { cause })
     this.code = code
     this.elapsedMs = elapsedMs ?? null
-    this.#lastSql = lastSql ?? null
+    details.set(this, { sql: lastSql })
   }
 
   /** The last statement sent, if any. */
   get lastSql(): string | null {
-    return this.#lastSql
+    return details.get(this)?.sql ?? null
   }
 
   /** Makes Kysely skip its own rollback. */
@@ -251,17 +252,10 @@ export class RestoreError extends BaseError {
 export function copyError<T>(error: T, changes: object = {}): T {
   if (!(error instanceof Error)) return error
   const { message, cause, stack } = error
-  let copy: Error
-  // these have private fields
-  if (error instanceof SqlError) copy = new SqlError({ message }, error.sql, null, error.results)
-  else if (error instanceof StreamError)
-    copy = new StreamError(error.code, message, cause, undefined, error.lastSql ?? undefined)
-  else
-    copy = Object.setPrototypeOf(
-      new Error(message, 'cause' in error ? { cause } : {}),
-      Object.getPrototypeOf(error) as object,
-    ) as Error
-  return Object.assign(copy, error, { message, stack }, changes)
+  const copy = new Error(message, 'cause' in error ? { cause } : {})
+  details.set(copy, details.get(error))
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
+  return Object.assign(copy, error, { stack }, changes)
 }
 
 /** Returns an error with the outcome of the whole call. Returns other errors, such as a signal's reason, unchanged. */

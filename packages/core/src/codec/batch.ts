@@ -62,7 +62,7 @@ export const UNPROVEN_V3_GUARD: Guard = { ...V3_GUARD, tested: 'begin' }
 /** Returns the error of a request to a server that runs steps whose conditions do not hold. */
 export const ignoredConditionsError = (outcome: Outcome): ProtocolError =>
   new ProtocolError(
-    'the server ignores the conditions of steps, without which it would keep parts of transactions: connect to a server that evaluates them, without a proxy that removes them',
+    'the server ignores the conditions of steps: use one that evaluates them, without a proxy that removes them',
     { outcome },
   )
 

@@ -58,8 +58,11 @@ export class SqlRequest {
   #length = 0
   /** The step that succeeds if the transaction of a COMMIT no longer exists. */
   #lossProof = -1
-  /** The test whether the server evaluates conditions: its first step and its ROLLBACK, which every server must skip. */
-  #test: { readonly step: number; rollback: number } | null = null
+  /**
+   * The ROLLBACK of the test whether the server evaluates conditions, -1 before it was added, or null without a test. Every server
+   * must skip this step and the first one.
+   */
+  #test: number | null = null
 
   constructor(calls: readonly QueuedCall[]) {
     const [{ scope, prefix }] = calls as [QueuedCall]
@@ -95,7 +98,7 @@ export class SqlRequest {
         if (callSteps.length > 0) condition = ifOk(callSteps.at(-1) as number)
         else if (scope === 'transaction' && !isUnconditional) condition = guard.next(steps)
         // begins again if the previous statement has ended the transaction
-        if (this.#test?.rollback === -1) addStep(steps, TEST_BEGIN.json, NEVER)
+        if (this.#test === -1) addStep(steps, TEST_BEGIN.json, NEVER)
         callSteps.push(addStep(steps, json, condition))
       }
       for (const { json, kind } of prefix) {
@@ -123,37 +126,31 @@ export class SqlRequest {
    */
   #startTest(steps: string[], { tested }: Guard): void {
     const [{ cursor, scope, statements, transactionEnd }] = this.calls as [QueuedCall]
-    this.#test = null
-    if (tested && transactionEnd === 'commit') {
-      const step = addStep(steps, ROLLBACK.json, NEVER)
-      this.#test = { step, rollback: step }
-    } else if (
-      tested === 'begin' &&
-      (scope === 'transaction' ? this.isFirst || cursor : scope === 'atomic' || statements.length > 1)
-    )
-      this.#test = { step: steps.length, rollback: -1 }
+    const begins =
+      scope === 'transaction' ? this.isFirst || cursor : scope === 'atomic' || statements.length > 1
+    this.#test = begins && tested === 'begin' ? -1 : null
+    if (tested && transactionEnd === 'commit') this.#test = addStep(steps, ROLLBACK.json, NEVER)
   }
 
   #endTest(steps: string[]): void {
-    if (this.#test?.rollback === -1) this.#test.rollback = addStep(steps, ROLLBACK.json, NEVER)
+    if (this.#test === -1) this.#test = addStep(steps, ROLLBACK.json, NEVER)
   }
 
   /** Whether the result of a step shows that the server ignores conditions. */
   isTest(step: number): boolean {
-    return this.#test?.step === step
+    return this.#test !== null && step === 0
   }
 
   /** Checks that the server skipped the steps that it had to skip. @throws ProtocolError */
   #checkConditions({ step_results: results, step_errors: errors }: WireBatchResult): void {
-    if (!this.#test) return
-    const { step, rollback } = this.#test
+    if (this.#test === null) return
+    const rollback = results[this.#test]
     // after this error, libsql-server reports it for every step
-    const hasFailed = errors[step] && errors[step].code !== 'TRANSACTION_TIMEOUT'
-    if (!results[step] && !results[rollback] && !hasFailed) return
+    const hasFailed = errors[0] && errors[0].code !== 'TRANSACTION_TIMEOUT'
+    if (!results[0] && !rollback && !hasFailed) return
     const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
     const hasCommitted = (scope === 'atomic' || transactionEnd) && results[this.#steps[0]?.at(-1) as number]
-    const isUndone = this.isReadOnly || (results[rollback] && !hasCommitted)
-    throw ignoredConditionsError(isUndone ? 'not_applied' : 'unknown')
+    throw ignoredConditionsError(this.isReadOnly || (rollback && !hasCommitted) ? 'not_applied' : 'unknown')
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */

@@ -326,6 +326,7 @@ export class RowReader implements Cursor {
     const request = new SqlRequest([
       {
         ...call,
+        cursor: undefined,
         resolve: ([result]) => {
           rows = result?.rows ?? []
           this.#call.options.onColumns?.(result?.columns ?? [])
