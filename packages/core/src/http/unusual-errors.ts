@@ -101,14 +101,19 @@ function translateTursodb({
   }
 }
 
+const UNIQUE = 'UNIQUE constraint failed: '
+
 /** Returns the message of a violated constraint in SQLite's words. */
-const normalizeConstraint = (text: string): string =>
-  text
-    .replace(/^(?:immediate|deferred) foreign key constraint failed.*/, 'FOREIGN KEY constraint failed')
-    // `table.(a, b)`
-    .replace(/^(UNIQUE .*: )(.*)\.\((.*)\)$/, (_, start: string, table: string, columns: string) => {
-      return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
-    })
+function normalizeConstraint(text: string): string {
+  if (/^(?:immediate|deferred) foreign key constraint failed/.test(text))
+    return 'FOREIGN KEY constraint failed'
+  // `table.(a, b)`
+  const open = text.indexOf('.(')
+  if (open < 0 || !text.startsWith(UNIQUE) || !text.endsWith(')')) return text
+  const table = text.slice(UNIQUE.length, open)
+  const columns = text.slice(open + 2, -1).split(', ')
+  return UNIQUE + columns.map((column) => `${table}.${column}`).join(', ')
+}
 
 const PRIMARY_ERRORS = [
   ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
