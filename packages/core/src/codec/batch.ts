@@ -61,10 +61,7 @@ export const UNPROVEN_V3_GUARD: Guard = { ...V3_GUARD, tested: 'begin' }
 
 /** Returns the error of a request to a server that runs steps whose conditions do not hold. */
 export const ignoredConditionsError = (outcome: Outcome): ProtocolError =>
-  new ProtocolError(
-    'the server ignores the conditions of steps: use one that evaluates them, without a proxy that removes them',
-    { outcome },
-  )
+  new ProtocolError('the server ignores the conditions of steps: use one that evaluates them', { outcome })
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */
 export function decodeBatch(value: unknown, length: number): WireBatchResult {

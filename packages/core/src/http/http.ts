@@ -78,9 +78,7 @@ export class Http {
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
   get hasPendingWrites(): boolean | undefined {
     return (
-      this.writes.used + this.coalescedWrites.used + this.writeLock.pending > 0 ||
-      this.writeLock.isContended ||
-      this.tursodb?.isContended
+      this.writes.used + this.writeLock.pending > 0 || this.writeLock.isContended || this.tursodb?.isContended
     )
   }
 
@@ -141,7 +139,7 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
-    const writes = policy.keepRunning && !options.permit ? 1 : 0
+    const writes = policy.keepRunning && !options.inTransaction ? 1 : 0
     this.writeLock.pending += writes
     try {
       callPermit = limiter && limiter.acquire(limits)
@@ -284,7 +282,7 @@ const INDEX_RESET = Symbol('index reset')
  * values are escaped.
  */
 export const UNUSUAL_ERROR =
-  /"code":"(?:SQLITE|PREPARE|EXECUTE|BATCH_STEP)_ERROR"|"message":"(?!(?:SQL|Response|Transaction t|Op|Arg)(?!(?:[^"\\]|\\.)*?(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)))/i
+  /"code":"(?:SQLITE|[BEP]\w+)_ERROR"|"message":"(?!(?:SQL|Response|Transaction t|Op|Arg)(?!(?:[^"\\]|\\.)*?(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)))/i
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {

@@ -1,4 +1,4 @@
-import { type DatabaseError, withOutcome } from '../base/errors.ts'
+import { type DatabaseError, SqlError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { lockHint } from '../http/write-lock.ts'
@@ -23,8 +23,8 @@ export class OpenTransaction {
   readonly #begunAt: number
   /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   #lockedSince: number | null = null
-  /** How often this client had acquired the write lock by then. */
-  #lockNumber = 0
+  /** How often this client had acquired the write lock by then; before, when this transaction began. */
+  #lockNumber: number
   /** When the stream last became idle. */
   #idleSince = 0
   #hasWarned = false
@@ -40,6 +40,7 @@ export class OpenTransaction {
     this.#http = http
     this.#host = host
     this.#begunAt = http.clock.now()
+    this.#lockNumber = http.writeLock.acquired
   }
 
   get elapsedMs(): number {
@@ -70,9 +71,13 @@ export class OpenTransaction {
     this.#cancelTimer = null
   }
 
-  /** Records the error of a statement. */
+  /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
   addFailure(error: unknown): void {
-    if (error instanceof Error) this.#failures.add(error)
+    if (!(error instanceof Error)) return
+    const isBusy = error instanceof SqlError && error.code === 'SQLITE_BUSY'
+    if (isBusy && this.#http.writeLock.acquired > this.#lockNumber)
+      error.message += lockHint('call of this client acquired')
+    this.#failures.add(error)
   }
 
   /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */

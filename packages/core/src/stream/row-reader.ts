@@ -298,7 +298,7 @@ export class RowReader implements Cursor {
         // a transaction already has its snapshot
         needsIndex: request.isFirst,
         policy: choosePolicy(request, baton, holdsLock),
-        permit: this.#stream.transaction.permit,
+        inTransaction: this.#inTransaction,
       },
     )
     if (!result.isOk && isUnsupportedPath(result.error)) {

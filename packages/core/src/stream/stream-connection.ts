@@ -129,6 +129,7 @@ export class StreamConnection implements SendingStream {
         mayOmitIndex: baton === null && request.isReadOnly,
         policy: choosePolicy(request, baton, mayHoldLock),
         calls: request.calls,
+        inTransaction: request.calls[0]?.scope === 'transaction',
         permit,
       },
       (text) => this.#read(text, close),
