@@ -73,7 +73,7 @@ export class OpenTransaction {
 
   /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
   addFailure(error: unknown): void {
-    if (!(error instanceof Error)) return
+    if (!(error instanceof Error) || this.#failures.has(error)) return
     const isBusy = error instanceof SqlError && error.code === 'SQLITE_BUSY'
     if (isBusy && this.#http.writeLock.acquired > this.#lockNumber)
       error.message += lockHint('call of this client acquired')
@@ -88,8 +88,9 @@ export class OpenTransaction {
   /** Ends the transaction on the client's side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
-    // no timer is set after this
+    // no timer is set and no hint is given after this
     this.#lockedSince = null
+    this.#lockNumber = Infinity
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
