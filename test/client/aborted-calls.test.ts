@@ -1,5 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Client, coalesce, createClient, openStream } from '@batonsql/core'
+import {
+  type Client,
+  coalesce,
+  createClient,
+  openStream,
+  readRows,
+  type TransactionMode,
+} from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
@@ -251,6 +258,90 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
       expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
     },
   )
+
+  /** Calls that take over the write lock on the server, before the transaction's own time limit. */
+  const TAKEOVERS: Record<string, (db: Client) => Promise<unknown>> = {
+    'a transaction': (db) => db.transaction((tx) => tx.execute('insert into t values (2)')),
+    'a deferred transaction': (db) =>
+      db.transaction(
+        async (tx) => {
+          await tx.execute('select 1')
+          await tx.execute('insert into t values (2)')
+        },
+        { mode: 'deferred' },
+      ),
+    'a statement': (db) => db.execute('insert into t values (2)'),
+    'a batch': (db) => db.batch(['insert into t values (2)']),
+    'rows of a write': async (db) => {
+      for await (const _ of readRows(db, 'insert into t values (2) returning a'));
+    },
+    'a stream in use': async (db) => {
+      await using stream = openStream(db)
+      await stream.execute('select 1')
+      await stream.execute('insert into t values (2)')
+    },
+  }
+  const takeOver = async (
+    call: (db: Client, other: Client) => Promise<unknown>,
+    mode?: TransactionMode,
+  ): Promise<Error> => {
+    const { config } = await server.createDatabase()
+    await using db = createClient({ ...config, transactionTimeoutMs: Infinity })
+    await using other = createClient(config)
+    await db.execute('create table t (a)')
+    const transaction = db.transaction(
+      async (tx) => {
+        await tx.execute('select 1')
+        await tx.execute('insert into t values (1)')
+        await tx.execute('insert into t values (1)')
+        await call(db, other)
+        await tx.execute('select 1')
+      },
+      { mode },
+    )
+    const error = (await transaction.catch((reason: unknown) => reason)) as Error
+    expect(error).toMatchObject({ code: 'TRANSACTION_EXPIRED', outcome: 'not_applied' })
+    expect((await db.execute('select a from t')).rows).toEqual([{ a: 2 }])
+    return error
+  }
+
+  test.concurrent.each(Object.entries(TAKEOVERS))(
+    '%s takes over the write lock: the error mentions the call',
+    async (_, call) => {
+      expect((await takeOver(call)).message).toMatch(
+        /another writer took the write lock.*another call of this client.*own handle/,
+      )
+    },
+  )
+
+  test.concurrent.each(['immediate', 'deferred'] as const)(
+    'the error does not mention it if another client has taken over the lock (%s)',
+    async (mode) => {
+      const error = await takeOver((_, other) => other.execute('insert into t values (2)'), mode)
+      expect(error.message).toMatch(/another writer took the write lock after 5 s \(/)
+    },
+  )
+
+  test('a deferred transaction whose snapshot is outdated by it: the error mentions the call', async () => {
+    const run = (writer: Client): Promise<unknown> =>
+      direct.transaction(
+        async (tx) => {
+          await tx.execute('select * from t')
+          await writer.execute('insert into t values (2)')
+          await tx.execute('insert into t values (1)')
+        },
+        { mode: 'deferred' },
+      )
+    const busy = { code: 'SQLITE_BUSY', outcome: 'not_applied' }
+    const own = await run(direct).catch((reason: unknown) => reason)
+    expect(own).toMatchObject({
+      ...busy,
+      message: expect.stringMatching(/another call of this client.*own handle/),
+    })
+    await using other = createClient(database.config)
+    const foreign = await run(other).catch((reason: unknown) => reason)
+    expect(foreign).toMatchObject({ ...busy, message: 'SQLite error: database is locked' })
+  })
 
   const SHORT_TIMEOUT = { timeoutMs: 300 }
   test.each([

@@ -1,7 +1,7 @@
 import { type Client, createClient, executeMultiple, openStream, readRows } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ExecuteOnlyProxy } from '../support/execute-only-proxy.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -142,6 +142,86 @@ test('scripts run with and without a transaction', async () => {
     outcome: 'unknown',
   })
   expect(await readValues()).toEqual([1, 2, 3, 4])
+})
+
+describe('a script whose second request fails', () => {
+  type Failure = (client: () => Client) => Response | Promise<Response>
+  const FAILURES: Record<string, Failure> = {
+    'expired stream': () =>
+      Response.json({ message: 'The stream has expired', code: 'STREAM_EXPIRED' }, { status: 400 }),
+    'closed client': async (client) => {
+      void client().close()
+      return await new Promise<Response>(() => {})
+    },
+    'rejected request': () => new Response('', { status: 429 }),
+    'lost response': () => new Response('<html>', { status: 502 }),
+  }
+  const SCRIPT = 'insert into t values (1); insert into t values (2)'
+
+  /** Opens a client whose requests fail after the first statement of a script. */
+  function openFaulty(fail: Failure): Client {
+    let statements = 0
+    const fetch = async (url: string, init: { body: string }): Promise<Response> => {
+      const isStatement = init.body.includes('"type":"execute"') && !init.body.includes('SELECT 1')
+      if (isStatement && (statements += 1) > 1) return await fail(() => faulty)
+      return await globalThis.fetch(url, init)
+    }
+    const faulty = createClient({ ...config, maxRetries: 0, fetch: fetch as never })
+    return faulty
+  }
+
+  test.each(Object.entries(FAILURES))('%s: the first statement is applied', async (_, fail) => {
+    await using faulty = openFaulty(fail)
+    await expect(executeMultiple(faulty, SCRIPT)).rejects.toMatchObject({ outcome: 'unknown' })
+    expect(await readValues()).toEqual([1])
+  })
+
+  test('client closed before it is sent: the first statement is applied', async () => {
+    const faulty: Client = createClient({
+      ...config,
+      authToken: async () => {
+        if (proxy.requests.flat().includes('insert into t values (1)')) {
+          void faulty.close()
+          await new Promise(() => {})
+        }
+        return database.config.authToken ?? ''
+      },
+    })
+    const script = executeMultiple(faulty, SCRIPT)
+    await expect(script).rejects.toMatchObject({ code: 'CLOSED', outcome: 'unknown' })
+    expect(await readValues()).toEqual([1])
+  })
+
+  test('nothing is applied after a read', async () => {
+    await using faulty = openFaulty(FAILURES['expired stream'] as Failure)
+    const script = executeMultiple(faulty, 'select 7; insert into t values (2)')
+    await expect(script).rejects.toMatchObject({ outcome: 'not_applied' })
+    expect(await readValues()).toEqual([])
+  })
+})
+
+test.each([insert(9), 'insert or rollback into t values (1)', 'insert into missing values (1)'])(
+  'no statement of a batch in a transaction runs after the one that failed: %j',
+  async (last) => {
+    await db.transaction(async (tx) => {
+      await tx.execute(insert(1))
+      const failed = tx.batch([insert(2), insert(1), last])
+      await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
+      await tx.execute(insert(4))
+    })
+    expect(await readValues()).toEqual([1, 2, 4])
+  },
+)
+
+test('no write of a deferred batch is sent after a statement that failed, because it would wait for the write lock', async () => {
+  const guard = "select json('no JSON')"
+  for (const first of [[guard], ['select 1', guard]]) {
+    const batch = db.batch([...first, insert(1)], { mode: 'deferred' })
+    await expect(batch).rejects.toMatchObject({ statementIndex: first.length - 1, outcome: 'not_applied' })
+  }
+  expect(proxy.requests.flat().filter((sql) => sql.startsWith('insert'))).toEqual([])
+  await db.batch(['select 1', insert(1)], { mode: 'deferred' })
+  expect(await readValues()).toEqual([1])
 })
 
 test('readRows reads the whole result', async () => {

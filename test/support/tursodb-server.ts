@@ -58,6 +58,8 @@ export class TursodbServer {
   readonly #server: http.Server
   readonly #folder: string
   readonly #streams = new Map<string, Connection>()
+  /** Returns an error as the server sends it; others add prefixes and codes to the engine's message. */
+  formatError = (message: string): { readonly message: string; readonly code?: string } => ({ message })
   /** Bodies of the requests. */
   readonly bodies: string[] = []
 
@@ -93,6 +95,11 @@ export class TursodbServer {
     rmSync(this.#folder, { recursive: true })
   }
 
+  readonly #formatErrors = (_: string, value: unknown): unknown => {
+    const { message } = (value ?? {}) as { message?: unknown }
+    return typeof message === 'string' ? this.formatError(message) : value
+  }
+
   async #respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const [, path] = /^\/v[23]\/(pipeline|cursor)$/.exec(request.url ?? '') ?? []
     const body = await text(request)
@@ -116,12 +123,13 @@ export class TursodbServer {
     const closesStream = path === 'pipeline' && requests.at(-1)?.type === 'close'
     if (!closesStream) this.#streams.set(nextBaton, connection)
     const head = { baton: closesStream ? null : nextBaton, base_url: null }
+    const encode = (value: unknown): string => JSON.stringify(value, this.#formatErrors)
     if (path === 'pipeline') {
       const results = requests.map((operation) => runOperation(connection, operation))
-      response.end(JSON.stringify({ ...head, results }))
+      response.end(encode({ ...head, results }))
     } else {
       const entries = runBatch(connection, batch).flatMap((outcome, step) => toEntries(outcome, step))
-      response.end([head, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+      response.end([head, ...entries].map((entry) => `${encode(entry)}\n`).join(''))
     }
     if (closesStream) connection.close()
   }

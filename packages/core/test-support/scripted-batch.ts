@@ -9,6 +9,10 @@ export interface ScriptedStep {
   readonly condition?: Condition
 }
 
+/** Whether a condition never holds; the step is for servers that ignore conditions. */
+export const isNever = (condition: Condition | undefined): boolean =>
+  condition?.type === 'not' && condition.cond.type === 'and' && condition.cond.conds.length === 0
+
 /**
  * Returns a server's response to a batch in an open transaction: each step whose condition is true succeeds.
  * @param getError returns the error of a step; null if it succeeds

@@ -58,6 +58,14 @@ const isPlainRead = ({ operation, sql }: Call): boolean =>
   operation === 'transaction' ||
   (operation === 'execute' && sql.every((text) => text === 'large' || text === 'select'))
 
+/** Whether an error is the one that a callback threw, or has the outcome of the whole transaction instead of its own. */
+const isWholeError = (error: unknown, thrown: unknown): boolean =>
+  error === thrown ||
+  (error instanceof DatabaseError &&
+    thrown instanceof DatabaseError &&
+    error.stack === thrown.stack &&
+    error.outcome === 'not_applied')
+
 class ErrorChecker {
   readonly #program: Program
   readonly #history: History
@@ -80,9 +88,11 @@ class ErrorChecker {
     if (error instanceof PlannedError) return this.#checkPlannedError(call)
     const lastScope = call.inner.at(-1)
     // an error from its callback is checked where it was thrown
-    if (lastScope?.hasThrown && lastScope.thrown === error) return null
+    if (lastScope?.hasThrown && isWholeError(error, lastScope.thrown)) return null
     if (lastScope?.hasThrown && call.operation === 'transaction' && !(error instanceof DatabaseError))
       return 'not the error thrown by its callback'
+    const isRefused = /the server ignores the conditions of steps/.test(String(error))
+    if (isRefused && this.#history.server.ignoresConditions) return null
     if (error instanceof SqlError) return this.#checkSqlError(call, error)
     if (error instanceof StreamError) return this.#checkStreamError(call, error)
     if (error instanceof TransportError) return this.#checkTransportError(call, error)

@@ -64,6 +64,7 @@ class Generator {
       ...(this.#choose.chance(0.06) && { isOld: true }),
       ...(this.#choose.chance(0.06) && { isExecuteOnly: true }),
       ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
+      ...(this.#choose.chance(0.04) && { ignoresConditions: true }),
       ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
       ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
     }

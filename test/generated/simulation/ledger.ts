@@ -1,5 +1,6 @@
 import { findDatabaseError, type Outcome } from '@batonsql/core'
 import type { CallPlan, Sql } from './history.ts'
+import { RecordedErrors } from './recorded-errors.ts'
 import type { World } from './world.ts'
 
 /** The kind of a call. */
@@ -77,6 +78,7 @@ export interface Call {
 export class Ledger {
   readonly calls: Call[] = []
   readonly scopes: Scope[] = []
+  readonly errors = new RecordedErrors()
   readonly #world: World
   pending = 0
 
@@ -150,6 +152,7 @@ export class Ledger {
   fail(call: Call, error: unknown): void {
     this.#settle(call, 'failed')
     call.error = error
+    this.errors.record(error, true)
   }
 
   #settle(call: Call, state: Call['state']): void {

@@ -61,7 +61,12 @@ export class Program {
         fetch: network.createFetch(index, plan),
         ...options,
         ...(coalesces && { coalesce }),
-        ...(observes && { observe: (event) => void this.events.push(event) }),
+        ...(observes && {
+          observe: (event) => {
+            this.events.push(event)
+            if ('error' in event) this.ledger.errors.record(event.error, false)
+          },
+        }),
         ...(token && { authToken: this.#createTokenProvider(token.ms, token.fails ?? []) }),
       })
     })

@@ -1,3 +1,4 @@
+import { ProtocolError } from '@batonsql/core'
 import { checkErrors, getSlowness, QUICK_MS } from './allowed-errors.ts'
 import { checkEvents } from './check-events.ts'
 import { checkOutcomes } from './check-outcomes.ts'
@@ -100,6 +101,7 @@ class Run {
       ...checkTimes(program, this.#network, this.#history),
       ...checkRetries(program, this.#network, this.#history),
       ...checkErrors(program, this.#network, this.#history),
+      ...program.ledger.errors.findChanges(),
     )
     return this.#violations
   }
@@ -193,8 +195,12 @@ class Run {
       const startedAt = this.#world.now
       await this.#runSteps(client, FOLLOW_UP_STEPS)
       const calls = this.#program.ledger.calls.slice(callCount)
+      const { ignoresConditions } = this.#history.server
+      const isRefused = ({ error }: Call): boolean =>
+        ignoresConditions === true && error instanceof ProtocolError
       for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
-        this.#violations.push(`afterwards ${describeCall(call)} ${call.state}: ${String(call.error)}`)
+        if (!isRefused(call))
+          this.#violations.push(`afterwards ${describeCall(call)} ${call.state}: ${String(call.error)}`)
       const tookMs = this.#world.now - startedAt
       const isDelayed = this.#mayLeaveRequests && getSlowness(this.#program, this.#history) >= QUICK_MS
       if (tookMs > FOLLOW_UP_MS && !isDelayed)

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
+import { copyError, DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -210,5 +210,5 @@ function withPosition(
   const statement = statements[error.statementIndex - guardCount]
   if (!statement) return error
   const message = `statement ${statement.sourceIndex + 1}: ${error.message}`
-  return Object.assign(error, { message, statementIndex: statement.sourceIndex })
+  return copyError(error, { message, statementIndex: statement.sourceIndex })
 }

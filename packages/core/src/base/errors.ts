@@ -13,12 +13,18 @@ export interface ConstraintViolation {
   readonly columns: readonly string[]
 }
 
+// not properties, so that a printed error shows only the truncated SQL in its stack, and never data
+const details = new WeakMap<
+  Error,
+  { sql?: string | null | undefined; results?: readonly unknown[] } | undefined
+>()
+
 abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
   /**
-   * Whether the call may have been applied: after `unknown`, check before you repeat it. For an error inside a transaction it
-   * becomes `not_applied` when the transaction is rolled back.
+   * Whether the call may have been applied: after `unknown`, check before you repeat it. For a statement in a transaction,
+   * `unknown` means that a later COMMIT may apply rows of it; the error of the transaction as a whole has its own outcome.
    */
   abstract readonly outcome: Outcome
 }
@@ -65,9 +71,6 @@ export class SqlError extends BaseError {
   readonly constraint: ConstraintViolation | null
   /** Position of the statement in the batch, from 0; null if the server did not report it. */
   readonly statementIndex: number | null
-  // private, so that a printed error shows only the truncated SQL in its stack, and never data
-  readonly #sql: string | null
-  readonly #results: readonly unknown[]
 
   /** @param outcome overrides what code and message imply, as for a batch that was rolled back */
   // oxlint-disable-next-line max-params
@@ -90,18 +93,17 @@ export class SqlError extends BaseError {
     this.outcome =
       outcome ?? (provesNoEffect(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
-    this.#sql = sql
-    this.#results = results
+    details.set(this, { sql, results })
   }
 
   /** Text of the statement, if known. */
   get sql(): string | null {
-    return this.#sql
+    return details.get(this)?.sql ?? null
   }
 
   /** Results of the statements before this one; rolled back with it, unless they ran in your own transaction. */
   get results(): readonly unknown[] {
-    return this.#results
+    return details.get(this)?.results ?? []
   }
 }
 
@@ -154,7 +156,6 @@ export class StreamError extends BaseError {
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the beginning of the transaction to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
-  readonly #lastSql: string | null
 
   constructor(
     code: StreamError['code'],
@@ -166,12 +167,12 @@ export class StreamError extends BaseError {
     super(elapsedMs === undefined ? message : `${message} (${elapsedMs} ms after it began)`, { cause })
     this.code = code
     this.elapsedMs = elapsedMs ?? null
-    this.#lastSql = lastSql ?? null
+    details.set(this, { sql: lastSql })
   }
 
   /** The last statement sent, if any. */
   get lastSql(): string | null {
-    return this.#lastSql
+    return details.get(this)?.sql ?? null
   }
 
   /** Makes Kysely skip its own rollback. */
@@ -257,9 +258,20 @@ export class RestoreError extends BaseError {
   }
 }
 
-/** Sets the outcome of an error to that of the whole call. Returns other errors, such as a signal's reason, unchanged. */
-export function withOutcome(error: unknown, outcome: Outcome): unknown {
-  return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
+/** Copies an error with changes: the error itself may have been thrown or reported, and never changes after that. */
+export function copyError<T>(error: T, changes: object = {}): T {
+  if (!(error instanceof Error)) return error
+  const { message, cause, stack } = error
+  const copy = new Error(message, 'cause' in error ? { cause } : {})
+  details.set(copy, details.get(error))
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
+  return Object.assign(copy, error, { stack }, changes)
+}
+
+/** Returns an error with the outcome of the whole call. Returns other errors, such as a signal's reason, unchanged. */
+export function withOutcome<T>(error: T, outcome: Outcome): T {
+  const current = (error as Partial<DatabaseError> | null | undefined)?.outcome
+  return current === undefined || current === outcome ? error : copyError(error, { outcome })
 }
 
 /** Marks the error of a read as not applied, whether or not the read was executed. */
@@ -273,7 +285,12 @@ export function asNotApplied(error: unknown): unknown {
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
-  readonly outcome: Outcome = 'unknown'
+  readonly outcome: Outcome
+
+  constructor(message: string, { cause, outcome = 'unknown' }: { cause?: unknown; outcome?: Outcome } = {}) {
+    super(message, { cause })
+    this.outcome = outcome
+  }
 
   /** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
   static of(error: unknown): unknown {

@@ -1,10 +1,13 @@
-import { DatabaseError, SqlError } from './errors.ts'
+import { copyError, DatabaseError, SqlError } from './errors.ts'
 
 /** Enough stack frames to reach the caller through core, an adapter and a query builder. */
 const MAX_FRAMES = 40
 
 /** Maximum length of the SQL that a printed error shows, in characters. */
 const MAX_SQL_LENGTH = 300
+
+/** Errors that have the stack of a caller. */
+const hasStack = new WeakSet<Error>()
 
 /**
  * Adds the SQL and the caller's frames to the stack of an error. The caller is not on the stack of the code that reads the
@@ -24,10 +27,14 @@ export function withCallerStack(
   const frames = String(new Error().stack).split('\n').slice(2).join('\n')
   Error.stackTraceLimit = limit
   if (isOurs) {
+    // one error may reject several calls
+    const ownError = hasStack.has(error) ? copyError(error) : error
+    hasStack.add(ownError)
     const failedSql = error instanceof SqlError ? error.sql : null
     const sql = (failedSql ?? statements.map((statement) => statement.sql).join('; ')).replace(/\s+/g, ' ')
-    // one error may reject several calls
-    error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > MAX_SQL_LENGTH ? `${sql.slice(0, MAX_SQL_LENGTH)}…` : sql}\n`}${frames}`
-  } else if (!error.stack?.includes(frames)) error.stack += `\n${frames}`
+    ownError.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > MAX_SQL_LENGTH ? `${sql.slice(0, MAX_SQL_LENGTH)}…` : sql}\n`}${frames}`
+    return ownError
+  }
+  if (!error.stack?.includes(frames)) error.stack += `\n${frames}`
   return error
 }

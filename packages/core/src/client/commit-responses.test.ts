@@ -118,7 +118,10 @@ describe('a response proves', () => {
   })
 
   test('that the transaction was lost, if the COMMIT was skipped and the statement that shows why was not', async () => {
-    const error = await getCommitError(() => ({ step_results: [null, row], step_errors: [null, null] }))
+    const error = await getCommitError(() => ({
+      step_results: [null, null, row],
+      step_errors: [null, null, null],
+    }))
     expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   })
 

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { SqlError, withOutcome } from '../base/errors.ts'
+import { copyError, SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
@@ -43,7 +43,7 @@ export async function executeMultiple(
       if (part.transaction?.end === 'commit') onApplied(part.statements)
     }
   } catch (error) {
-    // rolls back an open transaction, which updates the outcome of its errors
+    // rolls back an open transaction
     await stream.close()
     throw hasChanges ? withOutcome(error, 'unknown') : error
   } finally {
@@ -91,7 +91,8 @@ async function runTransaction(
     try {
       await stream.batch(chunk, options)
     } catch (error) {
-      throw await locate(error, chunk, position, stream, options)
+      // the transaction is not committed
+      throw withOutcome(await locate(error, chunk, position, stream, options), 'not_applied')
     }
     position += chunk.length
   }
@@ -139,5 +140,5 @@ function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset:
   const statement = index === null ? undefined : chunk[index]
   if (index === null || !statement) return error
   const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
-  return Object.assign(error, { message, statementIndex: offset + index })
+  return copyError(error, { message, statementIndex: offset + index })
 }

@@ -1,4 +1,5 @@
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import { parseBegin, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import {
@@ -92,7 +93,11 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     const encoded = encodeBatch(statements)
     for (const statement of encoded) rejectSavepoint(statement)
-    return (await runStatements(this.#state, encoded, 'chain', { ...options })) as ResultSet[]
+    try {
+      return (await runStatements(this.#state, encoded, 'chain', { ...options })) as ResultSet[]
+    } catch (error) {
+      throw withCallerStack(error, encoded)
+    }
   }
 
   /**

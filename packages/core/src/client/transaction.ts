@@ -174,6 +174,7 @@ export class Transaction extends SqlExecutor {
 
   /** Runs the callback of this handle, then ends the handle. */
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+    const { current } = this.#stream.transaction
     try {
       const result = await callback(this)
       if (this.#endState === null && (this.#child || this.#stopCursors()))
@@ -184,7 +185,7 @@ export class Transaction extends SqlExecutor {
       return result
     } catch (error) {
       this.#undo()
-      throw error
+      throw current ? current.undoneError(error) : error
     }
   }
 

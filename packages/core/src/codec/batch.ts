@@ -1,4 +1,4 @@
-import { ProtocolError } from '../base/errors.ts'
+import { type Outcome, ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
 import { PROBE } from './control.ts'
 
@@ -20,12 +20,19 @@ const IS_AUTOCOMMIT = '{"type":"is_autocommit"}'
 const IN_TRANSACTION = ifNot(IS_AUTOCOMMIT)
 export const ifAll = (conditions: readonly string[]): string =>
   `{"type":"and","conds":[${conditions.join()}]}`
+/** A condition that never holds. A server that runs such a step ignores conditions. */
+export const NEVER = ifNot(ifAll([]))
 
 /**
  * Prevents the statements of a transaction from running outside of it. If the server has ended the transaction (write lock taken
  * over, disk full, OR ROLLBACK, …), later statements would run and be committed on their own.
  */
 export interface Guard {
+  /**
+   * Which requests test whether the server evaluates conditions: each that begins a transaction (until one has shown it), or only a
+   * COMMIT. Absent if conditions are not used.
+   */
+  readonly tested?: 'begin' | 'commit'
   /** Returns the condition under which the next statement may run. */
   next(steps: string[]): string
   /**
@@ -37,14 +44,24 @@ export interface Guard {
   proveLoss(steps: string[], callSteps: readonly number[]): number
   /** Records that step `begin` begins the transaction. */
   recordBegin?(begin: number): void
+  /** Ends what a lost transaction has left, after all calls of a request. */
+  end?(steps: string[]): void
 }
 
 /** The guard for `/v3`, where a condition can test whether a transaction is open. */
 export const V3_GUARD: Guard = {
+  tested: 'commit',
   next: () => IN_TRANSACTION,
   proveLoss: (steps, callSteps) =>
     addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(callSteps.at(-1) as number))])),
 }
+
+/** The guard for `/v3` until the server has shown that it evaluates conditions. */
+export const UNPROVEN_V3_GUARD: Guard = { ...V3_GUARD, tested: 'begin' }
+
+/** Returns the error of a request to a server that runs steps whose conditions do not hold. */
+export const ignoredConditionsError = (outcome: Outcome): ProtocolError =>
+  new ProtocolError('the server ignores the conditions of steps: use one that evaluates them', { outcome })
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */
 export function decodeBatch(value: unknown, length: number): WireBatchResult {

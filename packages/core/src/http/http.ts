@@ -35,7 +35,9 @@ export class Http {
   /** Whether the server was found to support `/v3/pipeline`. */
   hasV3 = false
   /** Set if the server does not support `/v3/pipeline`. */
-  V2Guard: (new () => Guard) | undefined
+  V2Guard: (new (tested: 'begin' | 'commit') => Guard) | undefined
+  /** Whether the server has shown that it evaluates the conditions of steps. */
+  evaluatesConditions = false
   /** Whether the server supports only `execute` and `close`; undefined before the first batch. */
   isExecuteOnly: boolean | undefined
   readonly events: Events
@@ -76,9 +78,7 @@ export class Http {
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
   get hasPendingWrites(): boolean | undefined {
     return (
-      this.writes.used + this.coalescedWrites.used > 0 ||
-      this.writeLock.isContended ||
-      this.tursodb?.isContended
+      this.writes.used + this.writeLock.pending > 0 || this.writeLock.isContended || this.tursodb?.isContended
     )
   }
 
@@ -139,6 +139,8 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
+    const writes = policy.keepRunning && !options.inTransaction ? 1 : 0
+    this.writeLock.pending += writes
     try {
       callPermit = limiter && limiter.acquire(limits)
       if (callPermit?.waiter) await callPermit.waiter.promise
@@ -160,16 +162,12 @@ export class Http {
         headers,
         body,
       })
-      exchange.response.then(
-        (head) => {
-          isSettled = true
-          waiter.resolve(head)
-        },
-        (error) => {
-          isSettled = true
-          waiter.reject(error)
-        },
-      )
+      const settle = (acquired: number) => (): void => {
+        isSettled = true
+        this.writeLock.acquired += acquired
+      }
+      exchange.response.then(settle(writes), settle(0))
+      exchange.response.then(waiter.resolve, waiter.reject)
       const result = message.read(await waiter.promise)
       const value = result instanceof Promise ? await result : result
       this.#retries.succeeded()
@@ -184,6 +182,7 @@ export class Http {
         failure.readLateResponse = async () => message.read(await response)
       } else if (!isSettled) exchange?.abort()
     } finally {
+      this.writeLock.pending -= writes
       stopWatch?.()
       callPermit?.release()
     }
@@ -278,8 +277,12 @@ export class Http {
 /** Aborts a read that waits for an index that the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
-/** Matches a response with an error that does not begin like those of libsql-server. Quotes in values are escaped. */
-export const UNUSUAL_ERROR = /"message":"(?!SQL(?![^"\\]*(?:\\.[^"\\]*)*?`conc)|Re|Transaction t|Op|Ar)/i
+/**
+ * Matches a response with an error that does not begin like those of libsql-server, or contains words of another server. Quotes in
+ * values are escaped.
+ */
+export const UNUSUAL_ERROR =
+  /"code":"(?:SQLITE|[BEP]\w+)_ERROR"|"message":"(?!(?:SQL|Response|Transaction t|Op|Arg)(?![^"\\]*(?:\\.[^"\\]*)*?(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)))/i
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {

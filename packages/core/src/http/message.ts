@@ -24,6 +24,8 @@ export interface RequestOptions {
   readonly onRetry?: (() => void) | undefined
   /** The calls that share the request; their deadlines restart after a wait that does not count. */
   readonly calls?: readonly { readonly deadline: Deadline }[] | undefined
+  /** Whether it belongs to a transaction. */
+  readonly inTransaction?: boolean | undefined
   /** The write permit of its own transaction. */
   readonly permit?: Permit | null | undefined
 }

@@ -20,9 +20,12 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
     const results = requests.map(({ type, batch }) => {
       if (type === 'execute') return { type: 'error', error: lockedError }
       const skipped = batch?.steps.map(() => null) ?? []
-      // the batch ends with a ROLLBACK
+      // the batch begins with a step that never runs, and ends with a ROLLBACK
       const noTransaction = { message: 'Transaction error: cannot rollback - no transaction is active' }
-      const result = { step_results: skipped, step_errors: [lockedError, ...skipped.slice(2), noTransaction] }
+      const result = {
+        step_results: skipped,
+        step_errors: [null, lockedError, ...skipped.slice(3), noTransaction],
+      }
       return { type: 'ok', response: { type, ...(batch && { result }) } }
     })
     return Response.json({ baton: null, base_url: null, results })

@@ -109,7 +109,8 @@ export class Tursodb {
     const outcomes = results.flatMap(getOutcomes)
     const error = outcomes[0]?.error
     const isLocked = error?.code === 'SQLITE_BUSY' && LOCKED_MESSAGE.test(error.message)
-    const canRetry = error && (isLocked || NO_READONLY_MESSAGE.test(error.message))
+    const isUnknownMode = error?.code === 'SQL_PARSE_ERROR' && NO_READONLY_MESSAGE.test(error.message)
+    const canRetry = isLocked || isUnknownMode
     if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Rejection(this, value, error, baton)
     return value
   }

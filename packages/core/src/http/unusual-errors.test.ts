@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { WireError } from '../base/wire.ts'
 import { UNUSUAL_ERROR } from './http.ts'
 import { translateErrors } from './unusual-errors.ts'
@@ -47,6 +47,59 @@ test.each<[message: string, text: string, code: string, extendedCode?: string]>(
   expect(translate({ message })).toEqual(expected)
   expect(translate({ message, code: 'SQLITE_UNKNOWN' })).toEqual(expected)
 })
+
+const CODED = ['SQLITE_ERROR', 'PREPARE_ERROR', 'EXECUTE_ERROR', 'BATCH_STEP_ERROR']
+const PREFIXES = [
+  'Error executing statement: ',
+  'SQLite error: prepare failed: ',
+  'SQLite error: step failed: ',
+  'SQLite error: Error executing statement: ',
+  'Error executing batch step 3: step failed: ',
+  'Request failed: Operation failed: ',
+]
+const WORDS = [
+  ['database is locked', 'SQLITE_BUSY'],
+  ['Database is busy', 'SQLITE_BUSY'],
+  ['Write-write conflict', 'SQLITE_BUSY'],
+  ['near "READONLY": syntax error', 'SQL_PARSE_ERROR'],
+  ['Runtime error: UNIQUE constraint failed: t.a (19)', 'SQLITE_CONSTRAINT'],
+  ['Runtime error: database is locked', 'SQLITE_CONSTRAINT'],
+  ['Runtime error: Parse error: near "READONLY": syntax error', 'SQLITE_CONSTRAINT'],
+  ['Runtime error: Error executing statement: database is locked', 'SQLITE_CONSTRAINT'],
+  ['CHECK constraint failed: database is locked', 'SQLITE_CONSTRAINT'],
+] as const
+
+describe.each(PREFIXES)('a server that adds %s', (prefix) => {
+  test.each(WORDS)('%s', (words, code) => {
+    const codes: (string | undefined)[] = [...CODED, undefined, 'OTHER']
+    if (!prefix.startsWith('SQLite')) codes.push('SQLITE_UNKNOWN')
+    for (const wireCode of codes) {
+      const error = { message: prefix + words, ...(wireCode && { code: wireCode }) }
+      const text = words.replace(/^Runtime error: /, '').replace(' (19)', '')
+      expect(translate(error)).toMatchObject({ error: { message: text, code }, isTursodb: true })
+      expect(UNUSUAL_ERROR.test(JSON.stringify(error))).toBe(true)
+    }
+  })
+})
+
+test.each(CODED)('other errors with the code %s', (code) => {
+  const error = { message: 'Error executing statement: no such table: t', code }
+  expect(UNUSUAL_ERROR.test(JSON.stringify(error))).toBe(true)
+  expect(translate(error)).toMatchObject({
+    error: { message: 'no such table: t', code: 'SQLITE_UNKNOWN' },
+    isTursodb: true,
+  })
+})
+
+test.each([...PREFIXES, '', 'Runtime error: ', 'step failed: Runtime error: '])(
+  'the text of RAISE() on libsql-server may be the same: %s',
+  (prefix) => {
+    for (const [words] of WORDS) {
+      const error = { message: `SQLite error: ${prefix}${words}`, code: 'SQLITE_CONSTRAINT' }
+      expect(translate(error)).toEqual({ error, isTursodb: false })
+    }
+  },
+)
 
 test("codes from the engine's server are unchanged", () => {
   const codes = { code: 'SQLITE_CONSTRAINT', extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }

@@ -10,24 +10,33 @@ const JSON_STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"'
 /** Matches a wire error in the text of a response. Text in a value does not match, because its quotes are escaped. */
 const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${JSON_STRING}))*\\}`, 'g')
 
-/** The prefixes that the engine and its bindings add to messages. */
-const MESSAGE_PREFIX =
-  /^(?:(?:step|prepare) failed: |failed to consume stmt: )?((?:Runtime|Parse|Transaction) error: )?/
+const LIBSQL_PREFIX = 'SQLite error: '
+/** Prefixes that the engine's bindings and servers add to messages; servers in front of them add that of libsql-server. */
+const KNOWN_PREFIXES =
+  /^(?:(?:SQLite error|Error executing statement|step failed|prepare failed|failed to consume stmt): )*/
+/** Maximum number of other prefixes. */
+const MAX_PREFIXES = 5
 
-/** Matches the errors of a rejected writer. With the prefix of a runtime error, the same text comes from RAISE(). */
-const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
+/** The engine's kinds of errors. The text of a runtime error may come from RAISE(). */
+const KIND = /^(?:Runtime|Parse|Transaction) error: /
+const RUNTIME = 'Runtime error: '
+/** Codes of errors that are not runtime errors. */
+const NOT_RUNTIME = /^SQL_|BUSY/
 
 /** libsql-server's codes for the engine's errors, by message without prefix. */
 const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[] = [
-  [/^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|^cannot store /, 'SQLITE_CONSTRAINT'],
-  [LOCKED_MESSAGE, 'SQLITE_BUSY'],
+  [
+    /^(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY|(?:immediate|deferred) foreign key) constraint failed|^cannot store /,
+    'SQLITE_CONSTRAINT',
+  ],
+  [/^(?:database is locked|Database is busy)$/, 'SQLITE_BUSY'],
   [
     /^(?:Database snapshot is stale|Write-write conflict|Commit dependency aborted|Conflict: |Database schema conflict)/,
     'SQLITE_BUSY',
     'SQLITE_BUSY_SNAPSHOT',
   ],
-  [/: syntax error$|^incomplete input$/, 'SQL_PARSE_ERROR'],
-  [/^no such column: | already exists$/, 'SQL_INPUT_ERROR'],
+  [/^near "[^]*": syntax error$|^incomplete input$/, 'SQL_PARSE_ERROR'],
+  [/^no such column: |^[^:]* already exists$/, 'SQL_INPUT_ERROR'],
   [/^datatype mismatch$/, 'SQLITE_MISMATCH'],
   [/^string or blob too big$/, 'SQLITE_TOOBIG'],
   [/^integer overflow$/, 'SQLITE_UNKNOWN'],
@@ -35,39 +44,76 @@ const CODES: readonly (readonly [RegExp, code: string, extendedCode?: string])[]
   [/^I\/O error/, 'SQLITE_IOERR'],
 ]
 
+/** An error in the engine's own words. */
+interface EngineError {
+  readonly text: string
+  readonly kind: string | undefined
+  readonly rule: (typeof CODES)[number] | undefined
+}
+
+/** Reads an error that begins with the engine's own words; returns null if it does not. */
+function readWords(words: string): EngineError | null {
+  const kind = KIND.exec(words)?.[0]
+  const text = words.slice(kind?.length ?? 0).replace(/ \(19\)$/, '')
+  const rule = CODES.find(
+    ([pattern, code]) => pattern.test(text) && !(kind === RUNTIME && NOT_RUNTIME.test(code)),
+  )
+  return kind || rule ? { text, kind, rule } : null
+}
+
+/** Finds the engine's own words in a message: the first ones, because RAISE() may repeat them. */
+function findWords(message: string, start: number): EngineError | null {
+  for (let count = 0, position = start; count <= MAX_PREFIXES; count++) {
+    const words = readWords(message.slice(position))
+    if (words) return words
+    const colon = message.indexOf(': ', position)
+    if (colon < 0) return null
+    position = colon + 2
+  }
+  return null
+}
+
 /** Translates an error of the engine; returns null for one of another server. */
 function translateTursodb({
   message,
   code: wireCode,
   extended_code: wireExtendedCode,
 }: WireError): WireError | null {
-  const [prefix = '', kind] = MESSAGE_PREFIX.exec(message) ?? []
-  const text = message
-    .slice(prefix.length)
-    .replace(/ \(19\)$/, '')
-    .replace(/^(?:immediate|deferred) foreign key constraint failed.*/, 'FOREIGN KEY constraint failed')
-    // `table.(a, b)`; the end is matched first, so that the rest never backtracks
-    .replace(
-      /^(?=[^]*\)$)(UNIQUE [^:]*: )([^]*)\.\(([^]*)\)$/,
-      (_, start: string, table: string, columns: string) => {
-        return start + columns.replaceAll(/(^|, )/g, `$1${table}.`)
-      },
-    )
-  const rule = CODES.find(
-    ([pattern]) => pattern.test(text) && !(kind === 'Runtime error: ' && LOCKED_MESSAGE.test(text)),
-  )
-  // the server that runs the engine may already have set a code
-  const hasCode = /^SQLITE_(?!UNKNOWN)/.test(wireCode ?? '')
-  if (prefix === '' && (!rule || (hasCode && rule[1] !== 'SQLITE_BUSY'))) return null
+  const prefix = KNOWN_PREFIXES.exec(message)?.[0] ?? ''
+  // codes that only servers of this engine send, and which do not tell errors apart
+  const hasEngineCode = /^(?:SQLITE|PREPARE|EXECUTE|BATCH_STEP)_ERROR$/.test(wireCode ?? '')
+  // the server that runs the engine may already have set a more specific code
+  const hasCode =
+    !hasEngineCode &&
+    /^(?:SQL_|SQLITE_(?!UNKNOWN)|ARGS_|TRANSACTION_|RESPONSE_|BLOCKED$)/.test(wireCode ?? '')
+  const words = hasCode ? readWords(message.slice(prefix.length)) : findWords(message, prefix.length)
+  const { text = message.slice(prefix.length), kind, rule } = words ?? {}
+  const isLibsql = prefix === LIBSQL_PREFIX && !kind && wireCode && !hasEngineCode
+  const isForeign = prefix === '' && !kind && (!rule || (hasCode && rule[1] !== 'SQLITE_BUSY'))
+  if (isLibsql || (isForeign && !hasEngineCode)) return null
   // any other runtime error comes from RAISE()
   const [, code, extendedCode = null] =
-    rule ?? ([null, kind === 'Runtime error: ' ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
+    rule ?? ([null, kind === RUNTIME ? 'SQLITE_CONSTRAINT' : 'SQLITE_UNKNOWN'] as const)
   const hint = text.startsWith('Concurrent transaction mode') ? ': run PRAGMA journal_mode = mvcc' : ''
   return {
-    message: text + hint,
+    message: normalizeConstraint(text) + hint,
     code: (hasCode && wireCode) || code,
     extended_code: wireExtendedCode ?? extendedCode,
   }
+}
+
+const UNIQUE = 'UNIQUE constraint failed: '
+
+/** Returns the message of a violated constraint in SQLite's words. */
+function normalizeConstraint(text: string): string {
+  if (/^(?:immediate|deferred) foreign key constraint failed/.test(text))
+    return 'FOREIGN KEY constraint failed'
+  // `table.(a, b)`
+  const open = text.indexOf('.(')
+  if (open < 0 || !text.startsWith(UNIQUE) || !text.endsWith(')')) return text
+  const table = text.slice(UNIQUE.length, open)
+  const columns = text.slice(open + 2, -1).split(', ')
+  return UNIQUE + columns.map((column) => `${table}.${column}`).join(', ')
 }
 
 const PRIMARY_ERRORS = [
@@ -99,7 +145,9 @@ export const translateErrors = (text: string, onTursodb?: () => void): string =>
   text.replace(WIRE_ERROR, (json) => {
     const error = JSON.parse(json) as WireError
     if (error.code === 'PROXY_ERROR') return JSON.stringify(restoreCode(error))
-    const translated = translateTursodb(error)
+    // on libsql-server, RAISE() may have the text of another error
+    const mayBeRaise = error.code === 'SQLITE_CONSTRAINT' && error.message.startsWith(LIBSQL_PREFIX)
+    const translated = mayBeRaise ? null : translateTursodb(error)
     if (translated) onTursodb?.()
     return JSON.stringify(translated ?? addReason(error))
   })

@@ -15,6 +15,10 @@ export class WriteLock {
   readonly #clock: Clock
   readonly #permits: Limiter
   readonly #timeoutMs: number
+  /** Number of writes outside of transactions that wait for their response. */
+  pending = 0
+  /** Number of times that this client is known to have acquired the lock. */
+  acquired = 0
 
   constructor(clock: Clock, permits: Limiter, timeoutMs: number) {
     this.#clock = clock

@@ -1,5 +1,5 @@
 import type { Deferred } from '../base/deferred.ts'
-import { HttpError, ProtocolError } from '../base/errors.ts'
+import { copyError, HttpError, ProtocolError } from '../base/errors.ts'
 import { MAX_COALESCED_CHARACTERS, MAX_COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Coalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
@@ -122,12 +122,4 @@ const mayComeFromOneResult = (error: unknown): boolean =>
 function afterThisTick(callback: () => void): void {
   if (typeof setImmediate === 'function') setImmediate(callback)
   else setTimeout(callback)
-}
-
-/** Copies an error for each call, so that its stack can show the caller. */
-function copyError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error
-  const copy = new Error(error.message, 'cause' in error ? { cause: error.cause } : {})
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
-  return Object.assign(copy, error)
 }

@@ -1,8 +1,18 @@
 import { asNotApplied, ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
-import { addStep, decodeBatch, type Guard, ifNot, ifOk, isWireError, withIndex } from '../codec/batch.ts'
-import { COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
+import {
+  addStep,
+  decodeBatch,
+  type Guard,
+  ifNot,
+  ifOk,
+  ignoredConditionsError,
+  isWireError,
+  NEVER,
+  withIndex,
+} from '../codec/batch.ts'
+import { beginStatement, COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -17,6 +27,8 @@ export interface SettleResult {
   readonly prefix?: readonly ControlStatement[]
   /** Whether none of the request was executed. */
   readonly ranNothing?: boolean
+  /** Whether the response shows that the server evaluates conditions. */
+  readonly evaluatesConditions?: boolean
 }
 
 /** The context in which results are read. */
@@ -46,6 +58,11 @@ export class SqlRequest {
   #length = 0
   /** The step that succeeds if the transaction of a COMMIT no longer exists. */
   #lossProof = -1
+  /**
+   * The ROLLBACK of the test whether the server evaluates conditions, -1 before it was added, or null without a test. Every server
+   * must skip this step and the first one.
+   */
+  #test: number | null = null
 
   constructor(calls: readonly QueuedCall[]) {
     const [{ scope, prefix }] = calls as [QueuedCall]
@@ -72,28 +89,68 @@ export class SqlRequest {
   /** Encodes the steps of a batch. */
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
+    this.#startTest(steps, guard)
     this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
       const callSteps: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
-      const condition = (): string => {
-        if (callSteps.length > 0) return ifOk(callSteps.at(-1) as number)
-        return scope === 'transaction' ? guard.next(steps) : ''
+      const add = (json: string, isUnconditional = false): void => {
+        let condition = ''
+        if (callSteps.length > 0) condition = ifOk(callSteps.at(-1) as number)
+        else if (scope === 'transaction' && !isUnconditional) condition = guard.next(steps)
+        // begins again if the previous statement has ended the transaction
+        if (this.#test === -1) addStep(steps, TEST_BEGIN.json, NEVER)
+        callSteps.push(addStep(steps, json, condition))
       }
       for (const { json, kind } of prefix) {
-        const begins = kind === 'begin'
-        callSteps.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
-        if (begins) guard.recordBegin?.(callSteps.at(-1) as number)
+        add(json, kind === 'begin')
+        if (kind === 'begin') guard.recordBegin?.(callSteps.at(-1) as number)
       }
-      for (const { json } of statements) callSteps.push(addStep(steps, json, condition()))
+      for (const { json } of statements) add(json)
       if (scope === 'atomic') {
-        callSteps.push(addStep(steps, COMMIT.json, condition()))
+        this.#endTest(steps)
+        add(COMMIT.json)
         addStep(steps, ROLLBACK.json, ifNot(ifOk(callSteps.at(-1) as number)))
       }
       if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, callSteps)
       return callSteps
     })
+    this.#endTest(steps)
+    if (this.calls[0]?.scope === 'transaction') guard.end?.(steps)
     this.#length = steps.length
     return steps
+  }
+
+  /**
+   * Starts the test whether the server evaluates conditions. If it does not, it runs everything in a transaction that the ROLLBACK
+   * of the test undoes.
+   */
+  #startTest(steps: string[], { tested }: Guard): void {
+    const [{ cursor, scope, statements, transactionEnd }] = this.calls as [QueuedCall]
+    const begins =
+      scope === 'transaction' ? this.isFirst || cursor : scope === 'atomic' || statements.length > 1
+    this.#test = begins && tested === 'begin' ? -1 : null
+    if (tested && transactionEnd === 'commit') this.#test = addStep(steps, ROLLBACK.json, NEVER)
+  }
+
+  #endTest(steps: string[]): void {
+    if (this.#test === -1) this.#test = addStep(steps, ROLLBACK.json, NEVER)
+  }
+
+  /** Whether the result of a step shows that the server ignores conditions. */
+  isTest(step: number): boolean {
+    return this.#test !== null && step === 0
+  }
+
+  /** Checks that the server skipped the steps that it had to skip. @throws ProtocolError */
+  #checkConditions({ step_results: results, step_errors: errors }: WireBatchResult): void {
+    if (this.#test === null) return
+    const rollback = results[this.#test]
+    // after this error, libsql-server reports it for every step
+    const hasFailed = errors[0] && errors[0].code !== 'TRANSACTION_TIMEOUT'
+    if (!results[0] && !rollback && !hasFailed) return
+    const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
+    const hasCommitted = (scope === 'atomic' || transactionEnd) && results[this.#steps[0]?.at(-1) as number]
+    throw ignoredConditionsError(this.isReadOnly || (rollback && !hasCommitted) ? 'not_applied' : 'unknown')
   }
 
   /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
@@ -105,13 +162,14 @@ export class SqlRequest {
         settle(firstCall, () => [decode(result?.response.result as WireResult, firstCall, 0, context)])
       else {
         const batch = decodeBatch(result?.response.result, this.#length)
+        this.#checkConditions(batch)
         this.#checkCommit(batch)
         for (const [index, callSteps] of this.#steps.entries()) {
           const call = this.calls[index] as QueuedCall
           settle(call, () => readSteps(callSteps, call, batch, context))
         }
       }
-      return {}
+      return { evaluatesConditions: this.#test !== null }
     } catch (error) {
       throw ProtocolError.of(error)
     }
@@ -164,6 +222,9 @@ export class SqlRequest {
     return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
   }
 }
+
+/** Fails inside a transaction, where it changes nothing. */
+const TEST_BEGIN = beginStatement('deferred')
 
 const unclearCommitError = (cause?: SqlError): ProtocolError =>
   new ProtocolError('the response does not show whether the COMMIT took effect', cause && { cause })

@@ -1,4 +1,11 @@
-import { asNotApplied, DatabaseError, HttpError, type StreamError, TransportError } from '../base/errors.ts'
+import {
+  asNotApplied,
+  DatabaseError,
+  HttpError,
+  type StreamError,
+  TransportError,
+  withOutcome,
+} from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
@@ -71,6 +78,5 @@ export function callError(
   }
   if (call.isReadOnly) return asNotApplied(error)
   // a proxy may have sent it twice, and this may be the rejection of the second copy
-  if ((continuesStream || commits) && error instanceof HttpError) Object.assign(error, { outcome: 'unknown' })
-  return error
+  return (continuesStream || commits) && error instanceof HttpError ? withOutcome(error, 'unknown') : error
 }

@@ -2,14 +2,7 @@ import { HttpError, ProtocolError, SqlError, withOutcome } from '../base/errors.
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import { addStep, type Guard, isWireError, withIndex } from '../codec/batch.ts'
-import {
-  beginStatement,
-  COMMIT,
-  PROBE,
-  ROLLBACK,
-  rollbackToStatement,
-  savepointStatement,
-} from '../codec/control.ts'
+import { beginStatement, COMMIT, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
@@ -22,14 +15,12 @@ import type { Sending, SendingStream, StreamResults } from './sending.ts'
 // Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
 // previous one fails: if it has lost the transaction, it runs the next statement outside of it. So a statement is sent alone, or
 // after a BEGIN that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and later statements belong to
-// a new one, which is rolled back.
+// a new one, which is rolled back. Statements share a request only if those after a failed one can do no harm.
 
 /** A BEGIN that fails inside a transaction, where it changes nothing. */
 const TEST_BEGIN = beginStatement('deferred')
 const IN_TRANSACTION = /within a transaction/
 const NO_TRANSACTION = /no transaction is active/
-const BATCH_SAVEPOINT = savepointStatement('baton_batch')
-const ROLLBACK_TO_BATCH = rollbackToStatement('baton_batch')
 
 /** Lays out the steps of a request; their conditions are not used. */
 const LAYOUT: Guard = {
@@ -169,7 +160,12 @@ class Execution {
   ): Promise<SendResult<StreamResults> | null> {
     for (const [index, { json, sql }] of commands.entries()) {
       const response = await this.#send([json], close && index === commands.length - 1)
-      if (!response.isOk) return response
+      if (!response.isOk) {
+        // the earlier statements of a chain are committed
+        const mayBeApplied = commands.slice(0, index).some(({ kind }) => kind !== 'read')
+        if (mayBeApplied) chain?.reject(withOutcome(response.error, 'unknown'))
+        return response
+      }
       this.#record(firstStep + index, response.value[0])
       const wireError = this.#errors[firstStep + index]
       if (!wireError) continue
@@ -212,8 +208,8 @@ class Execution {
   }
 
   /**
-   * Executes statements in one request. Each statement that might run outside the transaction is preceded by a BEGIN that must
-   * fail. Once half of the transaction's time limit has passed, statements are sent one by one: from then on, another writer might
+   * Executes statements in as few requests as is safe. Each statement that might run outside the transaction is sent alone, or
+   * preceded by a BEGIN that must fail. Once half of the transaction's time limit has passed, statements are sent one by one: from then on, another writer might
    * take over the lock between a test BEGIN and the statement after it. The server rejects the first statement after a takeover.
    */
   async #executeGroup(
@@ -222,28 +218,65 @@ class Execution {
     firstStep: number,
     close: boolean,
   ): Promise<SendResult<StreamResults> | null> {
-    const { prefix, scope, statements } = call
+    const { prefix } = call
+    const isTursodb = this.#stream.http.tursodb !== null
     const now = this.#stream.http.clock.now()
-    if (prefix.some(({ kind }) => kind === 'begin')) beginTimes.set(this.#stream, now)
+    const beginIndex = prefix.findIndex(({ kind }) => kind === 'begin')
+    if (beginIndex >= 0) beginTimes.set(this.#stream, now)
     if (now - (beginTimes.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
       return await this.#executeEach(commands, firstStep, close)
-    const setsSavepoint = scope === 'transaction' && statements.length > 1
+    const groupLength = this.#countHarmless(call)
+    if (groupLength < commands.length) {
+      const group = commands.slice(0, groupLength)
+      const failure = await this.#executeTogether(call, group, firstStep, false)
+      if (failure || this.#isLost || this.#hasFailed(firstStep, groupLength)) return failure
+      return await this.#executeEach(commands.slice(groupLength), firstStep + groupLength, close)
+    }
+    const failure = await this.#executeTogether(call, commands, firstStep, close)
+    const isLocked = this.#errors[firstStep + beginIndex]?.code === 'SQLITE_BUSY'
+    if (failure || close || !isLocked || isTursodb || !this.#stream.http.tursodb) return failure
+    // the engine was detected by this error: BEGIN is sent again, alone, so that it waits
+    const response = await this.#send([ROLLBACK.json], false)
+    if (!response.isOk) return response
+    this.#isLost = false
+    lostStreams.delete(this.#stream)
+    unprovenStreams.delete(this.#stream)
+    for (const index of commands.keys()) {
+      this.#results[firstStep + index] = null
+      this.#errors[firstStep + index] = null
+    }
+    return await this.#executeGroup(call, commands, firstStep, false)
+  }
+
+  /** Returns how many commands of a call may share the first request. */
+  #countHarmless({ isReadOnly, prefix, scope, statements }: QueuedCall): number {
+    const beginIndex = prefix.findIndex(({ needsWriteLock }) => needsWriteLock)
+    // this engine rejects a BEGIN instead of letting it wait, and then executes the rest without it
+    if (beginIndex >= 0 && this.#stream.http.tursodb) return beginIndex + 1
+    // in a transaction, a later statement might end it; in a deferred one, it might acquire the write lock
+    const isHarmless = isReadOnly || (scope === 'atomic' && beginIndex >= 0)
+    return prefix.length + (isHarmless ? statements.length : Math.min(1, statements.length))
+  }
+
+  /** Executes commands in one request, each after a BEGIN that must fail. */
+  async #executeTogether(
+    call: QueuedCall,
+    commands: readonly EncodedStatement[],
+    firstStep: number,
+    close: boolean,
+  ): Promise<SendResult<StreamResults> | null> {
+    const { prefix, scope } = call
     /** The step of each operation; `test` for a BEGIN that must fail. */
-    const steps: (number | 'test' | 'savepoint')[] = []
+    const steps: (number | 'test')[] = []
     const operations: string[] = []
-    const add = (json: string, step: number | 'savepoint'): void => {
+    for (const [index, { json, kind }] of commands.entries()) {
       // only a pragma can precede BEGIN
-      const mayBeOutside = steps.length > 0 && json !== prefix.find(({ kind }) => kind === 'begin')?.json
-      if (mayBeOutside) {
+      if (index > 0 && !(kind === 'begin' && prefix.includes(commands[index] as ControlStatement))) {
         operations.push(TEST_BEGIN.json)
         steps.push('test')
       }
       operations.push(json)
-      steps.push(step)
-    }
-    for (const [index, { json }] of commands.entries()) {
-      if (setsSavepoint && index === prefix.length) add(BATCH_SAVEPOINT.json, 'savepoint')
-      add(json, firstStep + index)
+      steps.push(firstStep + index)
     }
     const response = await this.#send(operations, close)
     if (!response.isOk) return response
@@ -258,42 +291,14 @@ class Execution {
         // outside of one.
         if (message !== null && !hasFailed)
           call.reject(new ProtocolError(`the transaction was lost: ${message}`))
-      } else if (this.#isLost || hasFailed) continue
-      else if (step === 'savepoint') hasFailed = result?.type !== 'ok'
-      else {
+      } else if (!this.#isLost && !hasFailed) {
         this.#record(step, result)
         hasFailed = this.#errors[step] !== null
       }
     }
-    if (scope !== 'transaction') return null
-    if (this.#isLost) lostStreams.add(this.#stream)
-    else if (hasFailed) {
-      unprovenStreams.add(this.#stream)
-      if (setsSavepoint) return await this.#redo(statements, firstStep + prefix.length)
-    }
+    if (scope === 'transaction' && this.#isLost) lostStreams.add(this.#stream)
+    else if (scope === 'transaction' && hasFailed) unprovenStreams.add(this.#stream)
     return null
-  }
-
-  /** Undoes a batch, and re-executes the statements before the one that failed. */
-  async #redo(
-    statements: readonly EncodedStatement[],
-    firstStep: number,
-  ): Promise<SendResult<StreamResults> | null> {
-    const response = await this.#send([ROLLBACK_TO_BATCH.json], false)
-    if (!response.isOk) return response
-    if (response.value[0]?.type !== 'ok') {
-      lostStreams.add(this.#stream)
-      return null
-    }
-    const repeatedStatements = statements.filter((_, index) => this.#results[firstStep + index])
-    const failure = await this.#executeEach(repeatedStatements, firstStep, false)
-    // the recorded results no longer match the transaction
-    if (
-      failure ||
-      this.#errors.slice(firstStep, firstStep + repeatedStatements.length).some((error) => error !== null)
-    )
-      lostStreams.add(this.#stream)
-    return failure
   }
 
   /** Proves that the transaction exists, if a statement that failed may have ended it. */
@@ -330,8 +335,12 @@ class Execution {
     if (!response.isOk) {
       if (isFirst) return response
       // a proxy may have sent it twice, and this may be the rejection of the second copy
-      if (response.error instanceof HttpError) withOutcome(response.error, 'unknown')
-      return { ...response, isSent: true }
+      const { error } = response
+      return {
+        ...response,
+        isSent: true,
+        error: error instanceof HttpError ? withOutcome(error, 'unknown') : error,
+      }
     }
     const isComplete =
       response.value.length >= statements.length && response.value.slice(0, statements.length).every(isResult)

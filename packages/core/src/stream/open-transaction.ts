@@ -1,4 +1,4 @@
-import { DatabaseError, withOutcome } from '../base/errors.ts'
+import { type DatabaseError, SqlError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { lockHint } from '../http/write-lock.ts'
@@ -23,11 +23,13 @@ export class OpenTransaction {
   readonly #begunAt: number
   /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   #lockedSince: number | null = null
+  /** How often this client had acquired the write lock by then; before, when this transaction began. */
+  #lockNumber: number
   /** When the stream last became idle. */
   #idleSince = 0
   #hasWarned = false
-  /** Errors of statements whose outcome is unknown. */
-  readonly #unknownFailures: unknown[] = []
+  /** Errors of its statements. */
+  readonly #failures = new WeakSet<Error>()
   /**
    * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement would cost more
    * than encoding the statement.
@@ -38,6 +40,7 @@ export class OpenTransaction {
     this.#http = http
     this.#host = host
     this.#begunAt = http.clock.now()
+    this.#lockNumber = http.writeLock.acquired
   }
 
   get elapsedMs(): number {
@@ -50,7 +53,16 @@ export class OpenTransaction {
   }
 
   recordLock(): void {
-    this.#lockedSince ??= Math.floor(this.#http.clock.now())
+    if (this.#lockedSince !== null) return
+    this.#lockedSince = Math.floor(this.#http.clock.now())
+    this.#lockNumber = this.#http.writeLock.acquired += 1
+  }
+
+  /** Returns a hint for the loss of the write lock, if another call of this client waited for it or has acquired it. */
+  get lockHint(): string {
+    const { hasPendingWrites, writeLock } = this.#http
+    const hasWaited = hasPendingWrites || writeLock.acquired > this.#lockNumber
+    return this.#lockedSince !== null && hasWaited ? lockHint('call of this client waited for') : ''
   }
 
   /** Cancels the timer. */
@@ -59,18 +71,26 @@ export class OpenTransaction {
     this.#cancelTimer = null
   }
 
-  /** Keeps the error of a statement with unknown outcome until the transaction ends. */
+  /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
   addFailure(error: unknown): void {
-    if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unknownFailures.push(error)
+    if (!(error instanceof Error) || this.#failures.has(error)) return
+    const isBusy = error instanceof SqlError && error.code === 'SQLITE_BUSY'
+    if (isBusy && this.#http.writeLock.acquired > this.#lockNumber)
+      error.message += lockHint('call of this client acquired')
+    this.#failures.add(error)
+  }
+
+  /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */
+  undoneError(error: unknown): unknown {
+    return error instanceof Error && this.#failures.has(error) ? withOutcome(error, 'not_applied') : error
   }
 
   /** Ends the transaction on the client's side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
-    // no timer is set after this
+    // no timer is set and no hint is given after this
     this.#lockedSince = null
-    if (type === 'transaction:rollback')
-      for (const failure of this.#unknownFailures) withOutcome(failure, 'not_applied')
+    this.#lockNumber = Infinity
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
@@ -120,9 +140,7 @@ export class OpenTransaction {
   }
 
   #timeOut(): void {
-    const { config, hasPendingWrites } = this.#http
-    const hint = hasPendingWrites ? lockHint('call of this client waited for') : ''
-    this.#expire(`idle when its ${config.transactionTimeoutMs} ms ran out${hint}`)
+    this.#expire(`idle when its ${this.#http.config.transactionTimeoutMs} ms ran out`)
   }
 
   #expire(message: string): void {

@@ -1,4 +1,4 @@
-import { ProtocolError, StreamError } from '../base/errors.ts'
+import { copyError, ProtocolError, StreamError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
@@ -84,7 +84,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   #endError(): StreamError {
-    return this.#lossError ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
+    return copyError(this.#lossError) ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
   /** Queues a call. @throws StreamError after the stream was closed or lost; the signal's reason; TypeError while a cursor is open */
@@ -161,7 +161,8 @@ export class ServerStream implements OpenStream, TransactionStream {
   #settle(request: SqlRequest, [result]: StreamResults, closesStream: boolean): void {
     const { connection, markLost, transaction } = this
     const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { retry, prefix, ranNothing } = request.settle(result, context)
+    const { retry, prefix, ranNothing, evaluatesConditions } = request.settle(result, context)
+    if (evaluatesConditions) this.http.evaluatesConditions = true
     if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
     if (retry) this.queue.calls.unshift(...retry)
     if (prefix) this.queue.passPrefix(prefix)
@@ -229,7 +230,9 @@ export class ServerStream implements OpenStream, TransactionStream {
   readonly markLost: MarkLost = (code, message, cause) => {
     if (this.#lossError) return this.#lossError
     const { transaction } = this
-    const streamError = new StreamError(code, message, cause, transaction.current?.elapsedMs, this.#lastSql)
+    const { current } = transaction
+    const hint = code === 'TRANSACTION_EXPIRED' ? (current?.lockHint ?? '') : ''
+    const streamError = new StreamError(code, message + hint, cause, current?.elapsedMs, this.#lastSql)
     this.#lossError = streamError
     this.isOpen = false
     transaction.drop('transaction:lost', streamError)

@@ -1,7 +1,7 @@
 import { HttpError } from '../base/errors.ts'
 import { joinSignals } from '../base/join-signals.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
-import { V3_GUARD } from '../codec/batch.ts'
+import { UNPROVEN_V3_GUARD, V3_GUARD } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import {
   CLOSE as CLOSE_REQUEST,
@@ -112,7 +112,13 @@ export class StreamConnection implements SendingStream {
       `/v${V2Guard ? 2 : 3}/pipeline`,
       (index) => {
         this.recordSend()
-        const operations = encode?.(index) ?? [request.encode(V2Guard ? new V2Guard() : V3_GUARD, index)]
+        const { evaluatesConditions } = http
+        const guard = V2Guard
+          ? new V2Guard(evaluatesConditions ? 'commit' : 'begin')
+          : evaluatesConditions
+            ? V3_GUARD
+            : UNPROVEN_V3_GUARD
+        const operations = encode?.(index) ?? [request.encode(guard, index)]
         return pipelineBody(close ? [...operations, CLOSE_REQUEST] : operations, baton)
       },
       {
@@ -123,6 +129,7 @@ export class StreamConnection implements SendingStream {
         mayOmitIndex: baton === null && request.isReadOnly,
         policy: choosePolicy(request, baton, mayHoldLock),
         calls: request.calls,
+        inTransaction: request.calls[0]?.scope === 'transaction',
         permit,
       },
       (text) => this.#read(text, close),

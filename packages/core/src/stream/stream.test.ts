@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
-import { batchResponse, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { batchResponse, isNever, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { StreamError } from '../base/errors.ts'
 import { readRows } from '../client/read-rows.ts'
 import { getServerStream, Stream } from '../client/stream.ts'
@@ -100,10 +100,12 @@ function scriptedRequest(
     batch?: { steps: ScriptedStep[] }
     requests?: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
   }
-  // without the statement that shows why a COMMIT was skipped
+  // without the statement that shows why a COMMIT was skipped, and those that are never run
   const steps = requests.flatMap(({ batch, stmt }) =>
     batch
-      ? batch.steps.flatMap((step) => (step.condition?.type === 'and' ? [] : step.stmt.sql))
+      ? batch.steps.flatMap(({ condition, stmt: { sql } }) =>
+          condition?.type === 'and' || isNever(condition) ? [] : sql,
+        )
       : (stmt?.sql ?? []),
   )
   const closes = requests.at(-1)?.type === 'close'
@@ -138,7 +140,11 @@ function scriptedRequest(
     async sendRow() {
       const entries = [
         { baton: `b${count}`, base_url: null },
-        { type: 'step_begin', step: steps.length - 1, cols: [{ name: 'a' }] },
+        {
+          type: 'step_begin',
+          step: rows?.steps.findIndex(({ condition }) => !isNever(condition)),
+          cols: [{ name: 'a' }],
+        },
         { type: 'row', row: [{ type: 'integer', value: '1' }] },
       ]
       send(200, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), end.promise)

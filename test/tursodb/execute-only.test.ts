@@ -1,0 +1,28 @@
+import { createClient } from '@batonsql/core'
+import { expect, onTestFinished, test } from 'vitest'
+import { ExecuteOnlyProxy } from '../support/execute-only-proxy.ts'
+import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+
+requireTursodb()
+
+test('behind a server that supports only `execute`, writers of two clients wait for each other', async () => {
+  const server = await startTursodb()
+  const proxy = await ExecuteOnlyProxy.start(server.url)
+  onTestFinished(() => proxy.close())
+  await using db = createClient({ url: proxy.url })
+  await using other = createClient({ url: proxy.url })
+  await db.execute('create table t (a)')
+  const calls = Array.from({ length: 20 }, (_, a) => {
+    const client = a % 2 ? db : other
+    const insert = `insert into t values (${a})`
+    if (a % 3 === 0) return client.batch([insert, 'select 1'])
+    return client.transaction(async (tx) => {
+      await tx.execute(insert)
+      await tx.execute('select 1')
+    })
+  })
+  await Promise.all(calls)
+  const { rows } = await db.execute('select count(*) as n, count(distinct a) as d from t')
+  expect(rows).toEqual([{ n: 20, d: 20 }])
+  expect(server.streamCount).toBe(0)
+})
