@@ -147,7 +147,7 @@ ${rows.join('\n')}
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the network, and
 only sending fewer requests helps: use \`coalesce\` (${formatRatio(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once), or do not await the statements of a transaction one by one.
 Hand-written undici requests are the upper bound for one request per call. Relative to them, a SELECT runs at ${formatRatio(results, 'client', 'SELECT, one by one', OURS)}
-and a transaction of three statements at ${formatRatio(results, 'client', 'transaction of three awaited statements', OURS)}. Clients without transactions have smaller bundles.
+and a transaction of three statements at ${formatRatio(results, 'client', 'transaction of three awaited statements', OURS)}. Other clients have smaller bundles.
 
 ## All figures
 
