@@ -90,7 +90,7 @@ export class SqlRequest {
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
     this.#startTest(steps, guard)
-    this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
+    this.#steps = this.calls.map(({ prefix, statements, parsedOnly, scope, transactionEnd }) => {
       const callSteps: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
       const add = (json: string, isUnconditional = false): void => {
@@ -106,6 +106,7 @@ export class SqlRequest {
         if (kind === 'begin') guard.recordBegin?.(callSteps.at(-1) as number)
       }
       for (const { json } of statements) add(json)
+      if (parsedOnly !== undefined) addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
       if (scope === 'atomic') {
         this.#endTest(steps)
         add(COMMIT.json)
@@ -198,8 +199,8 @@ export class SqlRequest {
   #handleError(wireError: WireError, { markLost }: SettleContext): SettleResult {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
-    const { statements, prefix, scope } = firstCall
-    const sql = statements.length === 1 ? statements[0]?.sql : null
+    const { statements, parsedOnly, prefix, scope } = firstCall
+    const sql = parsedOnly ?? (statements.length === 1 ? statements[0]?.sql : null)
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
     // COMMIT is valid SQL, so an error of the whole operation does not come from the server
     if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
