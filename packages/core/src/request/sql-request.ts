@@ -196,7 +196,7 @@ export class SqlRequest {
   }
 
   /** Handles an error of the whole operation. */
-  #handleError(wireError: WireError, { markLost }: SettleContext): SettleResult {
+  #handleError(wireError: WireError, { markLost, rowids }: SettleContext): SettleResult {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, parsedOnly, prefix, scope } = firstCall
@@ -206,6 +206,7 @@ export class SqlRequest {
     if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
     // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    if (!ranNothing) rowids.forget()
     // After other errors, such as a response that is too large, the server does not report what ran. Only two things are certain:
     // reads changed nothing, and the control statements of the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((other) => other.prefix.length === 0))
