@@ -63,6 +63,8 @@ export class SqlRequest {
    * must skip this step and the first one.
    */
   #test: number | null = null
+  /** The step that the server only parses. */
+  #parsed: number | null = null
 
   constructor(calls: readonly QueuedCall[]) {
     const [{ scope, prefix }] = calls as [QueuedCall]
@@ -89,6 +91,7 @@ export class SqlRequest {
   /** Encodes the steps of a batch. */
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
+    this.#parsed = null
     this.#startTest(steps, guard)
     this.#steps = this.calls.map(({ prefix, statements, parsedOnly, scope, transactionEnd }) => {
       const callSteps: number[] = []
@@ -105,8 +108,9 @@ export class SqlRequest {
         add(json, kind === 'begin')
         if (kind === 'begin') guard.recordBegin?.(callSteps.at(-1) as number)
       }
+      if (parsedOnly !== undefined && guard.tested)
+        this.#parsed = addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
       for (const { json } of statements) add(json)
-      if (parsedOnly !== undefined) addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
       if (scope === 'atomic') {
         this.#endTest(steps)
         add(COMMIT.json)
@@ -144,6 +148,7 @@ export class SqlRequest {
 
   /** Checks that the server skipped the steps that it had to skip. @throws ProtocolError */
   #checkConditions({ step_results: results, step_errors: errors }: WireBatchResult): void {
+    if (this.#parsed !== null && results[this.#parsed]) throw ignoredConditionsError('not_applied')
     if (this.#test === null) return
     const rollback = results[this.#test]
     // after this error, libsql-server reports it for every step

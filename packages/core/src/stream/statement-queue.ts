@@ -1,5 +1,5 @@
 import { StreamError } from '../base/errors.ts'
-import { type ControlStatement, PROBE } from '../codec/control.ts'
+import { beginStatement, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { queueFullError } from '../transport/failure.ts'
@@ -90,11 +90,16 @@ export class StatementQueue {
       resolve()
       this.remove(call, error)
     }
+    // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
+    const [scope, before, last] =
+      call.scope === 'transaction'
+        ? (['transaction', prefix, PROBE] as const)
+        : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
     return {
       ...call,
-      scope: call.scope === 'transaction' ? 'transaction' : 'chain',
-      prefix,
-      statements: [PROBE],
+      scope,
+      prefix: before,
+      statements: [last],
       parsedOnly: statements[0]?.sql,
       options: {},
       isReadOnly: true,
