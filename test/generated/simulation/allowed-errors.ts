@@ -115,9 +115,9 @@ class ErrorChecker {
     return this.#history.clients[call.scope.client] ?? {}
   }
 
-  #isClosed({ scope, settledAt }: Call): boolean {
+  #isClosed({ scope, settledTurn }: Call): boolean {
     return (this.#program.clientScopes[scope.client] as Scope).calls.some(
-      ({ operation, at }) => operation === 'close' && at <= settledAt,
+      ({ operation, turn }) => operation === 'close' && turn <= settledTurn,
     )
   }
 
