@@ -124,12 +124,39 @@ describe.each([
       before = database.requestCount()
       const values = []
       for await (const { a } of readRows(tx, 'select a from c order by a')) values.push(a)
-      expect([values, countRequests()]).toEqual([[1, 2, 3], 1])
+      expect([values, countRequests()]).toEqual([[1, 2, 3], 2])
       for await (const { a } of readRows(tx, 'select a from c')) if (a === 2) break
       await tx.execute('insert into c values (4)')
     })
     expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 4 }])
   })
+
+  // in one of these, a semicolon is followed by a second statement; the last one does not exist
+  test.each(['unparsable', 'select 1; select 2', '-- nothing', 'create trigger x', 'select a from missing'])(
+    'leaves its transaction, and a stream, as they were if the statement is rejected: %s',
+    async (sql) => {
+      const read = async (handle: Parameters<typeof readRows>[0]): Promise<void> => {
+        for await (const _ of readRows(handle, sql)) throw new Error('a row')
+      }
+      const rejection = { name: 'SqlError', outcome: 'not_applied', sql }
+      await db.batch(['drop table if exists c', 'create table c (a)'])
+      for (const isFirst of [true, false])
+        await db.transaction(async (tx) => {
+          if (!isFirst) await tx.execute('insert into c values (1)')
+          await expect(read(tx)).rejects.toMatchObject(rejection)
+          await tx.savepoint(async (inner) => {
+            await expect(read(inner)).rejects.toMatchObject(rejection)
+            await inner.execute('insert into c values (2)')
+          })
+        })
+      expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 3 }])
+      const stream = openStream(db)
+      await stream.execute('select 1')
+      await expect(read(stream)).rejects.toMatchObject(rejection)
+      await stream.execute('select 1')
+      await stream.close()
+    },
+  )
 
   test('works as the first statement of a transaction', async () => {
     await db.transaction(async (tx) => {

@@ -275,3 +275,34 @@ test('statement, arguments and options are read when readRows is called, and an 
   expect(() => readRows(db, 'select ?', [Number.NaN])).toThrow(RangeError)
   expect(() => readRows(db, 'commit')).toThrow(TypeError)
 })
+
+const LARGEST = 4_999_990
+test('the largest values and the largest row are stored', async () => {
+  for (const value of ['x'.repeat(LARGEST), new Uint8Array(LARGEST)]) {
+    await db.execute('delete from t')
+    await db.execute('insert into t values (?)', [value])
+    expect((await db.execute('select length(a) as n from t')).rows).toEqual([{ n: LARGEST }])
+  }
+  await db.batch(['drop table if exists pair', 'create table pair (a, b)'])
+  const half = 'x'.repeat(LARGEST / 2 - 10)
+  await db.execute('insert into pair values (?, ?)', [half, half])
+})
+
+test.each([
+  ['a string', 'insert into t values (?)', ['x'.repeat(5_000_000)]],
+  ['a longer string', 'insert into t values (?)', ['x'.repeat(5_000_001)]],
+  ['a blob', 'insert into t values (?)', [new Uint8Array(5_000_001)]],
+  ['a row', 'insert into t values (?)', ['x'.repeat(4_999_999)]],
+  ['a row of several values', 'insert into pair values (?, ?)', ['x'.repeat(3e6), 'x'.repeat(3e6)]],
+  ['a value that SQL computes', 'insert into t values (zeroblob(5000001))', []],
+  ['a literal', `insert into t values ('${'x'.repeat(5_000_001)}')`, []],
+] as const)('%s that is too large is rejected with the limit', async (_, sql, args) => {
+  await db.batch(['drop table if exists pair', 'create table pair (a, b)', 'delete from t'])
+  const rejection = { outcome: 'not_applied', message: expect.stringContaining('5,000,000 bytes') }
+  await expect(db.execute(sql, args)).rejects.toMatchObject(rejection)
+  await expect(db.batch([{ sql, args }])).rejects.toMatchObject(rejection)
+  await expect(collect(readRows(db, sql, args))).rejects.toMatchObject({
+    message: expect.stringContaining('5,000,000 bytes'),
+  })
+  expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+})

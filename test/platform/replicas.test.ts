@@ -184,6 +184,29 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await expect(harness.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
 
+  test.each(['full-access', 'read-only'])('that is slow makes reads wait (%s)', async (access) => {
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost } = await populate(harness)
+    await waitFor(async () => expect(await countRows(replica)).toBe(1))
+    await harness.server.setReplica('fra', { lagMs: NEVER_MS })
+    await db.execute('INSERT INTO t VALUES (2)')
+    const index = db.replicationIndex as string
+    const requests = new EventEmitter()
+    const reader = createClientFor(replicaHost, await harness.tokenFor('app', `?authorization=${access}`), {
+      minReplicationIndex: index,
+      requestTimeoutMs: 120_000,
+      observe: ({ type }: ClientEvent) => void requests.emit(type),
+    })
+    const count = countRows(reader)
+    // the client has asked twice whether the primary has this index
+    await once(requests, 'request')
+    await once(requests, 'request')
+    expect(reader.replicationIndex).toBe(index)
+    await harness.server.setReplica('fra', { lagMs: 0 })
+    expect(await count).toBe(2)
+    expect(reader.replicationIndex).toBe(index)
+  })
+
   test('enforces guards, tokens and blocks', async () => {
     const harness = await Harness.forTest()
     const { replicaHost, token, replica } = await populate(harness)

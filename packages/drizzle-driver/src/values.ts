@@ -7,7 +7,7 @@ export interface RunResult {
   readonly columnTypes: readonly string[]
   readonly rows: ObjectRow[]
   readonly rowsAffected: number
-  /** Rowid of the last inserted row; undefined if there is none. */
+  /** Rowid of the last inserted row; undefined if there is none, or if an upsert may have updated a row instead. */
   readonly lastInsertRowid: bigint | undefined
   /** Not enumerable; used by JSON.stringify, which does not support bigint. */
   toJSON(): unknown

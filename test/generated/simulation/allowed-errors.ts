@@ -115,9 +115,9 @@ class ErrorChecker {
     return this.#history.clients[call.scope.client] ?? {}
   }
 
-  #isClosed({ scope, settledAt }: Call): boolean {
+  #isClosed({ scope, settledTurn }: Call): boolean {
     return (this.#program.clientScopes[scope.client] as Scope).calls.some(
-      ({ operation, at }) => operation === 'close' && at <= settledAt,
+      ({ operation, turn }) => operation === 'close' && turn <= settledTurn,
     )
   }
 
@@ -187,8 +187,6 @@ class ErrorChecker {
     // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside the transaction
     const isAfterCommit = calls.some(({ operation }) => operation === 'commit')
     const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
-    // a cursor whose statement does not parse ends its stream on the server
-    const isInvalidSql = calls.some(({ operation, sql }) => operation === 'rows' && sql[0] === 'unparsable')
     // a call that takes several requests gets a token for each
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
@@ -201,7 +199,6 @@ class ErrorChecker {
       isBusy ||
       isUndone ||
       isLarge ||
-      isInvalidSql ||
       isClosed ||
       this.#hazards.slowMs > 4_000
       ? null

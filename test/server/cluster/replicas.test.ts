@@ -10,6 +10,7 @@ import { findTornTransactions } from '../../generated/faults/torn-transactions.t
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 // Short runs by default; npm run test:faults sets longer ones.
 const pairCount = Number(process.env['FAULT_PAIRS'] ?? 300)
@@ -203,6 +204,22 @@ describe('an index that the database never reaches', () => {
     expect(db.counts.requests).toBe(1)
   })
 })
+
+test('after a restart of the primary, which counts from the beginning again, reads through a replica see new rows', async () => {
+  await using db = createClient({ url: cluster.replicaUrls[0] as string })
+  await db.batch(['drop table if exists pair', 'create table pair (a)'])
+  for (let n = 0; n < 10; n++) await db.execute('insert into pair values (?)', [n])
+  const index = Number(db.replicationIndex)
+  expect((await db.execute('select count(*) as n from pair')).rows).toEqual([{ n: 10 }])
+  await cluster.killPrimary()
+  await cluster.restartPrimary()
+  await primary.execute('insert into pair values (10)')
+  // until the replica has noticed the restart, it responds with its old rows
+  await waitFor(async () =>
+    expect((await db.execute('select count(*) as n from pair')).rows).toEqual([{ n: 11 }]),
+  )
+  expect(Number(db.replicationIndex)).toBeLessThan(index)
+}, 60_000)
 
 test('a slow read whose index the replica has reached neither fails nor is sent twice', async () => {
   const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)

@@ -154,6 +154,8 @@ describe('isUniqueViolation', () => {
 test.each([
   ['SQL_MANY_STATEMENTS', 'SQL string contains more than one statement', 'use batch(), or executeMultiple()'],
   ['SQL_INPUT_ERROR', 'SQL input error: too many SQL variables (at offset 5)', 'json_each(?)'],
+  ['SQLITE_TOOBIG', 'SQLite error: string or blob too big', '5,000,000 bytes'],
+  ['ARGS_INVALID', 'Arguments do not match SQL parameters: string or blob too big', '5,000,000 bytes'],
   ['RESPONSE_TOO_LARGE', 'Response is too large', 'readRows()'],
 ])('the error %s has a hint', (code, message, hint) => {
   const error = new SqlError({ message, code })
@@ -163,4 +165,9 @@ test.each([
   expect(new SqlError({ message: 'no such table: t', code: 'SQLITE_UNKNOWN' }).message).toBe(
     'no such table: t',
   )
+})
+
+test('the text of a RAISE() gets no hint', () => {
+  const error = { message: 'string or blob too big', code: 'SQLITE_CONSTRAINT' }
+  expect(new SqlError(error).message).toBe(error.message)
 })

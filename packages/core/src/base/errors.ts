@@ -110,6 +110,9 @@ export class SqlError extends BaseError {
 function findHint({ code, message }: WireError): string {
   if (code === 'RESPONSE_TOO_LARGE') return ': read it with readRows(), or with LIMIT'
   if (code === 'SQL_MANY_STATEMENTS') return ': use batch(), or executeMultiple() for a script'
+  // not the text of a RAISE()
+  if (message.includes('string or blob too big') && !code?.startsWith('SQLITE_CONSTRAINT'))
+    return ': a value, or all values of a row together, must be smaller than 5,000,000 bytes; split it, or store it elsewhere'
   if (message.includes('too many SQL variables'))
     return ': at most 32,766 parameters; pass a list as one JSON text to json_each(?), or insert the rows in chunks'
   return ''

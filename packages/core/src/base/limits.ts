@@ -13,7 +13,7 @@ export const DEFAULT_CONCURRENCY = 64
 /** Maximum number of calls that may be queued. */
 export const QUEUE_LIMIT = 10_000
 
-/** How long a replica may take to catch up with what the client has seen, in ms; usually it is at most 25 ms behind. */
+/** How long a read waits for a replica before the client asks for its index, and how often it asks, in ms. */
 export const REPLICA_WAIT_MS = 2_000
 
 /** Fraction of a transaction's time limit after which the transaction is reported as expiring. */

@@ -71,7 +71,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /**
    * Newest replication index that this client has written or seen. Passed as `minReplicationIndex` to a client in another
-   * process, it makes that client read what this one wrote. Null before the first response.
+   * process, it makes that client read what this one wrote. Null before the first response. It decreases only if the primary itself
+   * has a lower one, as after a restore.
    */
   get replicationIndex(): string | null {
     return this.#http.replica.value

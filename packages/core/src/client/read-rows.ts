@@ -22,8 +22,8 @@ import { Transaction, withTransactionStream } from './transaction.ts'
 /**
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
  * Leaving the loop early stops the statement, except for a write, which is read to its end. Takes two requests: the second closes
- * the stream. Inside a transaction it takes one, or two if it is the transaction's first call. The first `next()` sends the
- * request, but the statement, the arguments and the options are read when `readRows` is called. `timeoutMs` limits each wait for
+ * the stream. Inside a transaction, the first one has the statement parsed, because a statement that does not parse would end the
+ * transaction. The first `next()` sends the first request, but the statement, the arguments and the options are read when `readRows` is called. `timeoutMs` limits each wait for
  * the server. A server without `/v3/cursor` sends the whole result at once.
  *
  * ```ts
@@ -69,17 +69,18 @@ async function* read(
   const lifetime = ownStream?.http.lifetime
   lifetime?.begin()
   let reader: RowReader | undefined
-  let report: QueryReport | null = null
+  let report = null as QueryReport | null
   try {
-    const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> =>
-      RowReader.open(stream, db, encoded, { ...handle, options })
+    const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> => {
+      const { events } = stream.http
+      if (events.isWatched) report = events.begin([encoded], stream.transaction.current?.id ?? null)
+      return RowReader.open(stream, db, encoded, { ...handle, options })
+    }
     if (db instanceof Transaction) reader = await withTransactionStream(db, options, open)
     else {
       const stream = ownStream ?? getServerStream(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
     }
-    const { events } = reader.http
-    if (events.isWatched) report = events.begin([encoded], reader.transactionId)
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {

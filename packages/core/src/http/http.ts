@@ -5,7 +5,7 @@ import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../base/limits.ts'
 import type { Guard } from '../codec/batch.ts'
-import { PROBE } from '../codec/control.ts'
+import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
 import { type Address, checkEnds, type ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
@@ -22,7 +22,7 @@ import { Lifetime } from './lifetime.ts'
 import { Limiter, type Permit } from './limiter.ts'
 import { type Message, type NoResponse, notSent, type RequestOptions, type SendResult } from './message.ts'
 import { CONTINUE } from './policies.ts'
-import { ReplicaIndex } from './replica-index.ts'
+import { ReplicaIndex, type ReplicaWatch, type ServerIndexes } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
 import type { Rejection, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
@@ -61,7 +61,7 @@ export class Http {
     const { concurrency, queueLimit, minReplicationIndex, readYourWrites } = config
     this.config = config
     this.clock = clock
-    this.replica = new ReplicaIndex(clock, () => this.#fetchIndex(), minReplicationIndex, readYourWrites)
+    this.replica = new ReplicaIndex(clock, () => this.#fetchIndexes(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock, config.address.origin)
     const createLimiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
@@ -130,13 +130,13 @@ export class Http {
     let isSettled = false
     let callPermit: Permit | null = null
     let index: string | null = null
-    let stopWatch: (() => void) | undefined
+    let watch: ReplicaWatch | undefined
     let failure: NoResponse<R>
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
       const mayBeBlocked = policy.keepRunning && limiter && isSent()
       const hint = mayBeBlocked ? this.writeLock.hint(options.permit) : ''
-      return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
+      return timeoutError(deadline.timeoutMs, origin, isSent(), watch?.isBehind ? REPLICA_IS_BEHIND : hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
     const writes = policy.keepRunning && !options.inTransaction ? 1 : 0
@@ -154,7 +154,7 @@ export class Http {
       if (timeLimit.remainingMs <= 0) throw onTimeout()
       const waiter = this.lifetime.wait<T>({ ...limits, deadline: timeLimit, mayHaveRun: isSent })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
-        stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
+        watch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
         method: body === null ? 'GET' : 'POST',
         origin,
@@ -183,7 +183,7 @@ export class Http {
       } else if (!isSettled) exchange?.abort()
     } finally {
       this.writeLock.pending -= writes
-      stopWatch?.()
+      watch?.stop()
       callPermit?.release()
     }
     return await this.#sendAgain(message, options, attempt, failure, index)
@@ -202,7 +202,7 @@ export class Http {
     if ((error as Partial<Rejection<R>> | null)?.sendAgain)
       return await (error as Rejection<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
-      void this.replica.resetIfBehind(index)
+      void this.replica.check(index)
     const { signal, deadline, policy } = options
     const delayMs = this.#retries.delayMs(error, attempt, policy.isIdempotent)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.remainingMs) return failure
@@ -216,13 +216,13 @@ export class Http {
     return await this.send(message, options, attempt + 1)
   }
 
-  /** Requests the server's replication index. */
-  async #fetchIndex(): Promise<string | number | null | undefined> {
-    const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
+  /** Requests the replication indexes of the server and its primary: a replica forwards a BEGIN, even with a read-only token. */
+  async #fetchIndexes(): Promise<ServerIndexes> {
+    const statements = [PROBE, beginStatement('deferred'), ROLLBACK]
+    const probe = pipelineBody([...statements.map(({ json }) => `{"type":"execute","stmt":${json}}`), CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
-    return readReplicationIndex(
-      unwrap(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
-    )
+    const response = unwrap(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline))
+    return { server: readReplicationIndex(response), primary: readReplicationIndex(response, 1) }
   }
 
   /** Leaves an aborted request running in the background, where it still counts as a concurrent request. */
@@ -276,6 +276,7 @@ export class Http {
 
 /** Aborts a read that waits for an index that the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
+const REPLICA_IS_BEHIND = '; its replica has not received what this client has written or seen'
 
 /**
  * Matches a response with an error that does not begin like those of libsql-server, or contains words of another server. Quotes in

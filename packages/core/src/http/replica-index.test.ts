@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createClient } from '../client/client.ts'
 import { readRows } from '../client/read-rows.ts'
@@ -6,26 +7,38 @@ import type { ClientConfig } from '../config.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A server with a replication index. Requests for a newer index wait. */
+/** A replica, and its primary. Requests for a newer index wait until it has been received. */
 class Replica {
+  /** The index that each read required. */
   readonly reads: (string | null)[] = []
   probes = 0
+  /** What the replica has received. */
   index = 5
+  /** What its primary has, if not the same; `down` if it does not respond. */
+  primary: number | 'down' | null = null
   responseMs = 100
   /** How long an aborted request takes to settle. */
   abortMs = 0
+  readonly #waiting = new Set<() => void>()
   readonly fetch: ClientConfig['fetch'] = async (url, { body = '', signal }) => {
     const requiredIndex = /"replication_index":"(\d+)"/.exec(body)?.[1] ?? null
-    if (body.includes('mine')) this.reads.push(requiredIndex)
-    else this.probes += 1
-    const isStuck = requiredIndex !== null && Number(requiredIndex) > this.index
+    const isWrite = body.includes('insert')
+    const isProbe = body.includes('BEGIN') && !isWrite
+    if (isProbe) this.probes += 1
+    else if (!isWrite) this.reads.push(requiredIndex)
     await new Promise<void>((resolve, reject) => {
       const end = () => setTimeout(reject, this.abortMs, new Error('aborted'))
       signal.addEventListener('abort', end)
       if (signal.aborted) end()
-      if (!isStuck) setTimeout(resolve, body.includes('mine') ? this.responseMs : 10)
+      const respond = () => {
+        if (isProbe ? this.primary === 'down' : !isWrite && Number(requiredIndex) > this.index) return
+        this.#waiting.delete(respond)
+        setTimeout(resolve, isProbe ? 10 : this.responseMs)
+      }
+      this.#waiting.add(respond)
+      respond()
     })
-    const text = url.includes('cursor') ? this.#rows : this.#response
+    const text = url.includes('cursor') ? this.#rows : this.#respond(isWrite)
     return {
       status: 200,
       text: async () => text,
@@ -33,11 +46,18 @@ class Replica {
     }
   }
 
-  get #response(): string {
-    const index = `"replication_index":"${this.index}"`
-    const result = `{"cols":[],"rows":[],"affected_row_count":0,"last_insert_rowid":null,${index}}`
-    const execute = `{"type":"ok","response":{"type":"execute","result":${result}}}`
-    return `{"baton":null,"base_url":null,"results":[${execute},{"type":"ok","response":{"type":"close"}}]}`
+  receive(index: number): void {
+    this.index = index
+    for (const respond of this.#waiting) respond()
+  }
+
+  #respond(isWrite: boolean): string {
+    const primary = this.primary ?? this.index
+    const results = [isWrite ? primary : this.index, primary].map((index) => {
+      const result = `{"cols":[],"rows":[],"affected_row_count":0,"last_insert_rowid":null,"replication_index":"${index}"}`
+      return `{"type":"ok","response":{"type":"execute","result":${result}}}`
+    })
+    return `{"baton":null,"base_url":null,"results":[${results.join()},{"type":"ok","response":{"type":"close"}}]}`
   }
 
   get #rows(): string {
@@ -62,6 +82,7 @@ async function getOutcomesAfter(ms: number, calls: readonly Promise<unknown>[]) 
   return await Promise.all(settled.map((outcome) => Promise.race([outcome, Promise.resolve('not yet')])))
 }
 const READ = 'select 1 -- mine'
+const WRITE = 'insert into t values (1)'
 
 test('reads that are queued for longer than a replica may take to catch up are not affected', async () => {
   const replica = new Replica()
@@ -83,31 +104,108 @@ test('slow reads share one request for the index', async () => {
   expect(replica.reads.length).toBe(20)
 })
 
-test('an index that is never reached is checked once; queued reads no longer wait for it', async () => {
+test('an index that the primary does not have is reset to that of the primary, also for queued reads', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
   expect(new Set(await getOutcomesAfter(3_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
-  // the two reads that were waiting; the others were sent without an index or with a newer one
+  // the two reads that were waiting
   expect(replica.reads.filter((requiredIndex) => requiredIndex === '100').length).toBe(2)
   expect(db.replicationIndex).toBe('5')
 })
 
-test('an index that was reset and is received again is checked again', async () => {
+test('reads wait for a slow replica, however long it takes, and the index does not decrease', async () => {
+  const replica = new Replica()
+  replica.primary = 100
+  const db = replica.client({ minReplicationIndex: 100 })
+  const calls = Array.from({ length: 20 }, () => db.execute(READ))
+  expect(new Set(await getOutcomesAfter(29_000, calls))).toEqual(new Set(['not yet']))
+  expect([db.replicationIndex, replica.probes]).toEqual(['100', 14])
+  replica.receive(100)
+  expect(new Set(await getOutcomesAfter(200, calls))).toEqual(new Set(['ok']))
+  expect(replica.reads).toEqual(Array.from({ length: 20 }, () => '100'))
+})
+
+test('a read of a replica that does not catch up is rejected at its deadline, and the error says so', async () => {
+  const replica = new Replica()
+  replica.primary = 100
+  const db = replica.client({ minReplicationIndex: 100 })
+  expect(await getOutcomesAfter(30_000, [db.execute(READ)])).toEqual([
+    expect.stringContaining('within 30000 ms; its replica has not received what this client has written'),
+  ])
+  expect(await getOutcomesAfter(30_000, [db.execute(READ, [], { timeoutMs: 500 })])).toEqual([
+    expect.stringMatching(/within 500 ms$/),
+  ])
+  expect(db.replicationIndex).toBe('100')
+})
+
+test('without a response from the primary, reads wait; when it responds with a lower index, they are sent again', async () => {
+  const replica = new Replica()
+  replica.primary = 'down'
+  const db = replica.client({ minReplicationIndex: 100 })
+  const call = db.execute(READ)
+  expect(await getOutcomesAfter(20_000, [call])).toEqual(['not yet'])
+  expect(db.replicationIndex).toBe('100')
+  replica.primary = 1
+  expect(await getOutcomesAfter(5_000, [call])).toEqual(['ok'])
+  expect([db.replicationIndex, replica.reads]).toEqual(['5', ['100', '1']])
+})
+
+test('after a short time limit, the index is reset for the next read', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 100 })
+  const outcomes = await getOutcomesAfter(600, [db.execute(READ, [], { timeoutMs: 500 })])
+  expect([outcomes, db.replicationIndex]).toEqual([[expect.stringContaining('within 500 ms')], '5'])
+  expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
+})
+
+test('an index that was reset and is received again is waited for again', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   expect(await getOutcomesAfter(2_200, [db.execute(READ)])).toEqual(['ok'])
-  replica.index = 100
+  replica.receive(100)
   expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
   replica.index = 99
+  replica.primary = 100
   const calls = [db.execute(READ)]
-  await vi.advanceTimersByTimeAsync(1_900)
-  replica.index = 100
-  // the earlier response does not release this read
-  expect(await getOutcomesAfter(500, calls)).toEqual(['not yet'])
-  expect(replica.probes).toBe(2)
+  expect(await getOutcomesAfter(20_000, calls)).toEqual(['not yet'])
   expect(db.replicationIndex).toBe('100')
+  replica.receive(101)
+  expect(await getOutcomesAfter(100, calls)).toEqual(['ok'])
+})
+
+test('generated histories: an index decreases only after the primary has begun to count again', async () => {
+  const action = fc.constantFrom('write', 'write', 'read', 'read', 'receive', 'restart', 'wait')
+  const histories = fc.array(fc.tuple(action, fc.integer({ min: 0, max: 6_000 })), { maxLength: 25 })
+  await fc.assert(
+    fc.asyncProperty(histories, async (history) => {
+      const replica = new Replica()
+      replica.primary = 5
+      const db = replica.client({ minReplicationIndex: 5, requestTimeoutMs: 10_000 })
+      let hasRestarted = false
+      for (const [name, ms] of history) {
+        const index = Number(db.replicationIndex)
+        if (name === 'write') {
+          replica.primary += 1
+          void db.execute(WRITE)
+        } else if (name === 'restart') {
+          replica.primary = 1
+          replica.index = 1
+          hasRestarted = true
+        } else if (name === 'receive') replica.receive(replica.primary)
+        else if (name === 'read') void db.execute(READ).catch(() => {})
+        await vi.advanceTimersByTimeAsync(ms)
+        const decreases = Number(db.replicationIndex) < index
+        if (decreases) expect([hasRestarted, db.replicationIndex]).toEqual([true, String(replica.primary)])
+      }
+      // no read waits for an index that will never exist
+      const call = db.execute(READ)
+      replica.receive(replica.primary)
+      expect(await getOutcomesAfter(5_000, [call])).toEqual(['ok'])
+      await db.close()
+    }),
+  )
 })
 
 test('a deadline that passes during the wait is a timeout', async () => {
@@ -147,7 +245,7 @@ test('a cursor has its full idle timeout', async () => {
     for await (const _ of readRows(db, READ, [], { timeoutMs: 3_000 }));
   }
   expect(await getOutcomesAfter(5_000, [read()])).toEqual(['ok'])
-  expect(replica.reads).toEqual(['100', null])
+  expect(replica.reads).toEqual(['100', '5'])
 })
 
 test('readYourWrites: false sends no index, not even `minReplicationIndex`', async () => {

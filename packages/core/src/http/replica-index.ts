@@ -4,31 +4,49 @@ import { REPLICA_WAIT_MS } from '../base/limits.ts'
 /** A replication index as servers send it. */
 type WireIndex = string | number | null | undefined
 
+/** The indexes of the server that a client uses, which may be a replica, and of its primary. */
+export interface ServerIndexes {
+  readonly server: WireIndex
+  readonly primary: WireIndex
+}
+
+/** Watches a read that may be waiting for an index. */
+export interface ReplicaWatch {
+  /** Whether the last check found the server behind the index. */
+  readonly isBehind: boolean
+  stop(): void
+}
+
+/** What a check found out about a read that waits for an index. */
+type Check = 'reached' | 'behind' | 'reset' | 'unknown'
+
 /**
  * Keeps the newest replication index that a client has seen. Replicas wait for it before they respond, so that a client reads
- * its own writes. A database that was restored, or whose primary was restarted, may count from the beginning again. A replica
- * may then never reach the index, so the index is reset.
+ * its own writes, however long that takes. A database that was restored, or whose primary was restarted, may count from the
+ * beginning again, and its replicas may never reach the index. A slow replica looks the same, so only the primary can prove it: if its
+ * index is lower, the client continues with that one.
  */
 export class ReplicaIndex {
   readonly #clock: Clock
   readonly #isUsed: boolean
-  readonly #fetchIndex: () => Promise<WireIndex>
+  readonly #fetchIndexes: () => Promise<ServerIndexes>
   #index: bigint | null
-  /** The last check of whether the server is behind an index, and until when its result is used. */
-  #probe: { readonly index: string; readonly isBehind: Promise<boolean>; until: number } | null = null
+  /** The last request for the server's indexes, the index that the client had then, and until when its result is used. */
+  #probe: { readonly newest: bigint | null; readonly result: Promise<Indexes | null>; until: number } | null =
+    null
 
   /**
    * @param minimum initial index @param readYourWrites whether indexes are used at all
-   * @param fetchIndex requests the server's index
+   * @param fetchIndexes requests the server's indexes
    */
   constructor(
     clock: Clock,
-    fetchIndex: () => Promise<WireIndex>,
+    fetchIndexes: () => Promise<ServerIndexes>,
     minimum: string | number | bigint | undefined,
     readYourWrites: boolean,
   ) {
     this.#clock = clock
-    this.#fetchIndex = fetchIndex
+    this.#fetchIndexes = fetchIndexes
     this.#isUsed = readYourWrites
     this.#index = minimum === undefined || !readYourWrites ? null : BigInt(minimum)
   }
@@ -45,36 +63,69 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read that may be waiting for an index on a replica, and probes the server if this takes too long. Sending the read again
-   * without a probe would send every slow read twice.
-   * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that stops watching
+   * Watches a read that may be waiting for an index on a replica, and checks the server while this takes long. Sending the read again
+   * without a check would send every slow read twice.
+   * @param onReset called after the index was reset, so that the read can be sent with the new one
    */
-  watch(index: string, onReset: () => void): () => void {
-    return this.#clock.after(REPLICA_WAIT_MS, () => {
-      void this.resetIfBehind(index).then((wasReset) => wasReset && onReset())
-    })
+  watch(index: string, onReset: () => void): ReplicaWatch {
+    let isWatching = true
+    let cancel: () => void
+    const check = async (): Promise<void> => {
+      const result = await this.check(index)
+      if (!isWatching) return
+      watch.isBehind = result === 'behind'
+      if (result === 'reset') onReset()
+      // the primary may be restarting, or may be restored later
+      else if (result !== 'reached') schedule()
+    }
+    const schedule = (): void => {
+      cancel = this.#clock.after(REPLICA_WAIT_MS, () => void check())
+    }
+    schedule()
+    const stop = (): void => {
+      isWatching = false
+      cancel()
+    }
+    const watch = { isBehind: false, stop }
+    return watch
   }
 
-  /** Resets the index if the server has not reached it. @returns whether it was reset, by this or another call */
-  async resetIfBehind(index: string): Promise<boolean> {
-    if ((await this.#isBehind(index)) && this.value === index) this.#index = null
+  /** Asks the server whether it has reached an index that the client has seen, and resets the client's if its primary is behind it. */
+  async check(index: string): Promise<Check> {
+    const wanted = BigInt(index)
     // unless it was reset, the index only grows
-    return this.#index === null || this.#index < BigInt(index)
+    const wasReset = (): boolean => this.#index !== null && this.#index < wanted
+    if (wasReset()) return 'reset'
+    const newest = this.#index
+    const indexes = await this.#fetchOnce(newest)
+    if (wasReset()) return 'reset'
+    if (indexes === null) return 'unknown'
+    const { server, primary } = indexes
+    if (server >= wanted) return 'reached'
+    if (newest !== null && primary < newest && this.#index === newest) this.#index = primary
+    return wasReset() ? 'reset' : 'behind'
   }
 
-  /** Probes the server, once for all reads that wait for an index at the same time. */
-  #isBehind(index: string): Promise<boolean> {
+  /** Requests the server's indexes, once for all reads that wait at the same time; null if it does not send them. */
+  #fetchOnce(newest: bigint | null): Promise<Indexes | null> {
     const clock = this.#clock
-    if (this.#probe?.index === index && clock.now() < this.#probe.until) return this.#probe.isBehind
-    const isBehind = this.#fetchIndex()
-      .then((serverIndex) => serverIndex != null && BigInt(serverIndex) < BigInt(index))
-      // a server that fails, or sends no valid index, may have reached it
-      .catch(() => false)
-    const probe = { index, isBehind, until: Infinity }
+    if (this.#probe?.newest === newest && clock.now() < this.#probe.until) return this.#probe.result
+    const result = this.#fetchIndexes()
+      .then(({ server, primary }) =>
+        server == null || primary == null ? null : { server: BigInt(server), primary: BigInt(primary) },
+      )
+      .catch(() => null)
+    const probe = { newest, result, until: Infinity }
     this.#probe = probe
-    void isBehind.then(() => {
-      probe.until = clock.now() + REPLICA_WAIT_MS
+    void result.then(() => {
+      // the next check of the same read must not get this result
+      probe.until = clock.now() + REPLICA_WAIT_MS / 2
     })
-    return isBehind
+    return result
   }
+}
+
+interface Indexes {
+  readonly server: bigint
+  readonly primary: bigint
 }

@@ -31,6 +31,10 @@ export interface QueuedCall {
   readonly transactionEnd?: 'commit' | 'rollback' | undefined
   /** The cursor that reads the rows, unless the result is read as a whole. */
   readonly cursor?: Cursor | undefined
+  /** Whether the server has yet to parse the text of a cursor: one that does not parse would make it drop the stream. */
+  isUnparsed?: boolean | undefined
+  /** SQL that the server parses and does not run. */
+  readonly parsedOnly?: string | undefined
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that are sent before the statements. */
   prefix: readonly ControlStatement[]
   /** Whether it may share a request with other calls. */

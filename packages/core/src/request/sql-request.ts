@@ -63,6 +63,8 @@ export class SqlRequest {
    * must skip this step and the first one.
    */
   #test: number | null = null
+  /** The step that the server only parses. */
+  #parsed: number | null = null
 
   constructor(calls: readonly QueuedCall[]) {
     const [{ scope, prefix }] = calls as [QueuedCall]
@@ -89,8 +91,9 @@ export class SqlRequest {
   /** Encodes the steps of a batch. */
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
+    this.#parsed = null
     this.#startTest(steps, guard)
-    this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
+    this.#steps = this.calls.map(({ prefix, statements, parsedOnly, scope, transactionEnd }) => {
       const callSteps: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
       const add = (json: string, isUnconditional = false): void => {
@@ -105,6 +108,8 @@ export class SqlRequest {
         add(json, kind === 'begin')
         if (kind === 'begin') guard.recordBegin?.(callSteps.at(-1) as number)
       }
+      if (parsedOnly !== undefined && guard.tested)
+        this.#parsed = addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
       for (const { json } of statements) add(json)
       if (scope === 'atomic') {
         this.#endTest(steps)
@@ -143,6 +148,7 @@ export class SqlRequest {
 
   /** Checks that the server skipped the steps that it had to skip. @throws ProtocolError */
   #checkConditions({ step_results: results, step_errors: errors }: WireBatchResult): void {
+    if (this.#parsed !== null && results[this.#parsed]) throw ignoredConditionsError('not_applied')
     if (this.#test === null) return
     const rollback = results[this.#test]
     // after this error, libsql-server reports it for every step
@@ -195,16 +201,17 @@ export class SqlRequest {
   }
 
   /** Handles an error of the whole operation. */
-  #handleError(wireError: WireError, { markLost }: SettleContext): SettleResult {
+  #handleError(wireError: WireError, { markLost, rowids }: SettleContext): SettleResult {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
-    const { statements, prefix, scope } = firstCall
-    const sql = statements.length === 1 ? statements[0]?.sql : null
+    const { statements, parsedOnly, prefix, scope } = firstCall
+    const sql = parsedOnly ?? (statements.length === 1 ? statements[0]?.sql : null)
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
     // COMMIT is valid SQL, so an error of the whole operation does not come from the server
     if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
     // statements that the server's parser rejects have not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    if (!ranNothing) rowids.forget()
     // After other errors, such as a response that is too large, the server does not report what ran. Only two things are certain:
     // reads changed nothing, and the control statements of the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((other) => other.prefix.length === 0))

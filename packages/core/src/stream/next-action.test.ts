@@ -44,10 +44,14 @@ test.each<[string, Partial<QueuedCall> | null, Partial<StreamState>, Action]>([
   ['ROLLBACK', rollback, {}, 'send'],
   ['ROLLBACK while closing', rollback, closing, 'send'],
   ['rows', { cursor, ...read }, {}, 'read'],
+  ['rows of a statement that was not parsed', { cursor, ...read, isUnparsed: true }, {}, 'sendPrefix'],
+  ['rows on a new stream', { cursor, ...read, isUnparsed: true }, { isContinued: false }, 'read'],
   ['rows after a savepoint', { cursor, ...read, prefix: [SAVEPOINT] }, {}, 'sendPrefix'],
   ['rows after BEGIN without a permit', { cursor, ...read, prefix: [BEGIN] }, noPermit, 'acquirePermit'],
   ['rows after BEGIN with a permit', { cursor, ...read, prefix: [BEGIN] }, {}, 'sendPrefix'],
 ])('%s', (_, head, state, expected) => {
   const queued = head ? call(head) : undefined
-  expect(nextAction({ isOpen: true, head: queued, isWithoutPermit: false, ...state })).toBe(expected)
+  expect(
+    nextAction({ isOpen: true, head: queued, isContinued: true, isWithoutPermit: false, ...state }),
+  ).toBe(expected)
 })

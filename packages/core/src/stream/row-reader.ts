@@ -114,7 +114,13 @@ export class RowReader implements Cursor {
     const reader = new RowReader(stream, owner, statement, call)
     await new Promise((resolve, reject) => {
       const scope = stream.transaction.isOpen ? 'transaction' : 'autocommit'
-      const queuedCall = { ...call, statements: [statement], scope, cursor: reader } as const
+      const queuedCall = {
+        ...call,
+        statements: [statement],
+        scope,
+        cursor: reader,
+        isUnparsed: true,
+      } as const
       stream.enqueue({ ...queuedCall, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
     })
     return reader
@@ -122,15 +128,6 @@ export class RowReader implements Cursor {
 
   get isReadOnly(): boolean {
     return this.#request.isReadOnly
-  }
-
-  get http(): Http {
-    return this.#stream.http
-  }
-
-  /** The id of the transaction in events. */
-  get transactionId(): number | null {
-    return this.#stream.transaction.current?.id ?? null
   }
 
   stop(endsStream: boolean, reason: unknown): void {

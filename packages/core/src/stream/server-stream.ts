@@ -112,7 +112,12 @@ export class ServerStream implements OpenStream, TransactionStream {
     const { http, isOpen, queue, transaction } = this
     if (transaction.queuedPermit) queue.skipToRollback()
     const head = queue.findHead()
-    const state = { isOpen, head, isWithoutPermit: transaction.current !== null && !transaction.permit }
+    const state = {
+      isOpen,
+      head,
+      isContinued: this.connection.baton !== null && http.hasV3,
+      isWithoutPermit: transaction.current !== null && !transaction.permit,
+    }
     let action = nextAction(state)
     if (action === 'acquirePermit') {
       if (!transaction.acquirePermit()) return

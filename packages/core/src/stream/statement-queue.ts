@@ -1,5 +1,5 @@
 import { StreamError } from '../base/errors.ts'
-import { type ControlStatement, PROBE } from '../codec/control.ts'
+import { beginStatement, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { queueFullError } from '../transport/failure.ts'
@@ -71,10 +71,14 @@ export class StatementQueue {
     return calls
   }
 
-  /** Takes the control statements of a cursor, to be sent in a separate request: the cursor may be aborted before it opens. */
+  /**
+   * Takes the control statements of a cursor, to be sent in a separate request: the cursor may be aborted before it opens. The server
+   * also parses the cursor's statement there.
+   */
   takePrefix(call: QueuedCall): QueuedCall {
-    const { prefix } = call
+    const { prefix, statements } = call
     call.prefix = []
+    call.isUnparsed = false
     this.#awaitingPrefix = call
     this.watchAll()
     // The request keeps the deadline. If the cursor's signal is aborted, the cursor leaves the queue and the transaction continues.
@@ -86,8 +90,23 @@ export class StatementQueue {
       resolve()
       this.remove(call, error)
     }
-    const statements = [PROBE]
-    return { ...call, prefix, statements, options: {}, isReadOnly: true, cursor: undefined, resolve, reject }
+    // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
+    const [scope, before, last] =
+      call.scope === 'transaction'
+        ? (['transaction', prefix, PROBE] as const)
+        : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
+    return {
+      ...call,
+      scope,
+      prefix: before,
+      statements: [last],
+      parsedOnly: statements[0]?.sql,
+      options: {},
+      isReadOnly: true,
+      cursor: undefined,
+      resolve,
+      reject,
+    }
   }
 
   /** Passes unsent control statements to the first call of a transaction at or after `position`, or to the next one added. */

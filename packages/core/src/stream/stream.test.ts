@@ -798,6 +798,7 @@ describe('a cursor whose handle is closed before the response begins', () => {
     const context = await startWithWrite()
     const { stream, next } = context
     const rows = readRows(stream, sql).next()
+    await (await next()).respond()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(streamClosed)
     expect(
@@ -1015,9 +1016,26 @@ test('calls that share a request time out at the earliest of their time limits',
   await Promise.all(calls)
 })
 
-test('reading the rows of a statement that does not parse ends the stream and its transaction', async () => {
+test('reading the rows of a statement that does not parse leaves the transaction as it was', async () => {
+  const { stream, next } = await startWithWrite()
+  const error = {
+    message: 'SQL string could not be parsed: near SELEC: syntax error',
+    code: 'SQL_PARSE_ERROR',
+  }
+  const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ ...error, sql: 'selec 1' })
+  await (await next()).reject(error)
+  await rows
+  const write = stream.execute('insert into t values (2)')
+  const request = await next()
+  expect(request.sql).toEqual(['insert into t values (2)'])
+  await request.respond()
+  await write
+})
+
+test('a cursor whose statement the server rejects although it has parsed it ends the stream', async () => {
   const { stream, next, requests, transactionEvents } = await startWithWrite()
   const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+  await (await next()).respond()
   await (await next()).status(500, '{"error":"SQL string could not be parsed: near SELEC: syntax error"}')
   await rows
   expect(stream.isOpen).toBe(false)
@@ -1031,6 +1049,7 @@ test('reading the rows of a statement that does not parse ends the stream and it
 test('a failed request for rows closes the stream on the server, which releases the write lock', async () => {
   const { stream, next } = await startWithWrite()
   const rows = expect(readRows(stream, 'select 1').next()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await (await next()).respond()
   await (await next()).status(503, 'gone')
   await rows
   const request = await next()
