@@ -30,9 +30,9 @@ describe('the initial state of a database', () => {
     expect(children.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['copy'])
   })
 
-  async function upload(harness: Harness, text: string): Promise<string> {
+  async function upload(harness: Harness, content: string | Uint8Array<ArrayBuffer>): Promise<string> {
     const form = new FormData()
-    form.append('file', new Blob([text]), 'dump.sql')
+    form.append('file', new Blob([content]), 'dump.sql')
     const response = await fetch(`${harness.platform.url}${harness.orgPath}/databases/dumps`, {
       method: 'POST',
       headers: { authorization: `Bearer ${harness.platform.token}` },
@@ -62,6 +62,59 @@ describe('the initial state of a database', () => {
     expect((await sql(bareDatabase.host, await harness.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([
       ['7'],
     ])
+  })
+
+  test('a dump of sqlite3, with a BOM, CRLF, virtual tables, statistics and escapes, is a seed as it is a restore', async () => {
+    const harness = await Harness.forTest()
+    const dump = [
+      'PRAGMA foreign_keys=OFF;',
+      'BEGIN TRANSACTION;',
+      'CREATE TABLE t (a INTEGER PRIMARY KEY, b);',
+      "INSERT INTO t VALUES(1,unistr('two\\u000alines'));",
+      'PRAGMA writable_schema=ON;',
+      "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','f','f',0,'CREATE VIRTUAL TABLE f USING fts5(b, content=''t'', content_rowid=''a'')');",
+      "CREATE TABLE IF NOT EXISTS 'f_data'(id INTEGER PRIMARY KEY, block BLOB);",
+      "CREATE TABLE IF NOT EXISTS 'f_config'(k PRIMARY KEY, v) WITHOUT ROWID;",
+      "INSERT INTO f_config VALUES('version',4);",
+      'ANALYZE sqlite_schema;',
+      "INSERT INTO sqlite_stat1 VALUES('t',NULL,'1');",
+      'CREATE INDEX i ON t (b);',
+      'PRAGMA writable_schema=OFF;',
+      'COMMIT;',
+      '',
+    ]
+    const url = await upload(harness, `\ufeff${dump.join('\r\n')}`)
+    const { host } = await harness.createDatabase('app', { seed: { type: 'dump', url } })
+    const token = await harness.tokenFor('app')
+    expect((await sql(host, token, 'SELECT a, b FROM t')).rows).toEqual([['1', 'two\nlines']])
+    expect((await sql(host, token, "SELECT name FROM sqlite_schema WHERE name IN ('f', 'i')")).rows).toEqual([
+      ['f'],
+      ['i'],
+    ])
+  })
+
+  test.each([
+    [
+      'Latin-1 text',
+      Uint8Array.from(Buffer.from("create table t(a); insert into t values('caf\xe9');", 'latin1')),
+      /not UTF-8/,
+    ],
+    ['UTF-16 text', Uint8Array.from(Buffer.from('\ufeffcreate table t(a);', 'utf16le')), /UTF-16/],
+    [
+      'a failing long statement',
+      `insert into ${'missing'.repeat(100_000)} values (1);`,
+      /^the dump.{0,400}$/,
+    ],
+    ['a truncated file', 'BEGIN; CREATE TABLE t(a);', /ends before its COMMIT/],
+    ['only pragmas', 'PRAGMA foreign_keys=OFF;', /no statements/],
+  ] as const)('a dump of %s is rejected with a short reason', async (_, dump, reason) => {
+    const harness = await Harness.forTest()
+    const url = await upload(harness, dump)
+    const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
+    const { status, body: reply } = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+      body,
+    })
+    expect([status, reply]).toEqual([400, { error: expect.stringMatching(reason) }])
   })
 
   test.each([

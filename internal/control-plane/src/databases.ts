@@ -8,6 +8,7 @@ import {
   newDatabaseId,
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
+import { type DumpSource, loadDump } from './load-dump.ts'
 import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
@@ -33,7 +34,7 @@ export interface NewDatabase {
   readonly group: GroupRow
   /** Validated and not yet taken. */
   readonly name: string
-  readonly source: DatabaseSource
+  readonly source: DatabaseSource | DumpSource
   readonly configuration: DatabaseConfiguration
   readonly parent?: DatabaseRow
   /** How long the database takes to become ready after its creation, in ms. */
@@ -95,7 +96,7 @@ export class Databases {
   /** Creates a database. @throws Rejection if the back end cannot create it; in that case nothing is kept */
   async create(options: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = options
-    const { registry, backend } = this.#options
+    const { registry } = this.#options
     // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Rejection(409, `group ${group.name} was removed`)
@@ -117,7 +118,7 @@ export class Databases {
     }
     registry.transaction(() => registry.databases.put(row))
     try {
-      await this.#enqueue(row.id, () => backend.create(row.id, source, this.#getSettings(row)))
+      await this.#enqueue(row.id, () => this.#createNow(row, source))
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(source)
     } catch (error) {
@@ -140,8 +141,16 @@ export class Databases {
     return readyRow
   }
 
+  async #createNow(row: DatabaseRow, source: DatabaseSource | DumpSource): Promise<void> {
+    const { backend } = this.#options
+    const settings = this.#getSettings(row)
+    if (source.type !== 'dump') return await backend.create(row.id, source, settings)
+    await backend.create(row.id, { type: 'empty' }, settings)
+    await loadDump(backend, row, source.file)
+  }
+
   /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws Rejection */
-  #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
+  #checkReadable(source: DatabaseSource | DumpSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
     if (row?.configuration.blockReads !== true) return row

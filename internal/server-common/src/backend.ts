@@ -15,7 +15,6 @@ export {
 export { copyDatabaseFile } from './backend/copy-database-file.ts'
 export { hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
 export { newDatabaseId } from './backend/database-id.ts'
-export { checkLoaded, checkResult, type LoadResult, readDump } from './backend/dumps.ts'
 export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'
 export { isExportRoute } from './backend/export-routes.ts'
 export { moveToQuarantine } from './backend/quarantine.ts'

@@ -1,5 +1,5 @@
 export { BodyTooLargeError, type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
-export { toResponse } from './http/fetch-response.ts'
+export { fromRequest, toResponse } from './http/fetch-api.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { getLocalUrl, listen } from './http/listen.ts'
 export {

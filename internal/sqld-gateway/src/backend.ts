@@ -6,7 +6,6 @@ import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/aut
 import {
   BackendRejection,
   buildExportResponse,
-  checkLoaded,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
@@ -25,7 +24,6 @@ import {
   type RunningExports,
   type RunningRequest,
   RunningRequests,
-  readDump,
   revokedResponse,
   type UsageSample,
 } from '@batonsql/server-common/backend'
@@ -48,7 +46,6 @@ import { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import { Replica, replicaFolder } from './replicas/replica.ts'
-import { guardDump } from './request/dump-guard.ts'
 import { buildClientResponse } from './request/rebuild.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
@@ -185,7 +182,6 @@ export class SqldBackend implements DatabaseBackend {
       isRetry = true
       await this.#createNamespace(id, source, config)
     })
-    if (source.type === 'dump') await this.#loadDump(id, source.file)
     this.#storeSettings(id, settings)
   }
 
@@ -552,17 +548,6 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /**
-   * Executes a file of statements. The server's own import stops at the first statement that it cannot parse, and reports
-   * success.
-   */
-  async #loadDump(id: DatabaseId, file: string): Promise<void> {
-    const sql = await guardDump(await readDump(file))
-    const response = await this.#internal.run(id, sql)
-    checkLoaded(response.status, (await readBody(response)).toString('utf8'))
-    this.#writes.onWrite(id)
-  }
-
-  /**
    * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
    */
   #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
@@ -587,7 +572,6 @@ function describeBlock({ blockReason }: DatabaseSettings): string {
 function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':
-    case 'dump':
       return {}
     case 'schema':
       return { shared_schema: true }

@@ -5,6 +5,7 @@ import type { CommandInput } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
+import { readText } from './read-text.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Applies a dump to an empty database. */
@@ -26,9 +27,10 @@ export async function runRestore({
     const input = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
     const size = file === '-' ? null : (await stat(file)).size
     let readBytes = 0
-    const source = countBytes(input, (bytes) => {
-      readBytes += bytes
+    const bytes = countBytes(input, (count) => {
+      readBytes += count
     })
+    const source = readText(bytes, file === '-' ? 'the input' : file)
     const { characters } = await restore(db, source, {
       signal: context.signal,
       resume: values.resume === true,

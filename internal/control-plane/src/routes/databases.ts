@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
-import { type DatabaseSource, RESERVED_NAMES } from '@batonsql/server-common/backend'
+import { RESERVED_NAMES } from '@batonsql/server-common/backend'
 import * as v from 'valibot'
-import { NEW_CONFIGURATION } from '../databases.ts'
+import { NEW_CONFIGURATION, type NewDatabase } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { notSupported, Rejection } from '../rejection.ts'
 import { checkDatabaseName } from '../rules/names.ts'
@@ -203,7 +203,7 @@ function checkNameAvailable(call: Call, name: string): void {
 }
 
 interface Source {
-  readonly source: DatabaseSource
+  readonly source: NewDatabase['source']
   readonly parent?: DatabaseRow
 }
 

@@ -37,8 +37,6 @@ export type DatabaseSource =
   | { readonly type: 'empty' }
   /** Copies an SQLite file that no other program is writing to. */
   | { readonly type: 'file'; readonly file: string }
-  /** Executes a file of SQL statements. */
-  | { readonly type: 'dump'; readonly file: string }
   /** Copies another database. */
   | { readonly type: 'fork'; readonly from: DatabaseId }
   /** Creates a database whose schema others can share. */

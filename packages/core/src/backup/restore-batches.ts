@@ -82,10 +82,11 @@ class DumpTranslator {
       this.#virtualTables.push(virtualTable.name)
       return [virtualTable.definition]
     }
-    const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
+    const [head = '', table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((name) => unquote(table).startsWith(`${name}_`))
+    if (!isShadow) return [withExactLiterals(sql)]
     // creating the virtual table has already created this shadow table, with rows that the dump contains too
-    return isShadow ? [sql, `delete from ${table}`] : [withExactLiterals(sql)]
+    return [`create table if not exists ${table}${sql.slice(head.length)}`, `delete from ${table}`]
   }
 }
 
@@ -100,4 +101,4 @@ const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = /* @__PURE__ */ quotedBy("'")
 const NAME = /* @__PURE__ */ quotedBy('"')
 const CREATE_TABLE = /* @__PURE__ */ (() =>
-  new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i'))()
+  new RegExp(`^create table (?:if not exists )?(${TEXT}|${NAME}|\\w+)`, 'i'))()

@@ -67,7 +67,9 @@ function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): 
   try {
     return decoder.decode(piece, { stream: piece !== undefined })
   } catch (cause) {
-    throw new ProtocolError('the script is not UTF-8', { cause })
+    throw new ProtocolError('the script is not UTF-8; it may be Latin-1 or UTF-16: convert it first', {
+      cause,
+    })
   }
 }
 

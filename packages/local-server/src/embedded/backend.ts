@@ -20,7 +20,6 @@ import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/aut
 import {
   BackendRejection,
   buildExportResponse,
-  checkResult,
   copyDatabaseFile,
   type DatabaseBackend,
   type DatabaseId,
@@ -28,14 +27,12 @@ import {
   type DatabaseSource,
   hasDatabaseFile,
   isExportRoute,
-  type LoadResult,
   moveToQuarantine,
   type QueryUsage,
   type RevokedAccess,
   type RunningExports,
   type RunningRequest,
   RunningRequests,
-  readDump,
   revokedBeforeStartResponse,
   revokedResponse,
   type UsageSample,
@@ -46,7 +43,6 @@ import {
   type Dialect,
   decodeCursorBody,
   decodePipelineBody,
-  FULL_PERMISSIONS,
   JsonShapeError,
   MIGRATION_PERMISSIONS,
   type PipelineBody,
@@ -187,7 +183,6 @@ export class EmbeddedBackend implements DatabaseBackend {
     await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
     await renameWal(this.#getFile(id))
     this.#configure(id, settings)
-    if (source.type === 'dump') await this.#load(id, source.file)
   }
 
   /** Checks that a database may be copied, which reads all of its rows. @throws BackendRejection if its reads are blocked */
@@ -514,23 +509,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#workers.configure(id, settings)
-  }
-
-  /** Loads a dump into a database. @throws BackendRejection with the engine's error */
-  async #load(id: DatabaseId, file: string): Promise<void> {
-    const sql = await readDump(file)
-    const lease = await this.#streams.open(id, true)
-    try {
-      const worker = await this.#workers.get(id)
-      const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
-      const call = { ...this.#createInternalCall(id), ...lease, permissions: FULL_PERMISSIONS }
-      const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
-      if (outcome.type === 'failure')
-        throw new BackendRejection(`the dump could not be loaded: ${outcome.body}`)
-      checkResult(JSON.parse(toText(outcome.text)) as readonly LoadResult[])
-    } finally {
-      this.#streams.close(lease)
-    }
   }
 
   #getFile(id: DatabaseId): string {

@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream'
 import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { checkOptionNames } from '@batonsql/server-common/base'
-import { toResponse } from '@batonsql/server-common/http'
+import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
@@ -55,23 +54,8 @@ export class LocalHandler implements AsyncDisposable {
   readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const service = await this.#start()
     const request = input instanceof Request && init === undefined ? input : new Request(input, init)
-    const url = new URL(request.url)
-    const headers = Object.fromEntries(request.headers)
-    const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body)
-    const { method, signal } = request
-    const controller = new AbortController()
-    if (signal.aborted) controller.abort(signal.reason)
-    else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
-    const serviceResponse = await service.handle({
-      method,
-      path: url.pathname,
-      query: url.search,
-      headers: { host: url.host, ...headers },
-      body,
-      remoteAddress: undefined,
-      controller,
-    })
-    const response = toResponse(serviceResponse, method === 'HEAD')
+    const serviceResponse = await service.handle(fromRequest(request))
+    const response = toResponse(serviceResponse, request.method === 'HEAD')
     if (response.body !== null) requests.set(response.body, request)
     return response
   }

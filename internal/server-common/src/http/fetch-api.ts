@@ -1,5 +1,23 @@
 import { Readable } from 'node:stream'
-import type { ServiceResponse } from './service-request.ts'
+import type { ServiceRequest, ServiceResponse } from './service-request.ts'
+
+/** Converts a request of the Fetch API. Its body and its signal are those of the original. */
+export function fromRequest(request: Request): ServiceRequest {
+  const { method, signal, headers, body } = request
+  const url = new URL(request.url)
+  const controller = new AbortController()
+  if (signal.aborted) controller.abort(signal.reason)
+  else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
+  return {
+    method,
+    path: url.pathname,
+    query: url.search,
+    headers: { host: url.host, ...Object.fromEntries(headers) },
+    body: body === null ? Readable.from([]) : Readable.fromWeb(body),
+    remoteAddress: undefined,
+    controller,
+  }
+}
 
 /** Converts a response to a `Response` of the Fetch API. */
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {

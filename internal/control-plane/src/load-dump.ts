@@ -1,0 +1,44 @@
+import { createReadStream } from 'node:fs'
+import { createClient, restore } from '@batonsql/core'
+import { BackendRejection, type DatabaseBackend } from '@batonsql/server-common/backend'
+import { fromRequest, toResponse } from '@batonsql/server-common/http'
+import type { DatabaseRow } from './registry/rows.ts'
+import { mintDatabaseToken } from './tokens/database-tokens.ts'
+
+/** Content of a new database: a file of SQL statements. */
+export interface DumpSource {
+  readonly type: 'dump'
+  readonly file: string
+}
+
+/** Time limit of one request of the restore, each of about a million characters. */
+const REQUEST_TIMEOUT_MS = 600_000
+/** An error may quote the statement that failed, which may be the whole dump. */
+const MAX_REASON_LENGTH = 300
+
+/**
+ * Restores a dump into an empty database of a back end, by the rules of `restore()` for every other client.
+ * @throws BackendRejection with the first line of the reason
+ */
+export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file: string): Promise<void> {
+  const authToken = mintDatabaseToken(row, {
+    access: 'full-access',
+    expiresInSeconds: null,
+    attach: [],
+    tables: [],
+  })
+  const db = createClient({
+    url: 'http://localhost',
+    authToken,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    fetch: async (url, init) => toResponse(await backend.handle(row.id, fromRequest(new Request(url, init)))),
+  })
+  try {
+    await restore(db, createReadStream(file))
+  } catch (error) {
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new BackendRejection(`the dump could not be loaded: ${reason.slice(0, MAX_REASON_LENGTH)}`)
+  } finally {
+    await db.close()
+  }
+}
