@@ -293,7 +293,7 @@ describe('restore', () => {
     expect(applied).toBeLessThan(452)
     expect(await listTables()).toEqual(['baton_restore_progress', 't'])
     await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow(
-      `an earlier restore stopped after ${applied} statements`,
+      `another restore has applied ${applied} statements`,
     )
     const progressCounts: number[] = []
     await restore(db, LARGE_SCRIPT, {

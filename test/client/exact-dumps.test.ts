@@ -151,6 +151,76 @@ describe('a blob literal that is too large, which libSQL would store as NULL', (
   })
 })
 
+test('the embedded server rejects such a literal from any client, wherever it stands, and accepts the largest one', async () => {
+  const { url } = await embedded.createDatabase('literals')
+  const send = async (request: object): Promise<unknown> => {
+    const body = JSON.stringify({ requests: [request, { type: 'close' }] })
+    const response = await fetch(new URL('v3/pipeline', url), { method: 'POST', body })
+    return ((await response.json()) as { results: [{ error?: object; response?: object }] }).results[0]
+  }
+  const run = (sql: string) => send({ type: 'execute', stmt: { sql } })
+  await run('create table t (a)')
+  const large = `x'${'ab'.repeat(5_000_001)}'`
+  for (const sql of [
+    `insert into t values (${large})`,
+    `select 1 where ${large} is null`,
+    `alter table t add column b default ${large}`,
+    `create view v as select ${large} as a`,
+  ])
+    for (const request of [
+      { type: 'execute', stmt: { sql } },
+      { type: 'sequence', sql },
+    ])
+      expect(await send(request)).toMatchObject({ error: { code: 'SQLITE_TOOBIG' } })
+  expect(await run(`select length(x'${'AB'.repeat(5_000_000)}') as n`)).toMatchObject({
+    response: { result: { rows: [[{ value: '5000000' }]] } },
+  })
+  expect(await run('select count(*) from t')).toMatchObject({
+    response: { result: { rows: [[{ value: '0' }]] } },
+  })
+})
+
+test('the embedded server writes REALs with the digits that every server reads exactly', async () => {
+  const { url } = await embedded.createDatabase('digits')
+  await using db = createClient({ url })
+  await db.execute('create table t (a)')
+  await db.execute('insert into t values (0.1), (?), (1.0), (1e300), (5e-324), (9e999), (1.5)', [-0])
+  const text = await (await fetch(new URL('dump', url))).text()
+  expect(text.match(/(?<=VALUES\().*(?=\))/g)).toEqual([
+    '0.10000000000000000555',
+    '-0.0',
+    '1.0',
+    '1.0000000000000000525e+300',
+    '4.9406564584124654418e-324',
+    '9e999',
+    '1.5',
+  ])
+})
+
+test("a dump of Python's iterdump(), which has the rows of virtual tables twice, is restored", async () => {
+  const db = await openDatabase()
+  const source = await openEmbedded()
+  await source.batch([
+    "create virtual table f using fts5(body, prefix='2 3')",
+    "insert into f values ('hello')",
+  ])
+  const text = (await dumpText(source)).replaceAll('CREATE TABLE IF NOT EXISTS', 'CREATE TABLE')
+  const [head, ...rest] = text.split(/(?<=INSERT INTO sqlite_schema.*\n)/)
+  await restore(
+    db,
+    [head, `INSERT INTO "f" VALUES('hello');\n`, ...rest]
+      .join('')
+      .replace(
+        /(?=COMMIT;\n$)/,
+        `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','v','v',0,'CREATE VIRTUAL TABLE v USING fts5vocab(f,''row'')');\nINSERT INTO "v" VALUES('hello',1,1);\n`,
+      ),
+  )
+  expect((await db.execute("select rowid, body from f where f match 'hello'")).rows).toEqual([
+    { rowid: 1, body: 'hello' },
+  ])
+  expect((await db.execute('select term, cnt from v')).rows).toEqual([{ term: 'hello', cnt: 1 }])
+})
+
 test('a dump of a value that cannot be restored fails, and names its table', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-large-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))

@@ -101,6 +101,17 @@ static int putText(const unsigned char *text, size_t length){
   return SQLITE_OK;
 }
 
+/*
+** Writes a finite number with at most 20 digits, as sqlite3 does in dumps: libsql-server rounds the shortest digits of some numbers
+** differently.
+*/
+static void putExactFloat(double value){
+  char digits[64];
+  snprintf(digits, sizeof(digits), "%.20g", value);
+  put(digits, strlen(digits));
+  if( !strpbrk(digits, ".e") ) PUT(".0");
+}
+
 static int putLiteral(sqlite3_stmt *statement, int column){
   if( !reserve(128) ) return SQLITE_NOMEM;
   switch( sqlite3_column_type(statement, column) ){
@@ -111,7 +122,7 @@ static int putLiteral(sqlite3_stmt *statement, int column){
       if( value - value != 0 ){
         if( value > 0 ) PUT("9e999");
         else PUT("-9e999");
-      }else putFloat(value);
+      }else putExactFloat(value);
       return SQLITE_OK;
     }
     case SQLITE_TEXT: {

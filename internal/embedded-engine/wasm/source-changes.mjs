@@ -21,6 +21,11 @@ const CHANGES = {
         'SQLITE_PRIVATE int sqlite3BtreeSavepoint(Btree *p, int op, int iSavepoint){\n  int rc = SQLITE_OK;\n' +
         '  if( p && p->inTrans==TRANS_WRITE ){\n    baton_savepoint(p->db, op, iSavepoint);\n',
     ],
+    // libSQL ignores the limit for blob literals, and stores NULL
+    [
+      '    mxSqlLen -= n;\n    if( mxSqlLen<0 ){\n',
+      '    mxSqlLen -= n;\n    if( mxSqlLen<0 || (tokenType==TK_BLOB && (n-3)/2>db->aLimit[SQLITE_LIMIT_LENGTH]) ){\n',
+    ],
     limitDepth(
       'u32',
       'jsonTranslateBlobToText',

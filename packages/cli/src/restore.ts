@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
-import { RestoreError, restore } from '@batonsql/core'
+import { RestoreError, restore, SqlError } from '@batonsql/core'
 import type { CommandInput } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
@@ -47,9 +47,7 @@ export async function runRestore({
   } catch (error) {
     // if the input is not a dump, nothing was applied, and there is nothing to resume
     if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))
-      throw new Error(`${error.message}\nRun the same command with --resume to continue.`, {
-        cause: error,
-      })
+      throw new Error(`${error.message}\n${getRemedy(error)}`, { cause: error })
     if (error instanceof TypeError)
       throw new Error(error.message.replace('{ resume: true }', '--resume'), { cause: error })
     throw error
@@ -67,4 +65,13 @@ async function* countBytes(
     onPart(part.length)
     yield part
   }
+}
+
+/** Codes of errors that may not recur. */
+const TRANSIENT = /^(?:SQLITE_(?:BUSY|FULL|NOMEM|IOERR)|TRANSACTION_|BLOCKED)/
+
+function getRemedy({ cause }: RestoreError): string {
+  return cause instanceof SqlError && !TRANSIENT.test(cause.code)
+    ? 'It would fail again: correct the file, and restore it into an empty database.'
+    : 'Run the same command with --resume to continue.'
 }

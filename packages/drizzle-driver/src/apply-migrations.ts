@@ -20,8 +20,8 @@ export interface MigrateOptions {
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
   /**
-   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are off, as
-   * in a transaction, but not checked, and migrations must not run concurrently.
+   * `false` applies one statement per request, for migrations that take longer than a server permits a transaction. Foreign keys are
+   * off, as in a transaction, but not checked, and migrations must not run concurrently.
    * @default true
    */
   readonly transaction?: boolean | undefined
@@ -242,8 +242,8 @@ const foreignKeyError = (cause: SqlError): MigrationError =>
   )
 
 /**
- * Applies the migrations with one request for each statement, which also disables foreign keys: schema databases do not keep the
- * setting for later requests. @returns true
+ * Applies the migrations with one request for each statement, which also disables foreign keys: the setting lasts as long as the
+ * stream. @returns true
  */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, timeoutMs } = plan

@@ -98,7 +98,12 @@ export class MigrationJournal {
 
   /** Reads the applied migrations in one read-only request, whose statements may fail independently. */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
-    const [named, unnamed, ...violations] = await this.#readTogether([
+    const [unlessTable, named, unnamed, ifPending] = await this.#readTogether([
+      // first: without a snapshot, a table that is found here is one that the next statements can read
+      {
+        sql: `select case when not exists (select 1 from sqlite_schema where name = ?) then ${COUNT_VIOLATIONS} end`,
+        args: [this.#name],
+      },
       `select hash, created_at, name from ${this.#table}`,
       `select hash, created_at from ${this.#table}`,
       // foreign keys are checked only if migrations are pending, because the check reads all rows
@@ -108,18 +113,16 @@ export class MigrationJournal {
             (select created_at from ${this.#table} where created_at is not null)) then ${COUNT_VIOLATIONS} end`,
         args: [JSON.stringify(migrations.map(({ when }) => when))],
       },
-      {
-        sql: `select case when not exists (select 1 from sqlite_schema where name = ?) then ${COUNT_VIOLATIONS} end`,
-        args: [this.#name],
-      },
     ])
     const journal: JournalRows = {
       rows: (named ?? unnamed)?.rows ?? [],
       layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
     }
     // this condition is true unless there is such a table
-    const hasTable = violations[1]?.rows[0]?.[0] === null
-    const violationCount = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
+    const hasTable = unlessTable?.rows[0]?.[0] === null
+    const violationCount = [unlessTable, ifPending]
+      .map((result) => result?.rows[0]?.[0])
+      .find((count) => count != null)
     const pending = this.#findPending(migrations, journal)
     let foreignKeys: ForeignKeys | null = null
     if (pending.length > 0)
@@ -169,12 +172,19 @@ export class MigrationJournal {
   }
 
   async #readTogether(statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
-    const stream = openStream(this.#client)
-    stream.begin('deferred')
-    // called in one tick, so that the statements and the end of the stream share one request
-    const results = this.readOn(stream, statements)
-    await stream.close()
-    return await results
+    const read = async (inTransaction: boolean): Promise<(ResultSet<ArrayRow> | null)[]> => {
+      const stream = openStream(this.#client)
+      if (inTransaction) stream.begin('deferred')
+      // called in one tick, so that the statements and the end of the stream share one request
+      const results = this.readOn(stream, statements)
+      await stream.close()
+      return await results
+    }
+    return await read(true).catch((error: unknown) => {
+      // a schema database has no transactions over several requests
+      if ((error as { code?: string }).code !== 'SCHEMA_MIGRATION_ERROR') throw error
+      return read(false)
+    })
   }
 
   /** Reads in one request on a stream. @returns null for each statement that the database rejects */
@@ -185,7 +195,8 @@ export class MigrationJournal {
     )
     return (await results).map((outcome) => {
       if (outcome.status === 'fulfilled') return outcome.value
-      if ((outcome.reason as { name?: string }).name === 'SqlError') return null
+      const { name, code } = outcome.reason as { name?: string; code?: string }
+      if (name === 'SqlError' && code !== 'SCHEMA_MIGRATION_ERROR') return null
       throw outcome.reason
     })
   }

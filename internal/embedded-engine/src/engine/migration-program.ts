@@ -1,5 +1,5 @@
 import { type Condition, type EngineValue, ResultError } from '@batonsql/server-common/hrana'
-import type { Statement } from '@batonsql/server-common/sql'
+import { getKeyword, type Statement } from '@batonsql/server-common/sql'
 
 /** A statement of a migration with its arguments. */
 interface MigrationStep {
@@ -28,26 +28,34 @@ const INVALID_MESSAGE =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
- * Converts a program to a migration, which runs in a transaction: an outer BEGIN and COMMIT are replaced by queries; other statements
- * that begin or end transactions are rejected. @throws MigrationError
+ * Converts a program to a migration, which runs in a transaction: a BEGIN and what ends its transaction (a COMMIT, and the ROLLBACK that
+ * clients send for the case that it fails) are replaced by queries; other statements that begin or end transactions are rejected.
+ * @throws MigrationError
  */
 export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
-  const kinds = steps.map(({ statement }) => statement.kind)
-  const first = kinds.findIndex((kind) => kind !== 'pragma')
-  const last = kinds.findLastIndex((kind) => kind !== 'pragma')
+  const begin = steps.findIndex(({ statement }) => statement.kind !== 'pragma')
+  const hasBegin = steps[begin]?.statement.kind === 'begin'
+  // pragmas may follow the end of the transaction
+  const last = steps.findLastIndex(({ statement }) => statement.kind !== 'pragma')
+  const lastOther = steps.slice(0, last + 1).findLastIndex(({ statement }) => !endsTransaction(statement))
   return {
     wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, index) => {
-      const { kind, verb, sql } = statement
-      const step = { args, namedArgs, condition, sql, kind: getKind(statement) }
-      if (kind === 'begin' && index === first) return { ...step, sql: "SELECT 'neutralized txn begin'" }
-      if (index === last && ['COMMIT', 'END', 'ROLLBACK'].includes(verb))
+      const step = { args, namedArgs, condition, sql: statement.sql, kind: getKind(statement) }
+      if (hasBegin && index === begin) return { ...step, sql: "SELECT 'neutralized txn begin'" }
+      const isEnd = endsTransaction(statement)
+      if (isEnd && hasBegin && index > lastOther)
         return { ...step, sql: "SELECT 'neutralized txn component'" }
-      if (kind === 'begin' || kind === 'end') throw new MigrationError(INVALID_MESSAGE)
+      if (isEnd || statement.kind === 'begin') throw new MigrationError(INVALID_MESSAGE)
       return step
     }),
   }
 }
+
+/** Whether a statement ends the transaction; SAVEPOINT, RELEASE and ROLLBACK TO are allowed in a migration. */
+const endsTransaction = ({ verb, tokens, sql }: Statement): boolean =>
+  ['COMMIT', 'END'].includes(verb) ||
+  (verb === 'ROLLBACK' && !tokens.some((token) => getKeyword(sql, token) === 'TO'))
 
 /** A migration that cannot be executed, or has failed and was rolled back. */
 export class MigrationError extends Error {

@@ -65,7 +65,7 @@ async function respond(
     const migrated = await migrateSchema(session, database, request, call)
     if (migrated !== null) return encodeProgram(request, migrated, database.dialect)
     const response = await encodeResponse(session, database, request, call)
-    checkNoTransaction(session)
+    checkNoTransaction(session, request)
     return response
   }
   return await encodeResponse(session, database, request, call)

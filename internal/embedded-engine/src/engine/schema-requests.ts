@@ -1,9 +1,4 @@
-import {
-  type BatchStep,
-  type Pipeline,
-  type PipelineRequest,
-  ResultError,
-} from '@batonsql/server-common/hrana'
+import type { BatchStep, Pipeline, PipelineRequest, ResultError } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { MigrationError, toMigration } from './migration-program.ts'
@@ -27,7 +22,7 @@ export async function migrateSchema(
   const steps = await prepareSteps(session, request, call)
   if (!steps.some(({ statement }) => statement.access === 'write')) return null
   if (!session.isAutocommit)
-    throw createRejection('Interactive transactions are not allowed against a schema')
+    throw rejectMigration('Interactive transactions are not allowed against a schema', request)
   try {
     const program = toMigration(
       steps.map(({ statement, request: { args, namedArgs } }, index) => ({
@@ -52,8 +47,8 @@ export async function migrateSchema(
 }
 
 /** Checks that a read-only request has left no transaction open. @throws ResultError */
-export function checkNoTransaction(session: Session): void {
-  if (!session.isAutocommit) throw createRejection('Connection left in transaction state')
+export function checkNoTransaction(session: Session, request: ProgramRequest): void {
+  if (!session.isAutocommit) throw rejectMigration('Connection left in transaction state', request)
 }
 
 async function prepareSteps(
@@ -77,5 +72,5 @@ async function prepareSteps(
   }
 }
 
-const createRejection = (message: string): ResultError =>
-  new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+const rejectMigration = (message: string, { type }: ProgramRequest): ResultError =>
+  new MigrationError(message).toResult(type === 'batch')

@@ -92,7 +92,7 @@ function withTable(error: unknown, sql: string): unknown {
     return new ProtocolError(`table ${table}: ${error.message}; exportFile() exports it`, { cause: error })
   if (!(error instanceof TransportError) || error.code !== 'NETWORK') return error
   const place = table === null ? '' : ` in table ${table} or the next one`
-  const message = `${error.message}; a value of more than ${MAX_VALUE_BYTES} bytes${place}, or a missing collation, ends a dump of libsql-server`
+  const message = `${error.message}; a value of more than ${MAX_VALUE_BYTES} bytes or a double quote in a name${place}, or a missing collation, ends a dump of libsql-server`
   return new TransportError(error.code, message, error.outcome, error)
 }
 

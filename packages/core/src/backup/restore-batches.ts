@@ -82,11 +82,14 @@ class DumpTranslator {
       this.#virtualTables.push(virtualTable.name)
       return [virtualTable.definition]
     }
+    const [, target] = INSERT.exec(sql) ?? []
+    // Python's iterdump() writes the rows of a virtual table, which its shadow tables have too
+    if (target !== undefined && this.#virtualTables.includes(unquote(target))) return []
     const [head = '', table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((name) => unquote(table).startsWith(`${name}_`))
     if (!isShadow) return [withExactLiterals(sql)]
     // creating the virtual table has already created this shadow table, with rows that the dump contains too
-    return [`create table if not exists ${table}${sql.slice(head.length)}`, `delete from ${table}`]
+    return [`CREATE TABLE IF NOT EXISTS ${table}${sql.slice(head.length)}`, `delete from ${table}`]
   }
 }
 
@@ -102,3 +105,4 @@ const TEXT = /* @__PURE__ */ quotedBy("'")
 const NAME = /* @__PURE__ */ quotedBy('"')
 const CREATE_TABLE = /* @__PURE__ */ (() =>
   new RegExp(`^create table (?:if not exists )?(${TEXT}|${NAME}|\\w+)`, 'i'))()
+const INSERT = /* @__PURE__ */ (() => new RegExp(`^insert into (${TEXT}|${NAME}|\\w+)`, 'i'))()

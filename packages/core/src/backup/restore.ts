@@ -196,7 +196,7 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   if (checkpoint == null)
     return new TypeError('the database already has tables: restore() needs an empty one')
   return new TypeError(
-    `an earlier restore stopped after ${checkpoint} statements: continue with { resume: true }, or begin with an empty database`,
+    `another restore has applied ${checkpoint} statements: wait for it if it is running; if it stopped, continue with { resume: true }, or begin with an empty database`,
   )
 }
 

@@ -91,7 +91,7 @@ export class SqlError extends BaseError {
     this.extendedCode =
       extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
     this.outcome =
-      outcome ?? (provesNoEffect(this.code) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
+      outcome ?? (provesNoEffect(this.code, message) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
     details.set(this, { sql, results })
   }
@@ -110,6 +110,8 @@ export class SqlError extends BaseError {
 function findHint({ code, message }: WireError): string {
   if (code === 'RESPONSE_TOO_LARGE') return ': read it with readRows(), or with LIMIT'
   if (code === 'SQL_MANY_STATEMENTS') return ': use batch(), or executeMultiple() for a script'
+  if (/contains transaction items|left in transaction state|Interactive transactions/.test(message))
+    return ': a schema database runs each request as a migration, in its own transaction: use batch() instead of a transaction'
   // not the text of a RAISE()
   if (message.includes('string or blob too big') && !code?.startsWith('SQLITE_CONSTRAINT'))
     return ': a value, or all values of a row together, must be smaller than 5,000,000 bytes; split it, or store it elsewhere'
@@ -122,8 +124,14 @@ function findHint({ code, message }: WireError): string {
  * Whether an error proves that the statement had no effect. RESPONSE_TOO_LARGE does not: it is detected after the statement
  * ran. Neither does a PROXY_ERROR, for which the replica may have lost the response, nor an unknown code.
  */
-const provesNoEffect = (code: string): boolean =>
-  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code)
+const provesNoEffect = (code: string, message: string): boolean =>
+  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code) || isRejectedMigration(message)
+
+/** Whether a migration was rejected, or failed in a dry run. After that, some of the databases may already have it. */
+const isRejectedMigration = (message: string): boolean =>
+  /^Schema migration error: (?:An error occured|migration |Connection left|Interactive|A migration job)/.test(
+    message,
+  )
 
 /**
  * Whether a statement that violated a constraint may have kept earlier rows. SQLite keeps them for `OR FAIL` and for

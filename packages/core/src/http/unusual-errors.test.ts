@@ -181,3 +181,10 @@ test('does not change text in values', () => {
   expect(UNUSUAL_ERROR.test(value)).toBe(false)
   expect(translateErrors(value)).toBe(value)
 })
+
+test('the error of a migration on libsql-server stays as it is, although it quotes that of a statement', () => {
+  const message =
+    'Schema migration error: migration dry run failed: task 2 for namespace `a` failed with error: An error occured executing the migration at step 3: UNIQUE constraint failed: t.a'
+  const error = { message, code: 'SCHEMA_MIGRATION_ERROR' }
+  expect(translate(error)).toEqual({ error, isTursodb: false })
+})

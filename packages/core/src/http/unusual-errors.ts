@@ -79,6 +79,8 @@ function translateTursodb({
   code: wireCode,
   extended_code: wireExtendedCode,
 }: WireError): WireError | null {
+  // a migration of libsql-server quotes the error of its statement
+  if (wireCode?.startsWith('SCHEMA_')) return null
   const prefix = KNOWN_PREFIXES.exec(message)?.[0] ?? ''
   // codes that only servers of this engine send, and which do not tell errors apart
   const hasEngineCode = /^(?:SQLITE|PREPARE|EXECUTE|BATCH_STEP)_ERROR$/.test(wireCode ?? '')

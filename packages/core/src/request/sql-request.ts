@@ -106,7 +106,10 @@ export class SqlRequest {
       }
       for (const { json, kind } of prefix) {
         add(json, kind === 'begin')
-        if (kind === 'begin') guard.recordBegin?.(callSteps.at(-1) as number)
+        if (kind !== 'begin') continue
+        guard.recordBegin?.(callSteps.at(-1) as number)
+        // a schema database would run the request as a migration, unless it has a second BEGIN
+        if (scope === 'transaction' && guard.tested) addStep(steps, TEST_BEGIN.json, NEVER)
       }
       if (parsedOnly !== undefined && guard.tested)
         this.#parsed = addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
@@ -200,17 +203,29 @@ export class SqlRequest {
     if (!isClear) throw unclearCommitError()
   }
 
+  /** Returns the position, in the first call, of the step that made a migration fail; -1 for another error. */
+  #findMigrationStep(message: string): number {
+    const step = Number(/ the migration at step (\d+)/.exec(message)?.[1]) - 1
+    return this.#steps[0]?.indexOf(step) ?? -1
+  }
+
   /** Handles an error of the whole operation. */
   #handleError(wireError: WireError, { markLost, rowids }: SettleContext): SettleResult {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, parsedOnly, prefix, scope } = firstCall
-    const sql = parsedOnly ?? (statements.length === 1 ? statements[0]?.sql : null)
-    const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
+    const index = this.#findMigrationStep(wireError.message) - prefix.length
+    const sql = parsedOnly ?? (statements[index] ?? (statements.length === 1 ? statements[0] : null))?.sql
+    const outcome = this.isReadOnly ? 'not_applied' : undefined
+    const error = new SqlError(wireError, sql, statements[index] ? index : null, [], outcome)
     // COMMIT is valid SQL, so an error of the whole operation does not come from the server
     if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
-    // statements that the server's parser rejects have not run
-    const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    // statements that the server's parser rejects have not run, nor has a migration that failed
+    const isMigration = error.code === 'SCHEMA_MIGRATION_ERROR'
+    const ranNothing = isMigration ? error.outcome === 'not_applied' : /^(SQL|ARGS)_/.test(error.code)
+    // a schema database rejects the test; it evaluates conditions
+    if (isMigration && ranNothing && this.#test !== null)
+      return { retry: this.calls, ranNothing, evaluatesConditions: true }
     if (!ranNothing) rowids.forget()
     // After other errors, such as a response that is too large, the server does not report what ran. Only two things are certain:
     // reads changed nothing, and the control statements of the first call ran, since they have no rows.

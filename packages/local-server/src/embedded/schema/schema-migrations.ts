@@ -119,7 +119,10 @@ export class SchemaMigrations {
       },
     )
     if (this.#isClosed) return 'the server was closed; the migration is resumed at the next start'
-    job.error ??= await this.#host.run(job.schema, job, false)
+    if (job.error === null) {
+      const error = await this.#host.run(job.schema, job, false)
+      if (error !== null) job.error = `the schema database failed after its children: ${error}`
+    }
     job.status = job.error === null ? 'RunSuccess' : 'RunFailure'
     await this.#store.save()
     return job.error

@@ -1,0 +1,166 @@
+import { type Client, createClient, executeMultiple, readRows, restore } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate } from '@batonsql/drizzle-driver/migrator'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { Kysely, sql } from 'kysely'
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+
+// A schema database runs each request that changes something as a migration, in a transaction of its own, there and in its children.
+// What needs a transaction over several requests is rejected before its first statement.
+
+const target = inject('target')
+const canCreate = target === 'embedded' || target === 'sqld'
+let server: LocalServer
+beforeAll(async () => {
+  if (canCreate) server = await startLocalServer({ backend: target })
+})
+afterAll(() => server?.close())
+
+let count = 0
+interface Family {
+  readonly parent: Client
+  readonly child: Client
+}
+/** @param isProven whether the client has already seen that the server evaluates conditions */
+async function createFamily(isProven = false): Promise<Family> {
+  const name = `parent-${(count += 1)}`
+  const parent = createClient(await server.createDatabase(name, { isSchema: true }))
+  const child = createClient(await server.createDatabase(`${name}-child`, { schema: name }))
+  onTestFinished(async () => {
+    await Promise.all([parent.close(), child.close()])
+  })
+  await parent.execute('create table t (a)')
+  if (isProven) await parent.batch(['select 1', 'select 2'])
+  return { parent, child }
+}
+const columnsOf = async (db: Client): Promise<string> =>
+  (await db.execute("select group_concat(name, '') as n from pragma_table_info('t')")).rows[0]?.[
+    'n'
+  ] as string
+
+const B = 'alter table t add column b'
+const C = 'alter table t add column c'
+
+const ALLOWED: [name: string, run: (db: Client) => Promise<unknown>][] = [
+  ['single statements', async (db) => [await db.execute(B), await db.execute(C)]],
+  ['a batch', (db) => db.batch([B, C])],
+  ['a batch without foreign keys', (db) => db.batch([B, C], { foreignKeys: 'off' })],
+  ['a deferred batch', (db) => db.batch([B, C], { mode: 'deferred' })],
+  ['a script', (db) => executeMultiple(db, `${B}; ${C};`)],
+  [
+    'migrations of Drizzle',
+    (db) => migrate(drizzle(db), { migrations: [{ tag: '0', sql: `${B}; ${C};`, when: 1 }] }),
+  ],
+]
+
+const REJECTED: [name: string, run: (db: Client) => Promise<unknown>][] = [
+  ['a transaction', (db) => db.transaction(async (tx) => [await tx.execute(B), await tx.execute(C)])],
+  [
+    'a transaction that reads first',
+    (db) => db.transaction(async (tx) => [await tx.execute('select * from t'), await tx.execute(B)]),
+  ],
+  ['a batch in a transaction', (db) => db.transaction((tx) => tx.batch([B, C]))],
+  ['a deferred transaction', (db) => db.transaction((tx) => tx.execute(B), { mode: 'deferred' })],
+  ['a savepoint', (db) => db.transaction((tx) => tx.savepoint((inner) => inner.execute(B)))],
+  [
+    'a cursor in a transaction',
+    (db) =>
+      db.transaction(async (tx) => {
+        for await (const _ of readRows(tx, B));
+      }),
+  ],
+  ['a script with BEGIN', (db) => executeMultiple(db, `begin; ${B}; ${C}; commit;`)],
+  [
+    'a script with BEGIN later',
+    (db) => executeMultiple(db, `select 1; begin immediate; ${B}; ${C}; commit;`),
+  ],
+  [
+    'a transaction of Drizzle',
+    (db) =>
+      drizzle(db).transaction(async (tx) => {
+        await tx.run(B)
+        await tx.run(C)
+      }),
+  ],
+  [
+    'a transaction of Kysely',
+    (db) =>
+      new Kysely<object>({ dialect: new BatonDialect({ client: db }) }).transaction().execute(async (tx) => {
+        await sql.raw(B).execute(tx)
+        await sql.raw(C).execute(tx)
+      }),
+  ],
+]
+
+for (const isProven of [false, true]) {
+  const when = isProven ? 'after other requests' : 'as the first request'
+  test.skipIf(!canCreate).each(ALLOWED)(
+    `${when}, %s is applied to the schema database and its child`,
+    async (_, run) => {
+      const { parent, child } = await createFamily(isProven)
+      await run(parent)
+      expect([await columnsOf(parent), await columnsOf(child)]).toEqual(['abc', 'abc'])
+    },
+  )
+
+  test.skipIf(!canCreate).each(REJECTED)(
+    `${when}, %s is rejected, and nothing is applied`,
+    async (_, run) => {
+      const { parent, child } = await createFamily(isProven)
+      const error: unknown = await run(parent).catch((reason: unknown) => reason)
+      const rejections = [error, (error as Error).cause]
+      expect(rejections).toContainEqual(
+        expect.objectContaining({
+          outcome: 'not_applied',
+          code: 'SCHEMA_MIGRATION_ERROR',
+          message: expect.stringContaining('use batch() instead of a transaction'),
+        }),
+      )
+      expect([await columnsOf(parent), await columnsOf(child)]).toEqual(['a', 'a'])
+      await parent.batch([B, C])
+      expect([await columnsOf(parent), await columnsOf(child)]).toEqual(['abc', 'abc'])
+    },
+  )
+
+  test.skipIf(!canCreate)(
+    `${when}, a batch that fails names its statement, and nothing is applied`,
+    async () => {
+      const { parent, child } = await createFamily(isProven)
+      await expect(parent.batch([B, B])).rejects.toMatchObject({
+        code: 'SCHEMA_MIGRATION_ERROR',
+        outcome: 'not_applied',
+        statementIndex: 1,
+        sql: B,
+      })
+      await expect(parent.execute(`${B} d e f (`)).rejects.toMatchObject({ outcome: 'not_applied' })
+      expect([await columnsOf(parent), await columnsOf(child)]).toEqual(['a', 'a'])
+    },
+  )
+}
+
+test.skipIf(!canCreate)(
+  'a migration that a child rejects in its dry run is not applied anywhere',
+  async () => {
+    const { parent, child } = await createFamily()
+    await child.batch(['insert into t values (1)', 'insert into t values (1)'])
+    await expect(parent.batch([B, 'create unique index u on t (a)'])).rejects.toMatchObject({
+      code: 'SCHEMA_MIGRATION_ERROR',
+      outcome: 'not_applied',
+    })
+    expect([await columnsOf(parent), await columnsOf(child)]).toEqual(['a', 'a'])
+  },
+)
+
+test.skipIf(!canCreate)(
+  'a dump can be restored into an empty schema database, and not into one with tables',
+  async () => {
+    const name = `parent-${(count += 1)}`
+    const parent = createClient(await server.createDatabase(name, { isSchema: true }))
+    onTestFinished(() => parent.close())
+    const dump = `begin; create table t (a, b); insert into t values (1, 'x'); commit;`
+    await restore(parent, dump)
+    expect(await columnsOf(parent)).toBe('ab')
+    await expect(restore(parent, dump)).rejects.toThrow('the database already has tables')
+  },
+)
