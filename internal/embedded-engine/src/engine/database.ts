@@ -9,7 +9,7 @@ import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
+import { SqliteConnection } from './sqlite-connection.ts'
 import { StatementParser } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteLock } from './write-lock.ts'
@@ -133,21 +133,18 @@ export class Database {
     this.#commits.close()
   }
 
-  #checkSyntax(sql: string): void {
+  /** Returns the message of the engine's error in an empty database; null if the statement compiles there. */
+  #checkSyntax(sql: string): string | null {
+    const message = this.#scratch.check(sql)
+    // for a trigger, the engine looks up the table before it parses the rest
+    const table = /^no such table: main\.(.+)$/s.exec(message ?? '')?.[1]
+    if (table === undefined) return message
+    const name = `"${table.replaceAll('"', '""')}"`
+    this.#scratch.run(`CREATE TABLE ${name} (a)`)
     try {
-      this.#scratch.prepare(sql, { write: true })?.finalize()
-    } catch (error) {
-      // for a trigger, the engine looks up the table before it parses the rest
-      const table =
-        error instanceof SqliteError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
-      if (table === undefined) throw error
-      const name = `"${table.replaceAll('"', '""')}"`
-      this.#scratch.run(`CREATE TABLE ${name} (a)`)
-      try {
-        this.#scratch.prepare(sql, { write: true })?.finalize()
-      } finally {
-        this.#scratch.run(`DROP TABLE ${name}`)
-      }
+      return this.#scratch.check(sql)
+    } finally {
+      this.#scratch.run(`DROP TABLE ${name}`)
     }
   }
 

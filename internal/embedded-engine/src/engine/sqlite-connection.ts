@@ -111,27 +111,41 @@ export class SqliteConnection {
    * @throws SqliteError, and DeniedError without permission
    */
   prepare(sql: string, grant: Grant): SqliteStatement | null {
+    const { api } = this.#engine
+    if (this.#compile(sql, grant) !== SQLITE_OK) {
+      if (api.baton_was_denied() !== 0) throw new DeniedError(this.#lastMessage())
+      throw this.lastError()
+    }
+    const pointer = this.#engine.readPointer(this.#engine.scratch)
+    if (pointer === 0) return null
+    const statement = new SqliteStatement(this, this.#engine, pointer, grant)
+    this.#statements.add(statement)
+    return statement
+  }
+
+  /** Compiles a statement and discards it. @returns the message of its error; null without one, or if a permission is missing */
+  check(sql: string): string | null {
+    const { api, scratch } = this.#engine
+    if (this.#compile(sql, { write: true }) !== SQLITE_OK)
+      return api.baton_was_denied() === 0 ? this.#lastMessage() : null
+    api.sqlite3_finalize(this.#engine.readPointer(scratch))
+    return null
+  }
+
+  #compile(sql: string, grant: Grant): number {
     const { api, scratch } = this.#engine
     const bytes = Buffer.from(sql)
     const text = this.#engine.put(bytes)
     try {
       this.#engine.grant(grant)
-      const code = this.runForCall(() =>
-        api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0),
-      )
-      if (code !== SQLITE_OK) {
-        if (api.baton_was_denied() !== 0)
-          throw new DeniedError(this.#engine.readCString(api.sqlite3_errmsg(this.#pointer)))
-        throw this.lastError()
-      }
+      return this.runForCall(() => api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0))
     } finally {
       api.free(text)
     }
-    const pointer = this.#engine.readPointer(scratch)
-    if (pointer === 0) return null
-    const statement = new SqliteStatement(this, this.#engine, pointer, grant)
-    this.#statements.add(statement)
-    return statement
+  }
+
+  #lastMessage(): string {
+    return this.#engine.readCString(this.#engine.api.sqlite3_errmsg(this.#pointer))
   }
 
   /** Called when a statement was finalized. */
@@ -168,8 +182,7 @@ export class SqliteConnection {
   lastError(): SqliteError {
     const { api } = this.#engine
     const code = api.sqlite3_extended_errcode(this.#pointer)
-    const message = this.#engine.readCString(api.sqlite3_errmsg(this.#pointer))
-    return new SqliteError(message, code, api.sqlite3_error_offset(this.#pointer))
+    return new SqliteError(this.#lastMessage(), code, api.sqlite3_error_offset(this.#pointer))
   }
 
   /**

@@ -1,12 +1,11 @@
 import { parseError, parseStatements, type Statement } from '@batonsql/server-common/sql'
 import { findSyntaxProblem, type SyntaxProblem } from './error-mapping.ts'
-import { DeniedError, SqliteError } from './sqlite-connection.ts'
 
 const MAX_CACHED_TEXTS = 1_000
 const MAX_CACHED_LENGTH = 10_000
 
-/** Compiles a statement without side effects; throws its error. */
-export type SyntaxCheck = (sql: string) => unknown
+/** Compiles a statement without side effects, on a connection without tables. @returns the message of its error, or null */
+export type SyntaxCheck = (sql: string) => string | null
 
 /** Parses SQL text, and caches the result, because applications usually repeat the same few statements. */
 export class StatementParser {
@@ -64,13 +63,7 @@ function findProblem(
   isFirst: boolean,
   check: SyntaxCheck,
 ): SyntaxProblem | null {
-  try {
-    check(statement.sql)
-    return null
-  } catch (error) {
-    // the connection for syntax checks has no tables, so only syntax errors matter
-    if (error instanceof DeniedError) return null
-    if (!(error instanceof SqliteError)) throw error
-    return findSyntaxProblem(error.message, text, statement, isFirst)
-  }
+  const message = check(statement.sql)
+  // without tables, only syntax errors matter
+  return message === null ? null : findSyntaxProblem(message, text, statement, isFirst)
 }

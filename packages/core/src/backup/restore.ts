@@ -59,7 +59,7 @@ export async function restore(
   const state = new Restore(db, { signal, timeoutMs })
   try {
     if (resume) await state.resumeFromCheckpoint()
-    for await (const batch of splitIntoBatches(source)) {
+    for await (const batch of readAhead(splitIntoBatches(source))) {
       if (await state.apply(batch)) onProgress?.(state.progress)
     }
     await state.finish()
@@ -70,6 +70,21 @@ export async function restore(
     lifetime.end()
   }
   return state.progress
+}
+
+/** Prepares the next item while the current one is used. */
+async function* readAhead<T>(items: AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
+  let next = items.next()
+  try {
+    for (let item = await next; !item.done; item = await next) {
+      next = items.next()
+      // reported when it is awaited, unless the current item fails first
+      next.catch(() => {})
+      yield item.value
+    }
+  } finally {
+    await items.return()
+  }
 }
 
 /** A running restore. */
