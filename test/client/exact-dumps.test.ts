@@ -1,5 +1,5 @@
 // What servers write and read differently: a dump is restored with the same values on each of them.
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -219,6 +219,68 @@ test("a dump of Python's iterdump(), which has the rows of virtual tables twice,
     { rowid: 1, body: 'hello' },
   ])
   expect((await db.execute('select term, cnt from v')).rows).toEqual([{ term: 'hello', cnt: 1 }])
+})
+
+test('virtual tables are restored from a dump that contains their shadow tables first, as after VACUUM', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-vacuum-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const file = join(folder, 'notes.db')
+  {
+    using original = new DatabaseSync(file)
+    original.exec(`create table doc (id integer primary key, body); insert into doc values (1, 'running');
+      create virtual table search using fts5(body, content='doc', content_rowid='id'); insert into search (search) values ('rebuild');
+      create virtual table "old ""one" using fts4(body); insert into "old ""one" values ('walking');
+      create virtual table box using rtree(id, x0, x1); insert into box values (1, 2, 3);
+      create virtual table plain using fts5(body, columnsize=0); insert into plain values ('running');
+      create table search_notes (a); insert into search_notes values ('kept');
+      create table plain_stat (a); insert into plain_stat values ('kept too'); vacuum`)
+  }
+  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
+  await using notes = await startLocalServer({ backend })
+  await using db = createClient(await notes.createDatabase('notes', { fromFile: file }))
+  const text = await dumpText(db).catch((error: Error) => error.message)
+  if (backend === 'sqld') {
+    // it cannot dump a name with a quote
+    expect(text).toContain('a double quote in a name')
+    await db.execute('drop table "old ""one"')
+  }
+  const copy = await openDatabase()
+  await restore(copy, dump(db))
+  const find = async (sql: string) => (await copy.execute(sql, [], { rowMode: 'array' })).rows
+  expect(await find("select rowid, body from search where search match 'running'")).toEqual([[1, 'running']])
+  expect(await find("select body from plain where plain match 'running'")).toEqual([['running']])
+  if (backend === 'embedded')
+    expect(await find(`select body from "old ""one" where body match 'walking'`)).toEqual([['walking']])
+  expect(await find('select id, x1 from box where x0 < 2.5')).toEqual([[1, 3]])
+  expect(await find('select a from search_notes union all select a from plain_stat')).toEqual([
+    ['kept'],
+    ['kept too'],
+  ])
+  expect(await find("select name from sqlite_schema where name like 'baton%'")).toEqual([])
+  await copy.execute("insert into plain values ('running again')")
+  expect(await find("select count(*) from plain where plain match 'running'")).toEqual([[2]])
+})
+
+test('a dump of a table with a missing collation fails, and says so', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-collation-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const file = join(folder, 'cards.db')
+  {
+    using original = new DatabaseSync(file)
+    original.exec(
+      'create table small (a); create table tags (tag text primary key collate nocase) without rowid',
+    )
+  }
+  // as Anki, whose program defines a collation
+  const content = await readFile(file, 'latin1')
+  await writeFile(file, content.replace('collate nocase', 'collate anyset'), 'latin1')
+  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
+  await using cards = await startLocalServer({ backend })
+  await using db = createClient(await cards.createDatabase('cards', { fromFile: file }))
+  await expect(dumpText(db)).rejects.toThrow(
+    backend === 'embedded' ? /cannot be dumped: table tags: .*exportFile/ : /missing collation/,
+  )
+  expect((await db.execute('select count(*) as n from small')).rows).toEqual([{ n: 0 }])
 })
 
 test('a dump of a value that cannot be restored fails, and names its table', async () => {

@@ -1,6 +1,6 @@
 import { scanSql } from '@batonsql/server-common/sql'
 import { toText } from '../protocol/json-text.ts'
-import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
+import { type SqliteConnection, SqliteError, type SqliteStatement } from './sqlite-connection.ts'
 
 /** Receives a chunk of a dump; resolves when the next one is requested. */
 export type DumpOutput = (text: string) => Promise<void>
@@ -18,7 +18,7 @@ const OTHER_OBJECTS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index
 /**
  * Writes a database as statements that recreate it: tables with their rows, then indexes, triggers and views. The layout is that of
  * libsql-server; values are written so that they are restored exactly. The connection must be in a transaction, so that the dump is
- * a snapshot.
+ * a snapshot. If a table cannot be read, the text ends with a comment that contains the error, and ROLLBACK.
  */
 export async function writeDump(
   engine: SqliteConnection,
@@ -27,6 +27,22 @@ export async function writeDump(
 ): Promise<void> {
   const text = new ChunkedText(output)
   await text.add('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n')
+  try {
+    await addObjects(text, engine, preserveRowIds)
+    await text.add('COMMIT;\n')
+  } catch (error) {
+    // such as a missing collation; as sqlite3 does, because the response has already begun
+    if (!(error instanceof SqliteError)) throw error
+    await text.add(`/* ERROR: ${error.message.replaceAll('*/', '* /')} */\nROLLBACK; -- due to errors\n`)
+  }
+  await text.end()
+}
+
+async function addObjects(
+  text: ChunkedText,
+  engine: SqliteConnection,
+  preserveRowIds: boolean,
+): Promise<void> {
   let hasVirtualTables = false
   for (const [name = '', sql = ''] of readTexts(engine, TABLES)) {
     if (isVirtual(sql)) {
@@ -47,8 +63,6 @@ export async function writeDump(
   }
   for (const [, sql = ''] of readTexts(engine, OTHER_OBJECTS)) await text.add(withSemicolon(sql))
   if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
-  await text.add('COMMIT;\n')
-  await text.end()
 }
 
 async function addRows(
@@ -66,7 +80,7 @@ async function addRows(
   const target = engine.quoteIdentifier(table)
   const columnList =
     rowId === null ? '' : `(${[rowId, ...columns.map((name) => engine.quoteIdentifier(name))].join()})`
-  const statement = prepare(engine, `SELECT ${selectedColumns.join()} FROM ${quote(table)}`)
+  const statement = prepareRows(engine, table, selectedColumns)
   try {
     for (;;) {
       const next = statement.dumpRows(`INSERT INTO ${target}${columnList} VALUES`, CHUNK_BYTES)
@@ -75,6 +89,16 @@ async function addRows(
     }
   } finally {
     statement.finalize()
+  }
+}
+
+/** @throws SqliteError that names the table, if it needs a collation that is missing */
+function prepareRows(engine: SqliteConnection, table: string, columns: readonly string[]): SqliteStatement {
+  try {
+    return prepare(engine, `SELECT ${columns.join()} FROM ${quote(table)}`)
+  } catch (error) {
+    if (!(error instanceof SqliteError)) throw error
+    throw new SqliteError(`table ${table}: ${error.message}`, error.code, error.offset)
   }
 }
 

@@ -13,6 +13,11 @@ const KEYWORDS: ReadonlySet<string> = new Set(
   rollback row rows savepoint select set table temp temporary then ties to transaction trigger unbounded union unique
   update using vacuum values view virtual when where window with within without`.split(/\s+/),
 )
+/**
+ * Functions that libsql-server does not have, so that a call of them fails. The triggers of every GeoPackage call them, and fire only
+ * when geometries are changed.
+ */
+const GEOPACKAGE_FUNCTIONS = /^(?:st_(?:isempty|minx|maxx|miny|maxy|geometrytype|srid)|gpkg_isassignable)$/
 /** Words that are followed by the name of a table or a type, never by a function. */
 const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join)$/
 /** Reserved words that never end an operand, and others that never begin one; every other word may be a column. */
@@ -76,7 +81,12 @@ function isKnown({ kind, text }: SqlToken): boolean {
   const name = text.toLowerCase()
   if (kind === 'word' && KEYWORDS.has(name)) return true
   if (isVectorIndex({ kind, text })) return false
-  return ALLOWED_FUNCTIONS.has(name) || ALLOWED_TABLE_FUNCTIONS.has(name) || PRAGMA_TABLE.test(name)
+  return (
+    ALLOWED_FUNCTIONS.has(name) ||
+    ALLOWED_TABLE_FUNCTIONS.has(name) ||
+    PRAGMA_TABLE.test(name) ||
+    GEOPACKAGE_FUNCTIONS.test(name)
+  )
 }
 
 /** Except in the definition of an index, this function dereferences its argument as a pointer. */

@@ -97,7 +97,7 @@ function withTable(error: unknown, sql: string): unknown {
 }
 
 /** Number of characters kept from the beginning and the end, to check that the dump is complete. */
-const EDGE_LENGTH = 32
+const EDGE_LENGTH = 500
 
 /** Yields the parts of a dump. @throws ProtocolError if it is incomplete */
 async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
@@ -121,6 +121,9 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
       end = (end + decoder.decode(part.subarray(-EDGE_LENGTH))).slice(-EDGE_LENGTH)
       yield part
     }
+    const [, reason] = /\/\* ERROR: ([^]*?) \*\/\nROLLBACK;.*\s*$/.exec(end) ?? []
+    if (reason !== undefined)
+      throw new ProtocolError(`the database cannot be dumped: ${reason}; exportFile() exports it`)
     if (!/(?:^|\n)COMMIT;\s*$/.test(end)) throw new ProtocolError('the dump was truncated')
   } finally {
     body?.close()

@@ -58,6 +58,8 @@ class DumpTranslator {
   /** Whether the dump has a transaction, as that of an empty database. */
   hasTransaction = false
   readonly #virtualTables: string[] = []
+  /** Tables that may be shadow tables of a virtual table that follows, as after a VACUUM. */
+  readonly #possibleShadows = new Set<string>()
 
   /**
    * Translates one statement. @returns an empty array for a statement that the batch makes unnecessary
@@ -80,18 +82,59 @@ class DumpTranslator {
     const virtualTable = readVirtualTable(sql)
     if (virtualTable !== null) {
       this.#virtualTables.push(virtualTable.name)
-      return [virtualTable.definition]
+      return this.#createVirtualTable(virtualTable)
     }
     const [, target] = INSERT.exec(sql) ?? []
     // Python's iterdump() writes the rows of a virtual table, which its shadow tables have too
     if (target !== undefined && this.#virtualTables.includes(unquote(target))) return []
     const [head = '', table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((name) => unquote(table).startsWith(`${name}_`))
+    if (!isShadow && SHADOW.test(table)) this.#possibleShadows.add(unquote(table))
     if (!isShadow) return [withExactLiterals(sql)]
     // creating the virtual table has already created this shadow table, with rows that the dump contains too
     return [`CREATE TABLE IF NOT EXISTS ${table}${sql.slice(head.length)}`, `delete from ${table}`]
   }
+
+  /** Creates a virtual table. Its shadow tables that exist already make way for those that it creates, which take their rows. */
+  #createVirtualTable({
+    name,
+    definition,
+  }: {
+    readonly name: string
+    readonly definition: string
+  }): string[] {
+    const module = /\busing\s+["'`[]?(\w+)/i.exec(definition)?.[1]?.toLowerCase() ?? ''
+    // the rows of an external content table are not those of the virtual table
+    const ownsContent = !/\bcontent\s*=/i.test(definition)
+    const shadows = (SHADOWS[module] ?? [])
+      .filter((suffix) => ownsContent || suffix !== '_content')
+      .map((suffix) => name + suffix)
+      .filter((shadow) => this.#possibleShadows.delete(shadow))
+    const temporary = (shadow: string): string => quote(`baton_restore_${shadow}`)
+    return [
+      ...shadows.map((shadow) => `alter table ${quote(shadow)} rename to ${temporary(shadow)}`),
+      definition,
+      ...shadows.flatMap((shadow) => [
+        `delete from ${quote(shadow)}`,
+        `insert into ${quote(shadow)} select * from ${temporary(shadow)}`,
+        `drop table ${temporary(shadow)}`,
+      ]),
+    ]
+  }
 }
+
+const RTREE = ['_node', '_rowid', '_parent']
+/** Suffixes of the shadow tables, by module. */
+const SHADOWS: Readonly<Record<string, readonly string[]>> = {
+  fts5: ['_data', '_idx', '_content', '_docsize', '_config'],
+  fts4: ['_content', '_segments', '_segdir', '_docsize', '_stat'],
+  fts3: ['_content', '_segments', '_segdir'],
+  rtree: RTREE,
+  rtree_i32: RTREE,
+  geopoly: RTREE,
+}
+const SHADOW = /_(?:data|idx|content|docsize|config|segments|segdir|stat|node|rowid|parent)['"]?$/
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 const STATISTICS = /^(?:analyze\b|(?:insert into|delete from) ["']?sqlite_stat\d)/i
 const CLEAR_SEQUENCE = /^delete from ["']?sqlite_sequence["']?$/i
