@@ -212,7 +212,7 @@ test("a dump of Python's iterdump(), which has the rows of virtual tables twice,
       .join('')
       .replace(
         /(?=COMMIT;\n$)/,
-        `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','v','v',0,'CREATE VIRTUAL TABLE v USING fts5vocab(f,''row'')');\nINSERT INTO "v" VALUES('hello',1,1);\n`,
+        `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','v','v',0,'CREATE VIRTUAL TABLE v USING fts5vocab(f,''row'')');\nINSERT INTO "v" VALUES('hello',1,1);\n`,
       ),
   )
   expect((await db.execute("select rowid, body from f where f match 'hello'")).rows).toEqual([

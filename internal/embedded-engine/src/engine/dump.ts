@@ -49,7 +49,8 @@ async function addObjects(
       if (!hasVirtualTables) await text.add('PRAGMA writable_schema=ON;\n')
       hasVirtualTables = true
       const values = ["'table'", literal(name), literal(name), 0, literal(sql)]
-      await text.add(`INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES(${values.join()});\n`)
+      // without a space, as in sqlite3: libsql-server has one, and does not double the quotes of the values
+      await text.add(`INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES(${values.join()});\n`)
     } else if (name === 'sqlite_sequence') {
       await text.add('DELETE FROM sqlite_sequence;\n')
       await addRows(text, engine, name, preserveRowIds)

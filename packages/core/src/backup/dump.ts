@@ -80,9 +80,13 @@ async function* readLoadable(
 /** Returns a statement of a dump in a form that every server can execute, with the same values. */
 function toLoadable(sql: string): string {
   const virtualTable = readVirtualTable(sql)
-  if (virtualTable === null) return withExactLiterals(sql)
+  if (virtualTable === null) {
+    if (/^insert into sqlite_(?:schema|master)\b/i.test(sql))
+      throw new ProtocolError(`the definition of a virtual table cannot be read: ${sql.slice(0, 200)}`)
+    return withExactLiterals(sql)
+  }
   const [name, definition] = [virtualTable.name, virtualTable.definition].map(toLiteral)
-  return `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table',${name},${name},0,${definition})`
+  return `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table',${name},${name},0,${definition})`
 }
 
 /** Says why a dump may have failed, and names the last table that arrived. @param sql the last statement that arrived */

@@ -26,7 +26,7 @@ test('statements that each batch adds itself are omitted, but counted', async ()
 })
 
 test('virtual tables are created, and their shadow tables contain only the rows of the dump', async () => {
-  const script = `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','it''s','it''s',0,'CREATE VIRTUAL TABLE "it''s" USING fts5(a, tokenize=''ascii'')');
+  const script = `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','it''s','it''s',0,'CREATE VIRTUAL TABLE "it''s" USING fts5(a, tokenize=''ascii'')');
     CREATE TABLE IF NOT EXISTS 'it''s_data'(id INTEGER PRIMARY KEY, block BLOB);
     INSERT INTO 'it''s_data' VALUES(1,X'00');
     CREATE TABLE IF NOT EXISTS "it's_rowid"(a);

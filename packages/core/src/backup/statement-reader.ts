@@ -1,5 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
+import { LIBSQL_VIRTUAL_TABLE } from './exact-literals.ts'
 
 /** Chunks of a script: text or UTF-8, split anywhere. */
 export type ScriptSource =
@@ -43,6 +44,14 @@ export async function* readStatementGroups(
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
 }
 
+/** Returns the end of a statement. That for a virtual table, whose quotes libsql-server does not double, ends with its line. */
+function findDumpEnd(text: string, start: number, findEnd: (text: string, start: number) => number): number {
+  if (!text.startsWith(LIBSQL_VIRTUAL_TABLE, start)) return findEnd(text, start)
+  const lineEnd = text.indexOf("');\n", start)
+  if (lineEnd < 0) throw new SyntaxError('the definition of a virtual table is incomplete')
+  return lineEnd + 2
+}
+
 /** Returns the statements that end with a semicolon, and the end of the last one. */
 function completeStatements(text: string): {
   readonly statements: readonly ScriptStatement[]
@@ -51,7 +60,7 @@ function completeStatements(text: string): {
   const statements: ScriptStatement[] = []
   let end = 0
   try {
-    for (const { statement, end: statementEnd } of scanStatements(text)) {
+    for (const { statement, end: statementEnd } of scanStatements(text, findDumpEnd)) {
       if (text[statementEnd - 1] !== ';') break
       end = statementEnd
       statements.push(statement)

@@ -22,16 +22,25 @@ export function splitStatements(script: string): ScriptStatement[] {
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
-/** Yields each statement with the position of its end, which includes its semicolon, if any. */
+/** Returns the position of the semicolon that ends a statement, by SQLite's rules. @throws SyntaxError */
+type FindEnd = (script: string, start: number) => number
+
+const findStatementEnd: FindEnd = (script, start) =>
+  matchAt(TRIGGER, script, start) === null ? findEnd(script, start) : findTriggerEnd(script, start)
+
+/**
+ * Yields each statement with the position of its end, which includes its semicolon, if any.
+ * @param correctEnd returns the end of a statement that does not follow SQLite's rules
+ */
 export function* scanStatements(
   script: string,
+  correctEnd?: (script: string, start: number, findEnd: FindEnd) => number,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
   const positions = new Positions(script)
   for (let end = 0; ; ) {
     const start = skipBlanks(script, end)
     if (start === script.length) return
-    const last =
-      matchAt(TRIGGER, script, start) === null ? findEnd(script, start) : findTriggerEnd(script, start)
+    const last = correctEnd ? correctEnd(script, start, findStatementEnd) : findStatementEnd(script, start)
     end = Math.min(last + 1, script.length)
     if (last > start) {
       const sql = script.slice(start, last).trimEnd()
