@@ -98,6 +98,27 @@ test('shows the line and column of a failing statement with a caret; earlier sta
   expect([unfinished.code, unfinished.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
+test('a restore that would fail again is not told to resume, and one that is repeated while another has begun says so', async () => {
+  const target = await server.createDatabase()
+  const targetEnv = {
+    NO_COLOR: '1',
+    ...(target.authToken !== undefined && { BATON_AUTH_TOKEN: target.authToken }),
+  }
+  const file = join(folder, 'failing.sql')
+  const rows = `insert into t values ('${'x'.repeat(200_000)}');\n`.repeat(12)
+  await writeFile(file, `create table t (a);\n${rows}insert into nowhere values (1);\n`)
+  const { code, errors } = await runBaton(['restore', target.url, file], { env: targetEnv })
+  expect([code, errors]).toEqual([
+    1,
+    expect.stringMatching(
+      /^baton: the restore stopped after [1-9]\d* statements: statement 14: .*no such table: nowhere\nIt would fail again: correct the file/,
+    ),
+  ])
+  expect((await runBaton(['restore', target.url, file], { env: targetEnv })).errors).toMatch(
+    /^baton: another restore has applied \d+ statements: wait for it if it is running; if it stopped, continue with --resume/,
+  )
+})
+
 test('dumps to standard output, or to a file that is never partial, and restores from a file or standard input', async () => {
   const file = join(folder, 'dump.sql')
   expect(await runBaton(['dump', url, '-o', file], { env })).toEqual({ code: 0, output: '', errors: '' })
