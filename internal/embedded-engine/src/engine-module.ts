@@ -23,9 +23,11 @@ async function compile(): Promise<EngineModule> {
 
 /**
  * Prevents V8 from freeing replaced WebAssembly machine code. If threads share a module, V8 may free the code of an imported
- * function twice and abort the process: https://github.com/nodejs/node/issues/64500
+ * function twice and abort the process: https://github.com/nodejs/node/issues/64500. The flag applies to all modules of the process;
+ * a process that was started with `--wasm-code-gc` keeps it.
  */
 function keepMachineCode(): void {
+  if (process.execArgv.includes('--wasm-code-gc')) return
   try {
     setFlagsFromString('--no-wasm-code-gc')
   } catch {

@@ -1,6 +1,6 @@
 /*
-** Reports the changes that a connection makes. Compiled in one file with SQLite, which calls `baton_savepoint`
-** (`source-changes.mjs`).
+** Reports the changes that a connection makes. Compiled in one file with SQLite, which calls `baton_savepoint` and
+** `baton_checkpointing` (`source-changes.mjs`).
 */
 #include "host.h"
 
@@ -21,6 +21,9 @@ static int rowsCommitting(void *connection){
 void baton_savepoint(sqlite3 *connection, int operation, int index){
   if( connection->xUpdateCallback ) host_savepoint(connection, index, operation == SAVEPOINT_ROLLBACK);
 }
+
+/* Called by a checkpoint when it has read the header of the log. */
+void baton_checkpointing(void){ host_checkpointing(); }
 
 /* Starts or stops reporting every changed row, every savepoint that ends, and every commit to the host. */
 void baton_watch(sqlite3 *connection, int isWatched){

@@ -45,6 +45,9 @@ HOST_IMPORT("begin_reading") int host_begin_reading(void);
 HOST_IMPORT("end_reading") void host_end_reading(void);
 HOST_IMPORT("sleep") void host_sleep(int milliseconds);
 
+/* A checkpoint has read the header of the log and has not yet copied the log. Tests let other connections write here. */
+HOST_IMPORT("checkpointing") void host_checkpointing(void);
+
 /* A watched connection changes a row; `action` is SQLITE_INSERT, SQLITE_DELETE or SQLITE_UPDATE. */
 HOST_IMPORT("changed") void host_changed(const void *connection, int action, const char *table, int savepoints);
 /* A watched connection undoes or keeps the changes since the savepoint with this index; undoing does not end it. */

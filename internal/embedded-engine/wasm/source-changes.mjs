@@ -21,6 +21,41 @@ const CHANGES = {
         'SQLITE_PRIVATE int sqlite3BtreeSavepoint(Btree *p, int op, int iSavepoint){\n  int rc = SQLITE_OK;\n' +
         '  if( p && p->inTrans==TRANS_WRITE ){\n    baton_savepoint(p->db, op, iSavepoint);\n',
     ],
+    // the test of the race that the next change fixes runs another connection here
+    [
+      '      if( isChanged && pWal->pDbFd->pMethods->iVersion>=3 ){\n',
+      '      { void baton_checkpointing(void); baton_checkpointing(); }\n      if( isChanged && pWal->pDbFd->pMethods->iVersion>=3 ){\n',
+    ],
+    // as in SQLite 3.51.3: the log may have been begun anew since its header was read, so that there is nothing to copy
+    [
+      '      u32 nBackfill = pInfo->nBackfill;\n      pInfo->nBackfillAttempted = mxSafeFrame;',
+      '      u32 nBackfill = pInfo->nBackfill;\n' +
+        '      if( memcmp((const void*)walIndexHdr(pWal)->aSalt, pWal->hdr.aSalt, sizeof(pWal->hdr.aSalt)) ){\n' +
+        '        walUnlockExclusive(pWal, WAL_READ_LOCK(0), 1);\n        goto walcheckpoint_out;\n      }\n' +
+        '      pInfo->nBackfillAttempted = mxSafeFrame;',
+    ],
+    // as in SQLite 3.50.2: the number of a term in an aggregate query has 16 bits; without an end after the first error, each further
+    // term would be compared with all others
+    [
+      '    assert( pParse->db->mallocFailed );\n    return;\n  }\n  pCol = &pAggInfo->aCol[k];\n',
+      '    assert( pParse->db->mallocFailed );\n    return;\n  }\n' +
+        '  if( k>pParse->db->aLimit[SQLITE_LIMIT_COLUMN] ){\n' +
+        '    k = pParse->db->aLimit[SQLITE_LIMIT_COLUMN];\n' +
+        '    sqlite3ErrorMsg(pParse, "more than %d aggregate terms", k);\n  }\n' +
+        '  pCol = &pAggInfo->aCol[k];\n',
+    ],
+    [
+      '        for(i=0; i<pAggInfo->nFunc; i++, pItem++){\n          if( NEVER(pItem->pFExpr==pExpr) ) break;\n',
+      '        for(i=0; i<pAggInfo->nFunc && pParse->nErr==0; i++, pItem++){\n' +
+        '          if( NEVER(pItem->pFExpr==pExpr) ) break;\n',
+    ],
+    [
+      '        if( i>=pAggInfo->nFunc ){\n          /* pExpr is original.',
+      '        if( i>pParse->db->aLimit[SQLITE_LIMIT_COLUMN] ){\n' +
+        '          i = pParse->db->aLimit[SQLITE_LIMIT_COLUMN];\n' +
+        '          sqlite3ErrorMsg(pParse, "more than %d aggregate terms", i);\n' +
+        '        }else if( i>=pAggInfo->nFunc ){\n          /* pExpr is original.',
+    ],
     // libSQL ignores the limit for blob literals, and stores NULL
     [
       '    mxSqlLen -= n;\n    if( mxSqlLen<0 ){\n',

@@ -112,6 +112,8 @@ export class EngineInstance {
   readonly api: EngineExports
   /** Eight bytes for values that a call returns through a pointer. */
   readonly scratch: Pointer
+  /** Called while a checkpoint runs, between reading the header of the log and copying it; only tests do anything here. */
+  onCheckpoint: () => void = () => {}
   readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableAuthorizer | null = null
@@ -227,6 +229,7 @@ export class EngineInstance {
         Number(this.#tables?.permits(action, this.readCString(first), this.readCString(second)) ?? true),
       committing: (connection: Pointer) => this.#watchers.get(connection)?.onCommit(),
       interrupted: () => Number(this.#state.isInterrupted),
+      checkpointing: () => this.onCheckpoint(),
     }
   }
 }

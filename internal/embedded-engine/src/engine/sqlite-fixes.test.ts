@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadEngineModule } from '../engine-module.ts'
+import { SharedCallState } from '../protocol/shared-call-state.ts'
+import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
+import { EngineInstance } from './engine-instance.ts'
+import { ErasableInstance } from './erasable-instance.ts'
+import { SqliteConnection } from './sqlite-connection.ts'
+
+// Faults of SQLite 3.45.1 that later versions fixed, and that the build of the engine fixes too.
+
+const module = await loadEngineModule()
+
+function createEngine(): EngineInstance {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-fixes-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const files = new DatabaseFiles(join(folder, 'data.db'))
+  onTestFinished(() => files.closeAll())
+  return new EngineInstance(new ErasableInstance(module), { files, state: new SharedCallState() })
+}
+
+// The checkpoint has read the header of the log, and continues although another connection has since begun the log anew: it records
+// frames as copied that it has not copied. In the engine nothing can run between the two, because all connections of a database are
+// in one thread, and no call of the file system calls the engine. Here, one does.
+test('a checkpoint during which the log is begun anew copies nothing, and no commit is lost', () => {
+  const engine = createEngine()
+  const open = (): SqliteConnection => {
+    const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
+    connection.run('PRAGMA wal_autocheckpoint = 0')
+    return connection
+  }
+  const [writer, first, second] = [open(), open(), open()] as const
+  writer.run('PRAGMA journal_mode = WAL')
+  writer.run('CREATE TABLE t (a)')
+  for (let row = 0; row < 20; row++) writer.run(`INSERT INTO t VALUES (randomblob(20000))`)
+  // compiled now, it has an old header, so that it calls the file system when it reads the new one
+  const checkpoint = second.prepare('PRAGMA wal_checkpoint(PASSIVE)', { write: true, configure: true })
+  writer.run(`INSERT INTO t VALUES ('last of the first log')`)
+  first.run('PRAGMA wal_checkpoint(PASSIVE)')
+  let calls = 0
+  engine.onCheckpoint = () => {
+    if (calls++ > 0) return
+    // the whole log has been copied, so that this transaction begins it anew
+    writer.run(`INSERT INTO t VALUES ('first of the second log')`)
+  }
+  checkpoint?.discardRows()
+  checkpoint?.finalize()
+  expect(calls).toBeGreaterThan(0)
+  for (let row = 0; row < 30; row++) writer.run(`INSERT INTO t VALUES (randomblob(20000))`)
+  first.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  const reader = open()
+  expect(reader.readInteger('SELECT count(*) FROM t')).toBe(52)
+  expect(reader.readInteger(`SELECT count(*) FROM t WHERE a = 'first of the second log'`)).toBe(1)
+  expect(reader.readInteger(`SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'`)).toBe(
+    1,
+  )
+})
+
+test.each([3_000, 40_000])('%i aggregate terms are an error; their numbers have 16 bits', (count) => {
+  const connection = new SqliteConnection(createEngine(), { name: 'd', file: MAIN_FILE })
+  connection.run('CREATE TABLE t (a)')
+  const terms = Array.from({ length: count }, (_, index) => `max(a + ${index})`)
+  expect(() => connection.readInteger(`SELECT 1 IN (${terms.join()}) FROM t`)).toThrow(
+    'more than 2000 aggregate terms',
+  )
+  expect(connection.readInteger(`SELECT 1 IN (${terms.slice(0, 1_900).join()}) FROM t`)).toBe(0)
+})
