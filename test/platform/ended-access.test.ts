@@ -50,6 +50,27 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
     expect(await database.rows()).toEqual(rows)
   })
 
+  // the first two begin a transaction, which the last statements commit, although none of them writes
+  test.concurrent.each([
+    ['BEGIN', 'END'],
+    ['BEGIN', 'COMMIT; BEGIN'],
+    ['SAVEPOINT s', 'RELEASE s'],
+    ['SAVEPOINT s', '/* */ release savepoint "s"'],
+  ])('what %s began in an earlier request is not committed by %s after the change', async (begin, end) => {
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
+    const { host, token, client } = database
+    const { baton } = await sql(host, token, [begin, 'INSERT INTO t VALUES (1)'], { keepOpen: true })
+    const steps = [LONG_READ, ...end.split(';')].map((text) => ({ stmt: { sql: text } }))
+    const request = send(client, 'POST', '/v3/cursor', { baton, batch: { steps } })
+    await request.started
+    await change(database)
+    await restoreReads?.(database)
+    const rows = await database.rows()
+    await request.outcome()
+    expect(await database.rows()).toEqual(rows)
+  })
+
   test.concurrent('an endless write is aborted, and the next write can acquire the write lock', async ({
     expect,
   }) => {

@@ -115,7 +115,7 @@ export class StreamRequests {
       return await this.#sendReadOnlyCursor(call, body.text, attributes)
     const effect = call.permissions.write ? body.getEffect(writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
-    const isWriting = effect.mayWrite || (effect.endsTransaction && writes.hasBegun)
+    const isWriting = effect.mayWrite || (effect.mayCommit && writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, writes, effect, signal)
