@@ -207,6 +207,47 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(reader.replicationIndex).toBe(index)
   })
 
+  test('describe and EXPLAIN of DDL change nothing, with the token of a writer too', async () => {
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost, token } = await populate(harness)
+    await db.batch([
+      'CREATE TABLE vec (id INTEGER PRIMARY KEY, e F32_BLOB(2))',
+      'CREATE INDEX vec_e ON vec(libsql_vector_idx(e))',
+    ])
+    const index = db.replicationIndex as string
+    const readSchema = async () =>
+      JSON.stringify((await replica.execute('SELECT name FROM sqlite_schema ORDER BY 1')).rows)
+    await waitFor(async () => expect(await readSchema()).toContain('vec_e'))
+    const before = await readSchema()
+    const drop = 'drop index vec_e'
+    const stmt = { sql: `EXPLAIN ${drop}`, replication_index: index }
+    const requests = [
+      { type: 'describe', sql: drop, replication_index: index },
+      { type: 'describe', sql: `explain ${drop}` },
+      { type: 'execute', stmt },
+      { type: 'batch', batch: { steps: [{ stmt }] } },
+      { type: 'sequence', sql: `select 1; explain query plan ${drop}` },
+      { type: 'store_sql', sql_id: 1, sql: drop },
+      { type: 'describe', sql_id: 1 },
+      { type: 'store_sql', sql_id: 2, sql: `explain ${drop}` },
+      { type: 'execute', stmt: { sql_id: 2 } },
+      { type: 'describe', sql: 'select 1' },
+      { type: 'close' },
+    ]
+    const response = await fetch(`http://${replicaHost}/v3/pipeline`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify({ requests }),
+    })
+    expect(response.status).toBe(200)
+    const { results } = (await response.json()) as { results: readonly { type: string }[] }
+    expect(results.at(-2)?.type).toBe('ok')
+    expect(await readSchema()).toBe(before)
+    await replica.execute("INSERT INTO vec VALUES (1, vector('[1,2]'))")
+    await db.execute(drop)
+    await waitFor(async () => expect(await readSchema()).not.toContain('vec_e'))
+  })
+
   test('enforces guards, tokens and blocks', async () => {
     const harness = await Harness.forTest()
     const { replicaHost, token, replica } = await populate(harness)

@@ -496,6 +496,7 @@ export class SqldBackend implements DatabaseBackend {
     return {
       permissions,
       blockReads,
+      blockWrites,
       migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(settings) : null,
       // does not reveal the ids of other databases
       resolveName: (name) => {

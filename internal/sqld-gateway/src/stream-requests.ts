@@ -52,6 +52,7 @@ interface ResponseStream {
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
+  readonly blockWrites: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
   readonly resolveName: ResolveName
@@ -62,11 +63,14 @@ export class StreamRequests {
   readonly #upstream: Upstream
   readonly #internal: InternalRequests
   readonly #writes: WriteService
+  readonly #isReplica: boolean
   readonly #batons = new BatonBinding()
   /** Databases with an aborted request that the server may still execute. */
   readonly #abandoned = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService) {
+  /** @param isReplica whether the server is a replica */
+  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService, isReplica = false) {
+    this.#isReplica = isReplica
     this.#upstream = upstream
     this.#internal = internal
     this.#writes = writes
@@ -81,7 +85,7 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, resolveName: resolve, blockReads } = getRules()
+    const { permissions, migrationRejection, resolveName: resolve, blockReads, blockWrites } = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
@@ -95,7 +99,13 @@ export class StreamRequests {
       return attachedId
     }
     const hadAttached = stream?.hasAttached === true
-    const body = rebuildBody(decodedBody, { blockReads, resolveName, mayWrite, hadAttached })
+    const body = rebuildBody(decodedBody, {
+      blockReads,
+      resolveName,
+      mayWrite: mayWrite && !blockWrites,
+      hadAttached,
+      isReplica: this.#isReplica,
+    })
     const { hasAttached } = body
     const attached = [...(stream?.attached ?? []), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender

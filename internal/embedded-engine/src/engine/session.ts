@@ -31,6 +31,7 @@ import {
   withAttachTarget,
 } from './rejections.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
+import { changesSchema } from './schema-change.ts'
 import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import type { StoredTexts } from './stored-texts.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
@@ -250,7 +251,8 @@ export class Session {
     const statement = parseFirstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database
-    if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
+    const isChecked = settings.blockReads || changesSchema(statement)
+    if (isChecked && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
       return await this.#connection.examine(
         statement,

@@ -15,6 +15,8 @@ export interface SqlUse {
   /** `describe` prepares without the server's own filter; stored SQL can be run and described. */
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
+  /** Whether a replica receives it, which prepares statements itself, in its own copy of the database. */
+  readonly isReplica?: boolean
   /**
    * `attached`: the stream has another database attached, or attaches it in this request · `not-first`: the stream has executed
    * other requests before. The server crashes when it reads an attached database while holding the write lock.
@@ -44,6 +46,7 @@ const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|${UNSAFE}|index|ex
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
 const REASON_EXTERNAL_ACCESS = 'SQL must not access files, the process or other SQL'
 const REASON_UNKNOWN = 'the function is not known to be safe'
+const REASON_REPLICA = 'a replica would execute it when preparing it'
 const REASON_SHADOW = 'the server crashes when it reads data that it did not write itself'
 
 /** Pragmas that senders with write permission may call with an argument. */
@@ -115,7 +118,11 @@ function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): Sq
   if (isWord(body[0], 'pragma')) return findPragmaRejection(body, use, isExplained)
   // stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
-  return isHarmlessToPrepare(statement) || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
+  if (!isOnlyPrepared || isHarmlessToPrepare(statement)) return null
+  if (!use.mayWrite) return { type: 'permissions' }
+  return use.isReplica === true
+    ? { type: 'rejected', name: body[0]?.text ?? '', reason: REASON_REPLICA }
+    : null
 }
 
 /** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
