@@ -7,7 +7,12 @@ import {
   ResultError,
   type StatementRequest,
 } from '@batonsql/server-common/hrana'
-import { getKeyword, parseFirstStatement, type Statement } from '@batonsql/server-common/sql'
+import {
+  deferTransactions,
+  getKeyword,
+  parseFirstStatement,
+  type Statement,
+} from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Attachment } from './attachment.ts'
 
@@ -449,9 +454,11 @@ export class Session {
     const { settings } = this.#database
     const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
     if (isBlocked) checkBlocked(step.statement, settings)
+    const { write, tables } = toStatementPermissions(step.statement, permissions)
+    const mayWrite = write && !isBlocked
     try {
-      const { write, tables } = toStatementPermissions(step.statement, permissions)
-      return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
+      const statement = mayWrite ? step.statement : withoutLock(step.statement)
+      return await this.#connection.prepare(statement, { write: mayWrite, tables })
     } catch (error) {
       throw toClientError(error, permissions, this.#database.id)
     }
@@ -507,7 +514,14 @@ function toStatementPermissions(
   { write, tables }: Permissions,
 ): StatementPermissions {
   const replaces = tables !== null && tokens.some((token) => getKeyword(sql, token) === 'REPLACE')
-  return { write, tables: tables && new TableAuthorizer(tables, replaces) }
+  const isReader = tables?.every(({ actions }) => actions.every((action) => action === 'data_read'))
+  return { write: write && isReader !== true, tables: tables && new TableAuthorizer(tables, replaces) }
+}
+
+/** Returns a BEGIN that does not acquire the write lock, which a sender without write access must not hold. */
+function withoutLock(statement: Statement): Statement {
+  if (statement.kind !== 'begin' || !statement.needsWriteLock) return statement
+  return parseFirstStatement(deferTransactions(statement.sql)) ?? statement
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }

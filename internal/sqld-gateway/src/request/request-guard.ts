@@ -1,5 +1,5 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
-import { limitVectorSearches } from '@batonsql/server-common/sql'
+import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
@@ -111,7 +111,8 @@ function toAllowedSql(sql: string, use: SqlUse): string | null {
   const rejection = findRejection(sql, use)
   if (rejection?.type === 'permissions') return null
   // checked before bounding: bounded searches are safe, and much longer than the original
-  return rejection === null ? limitVectorSearches(sql) : rejectedSql(rejection)
+  if (rejection !== null) return rejectedSql(rejection)
+  return limitVectorSearches(use.mayWrite ? sql : deferTransactions(sql))
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */

@@ -42,8 +42,11 @@ const UNSAFE =
 const SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
 /** Matches unsafe names of tables and functions. */
 const EXTERNAL_ACCESS_OR_OPTIMIZE = new RegExp(`${EXTERNAL_ACCESS}|optimize`, 'i')
-const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
-const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
+const AMBIGUOUSLY_SUSPICIOUS = new RegExp(
+  `${EXTERNAL_ACCESS}|${UNSAFE}|index|explain|_shadow|attach|begin`,
+  'i',
+)
+const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize|immediate|exclusive`, 'i')
 const REASON_EXTERNAL_ACCESS = 'SQL must not access files, the process or other SQL'
 const REASON_UNKNOWN = 'the function is not known to be safe'
 const REASON_REPLICA = 'a replica would execute it when preparing it'
