@@ -322,10 +322,8 @@ export class Databases {
       await work(access)
     } catch (error) {
       this.#pending.onFailure(id, error, access)
-      const reason = error instanceof Error ? error.message : String(error)
-      const message =
-        'the change is recorded, but the database server has not applied it yet; it is retried automatically'
-      throw new Rejection(500, `${message}: ${reason}`, 'not_applied_yet')
+      // the reason is logged: it may contain paths and ports of the server
+      throw new Rejection(500, NOT_APPLIED_YET, 'not_applied_yet')
     }
     this.#pending.onSuccess(id)
   }
@@ -360,6 +358,9 @@ export class Databases {
     })
   }
 }
+
+const NOT_APPLIED_YET =
+  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server has the reason'
 
 /** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({

@@ -18,6 +18,8 @@ import {
   MissingFileError,
   moveToQuarantine,
   newDatabaseId,
+  PROBE,
+  probeDatabase,
   type QueryUsage,
   type ReplicaConditions,
   ReplicaStartError,
@@ -214,7 +216,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
       // the server crashes on a damaged file
-      throw isConnectionError(error) ? new BackendRejection(`libsql-server cannot open ${from}`) : error
+      throw isConnectionError(error) ? new BackendRejection('libsql-server cannot open the file') : error
     }
   }
 
@@ -373,7 +375,10 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    if (location === null) return await this.#writes.findHealthProblem(id)
+    if (location === null) {
+      const problem = await this.#writes.findHealthProblem(id)
+      return problem ?? (await probeDatabase(() => this.#internal.query(id, PROBE)))
+    }
     if (this.#options.conditions.isDown(location)) return describeOutage(location)
     const replica = await this.#getReplica(location).catch((error: Error) => error.message)
     if (typeof replica === 'string') return replica

@@ -13,6 +13,7 @@ import { checkOptionNames, runAll } from '@batonsql/server-common/base'
 import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
 import { errorResponse, getLocalUrl, listen, type ServiceResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
+import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
@@ -376,7 +377,9 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
   } catch (error) {
     if (outgoing.headersSent || outgoing.destroyed) outgoing.destroy()
     else {
-      const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
+      const report = (reference: string, details: string): void =>
+        console.error(`request failed (reference ${reference}): ${details}`)
+      const response = toErrorResponse(error, { controller, body: incoming }, report)
       await respond(outgoing, response, incoming.method === 'HEAD')
     }
   }
