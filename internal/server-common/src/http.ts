@@ -1,6 +1,7 @@
 export { BodyTooLargeError, type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
 export { toResponse } from './http/fetch-response.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
+export { createHttpServer } from './http/http-server.ts'
 export { getLocalUrl, listen } from './http/listen.ts'
 export {
   errorResponse,
