@@ -515,8 +515,8 @@ export class SqldBackend implements DatabaseBackend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
-    for (const replica of await this.#getStartedReplicas()) await replica[Symbol.asyncDispose]()
-    await this.#upstream.close()
+    const replicas = await this.#getStartedReplicas()
+    await Promise.all([...replicas.map((replica) => replica[Symbol.asyncDispose]()), this.#upstream.close()])
   }
 
   #buildConfig(settings: DatabaseSettings): SqldNamespaceConfig {

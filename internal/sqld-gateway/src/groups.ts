@@ -234,7 +234,7 @@ export class SqldGroups implements DatabaseBackend {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
-    for (const backend of backends) await (await backend)?.[Symbol.asyncDispose]()
+    await Promise.all(backends.map(async (backend) => await (await backend)?.[Symbol.asyncDispose]()))
   }
 
   #getFolder(group: string): string {
