@@ -9,6 +9,7 @@ import {
 } from '@batonsql/server-common/backend'
 import {
   errorResponse,
+  releaseBody,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
@@ -234,11 +235,14 @@ export class Gateway {
       authorizedRequest = exchanged
     }
     usage.touch(record.id)
-    const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
-      if (!(error instanceof MissingFileError)) throw error
-      this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
-      return notFound(name)
-    })
+    const response = await backend
+      .handle(record.id, authorizedRequest, location)
+      .catch((error: unknown) => {
+        if (!(error instanceof MissingFileError)) throw error
+        this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
+        return notFound(name)
+      })
+      .finally(() => releaseBody(authorizedRequest.body))
     usage.onResponse(record.id, response.body)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))

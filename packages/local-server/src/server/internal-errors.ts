@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
-  BodyTooLargeError,
+  BodyRejection,
   errorResponse,
   type ServiceRequest,
   type ServiceResponse,
@@ -27,8 +27,8 @@ export function toErrorResponse(
   report: ReportInternalError,
 ): ServiceResponse {
   // the connection is closed, because the rest of the body has not been read
-  if (error instanceof BodyTooLargeError) {
-    const { status, headers, body } = errorResponse(413, error.message)
+  if (error instanceof BodyRejection) {
+    const { status, headers, body } = errorResponse(error.status, error.message)
     return { status, headers: { ...headers, connection: 'close' }, body }
   }
   const isDisconnected = request.controller.signal.aborted || request.body.readableAborted
