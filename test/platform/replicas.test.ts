@@ -207,6 +207,51 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(reader.replicationIndex).toBe(index)
   })
 
+  test('a location can be added, used and removed at the same time', async () => {
+    const directory = await createTemporaryDirectory()
+    {
+      await using harness = await Harness.start({}, directory)
+      const { token, replicaHost } = await populate(harness)
+      const location = `${harness.orgPath}/groups/default/locations/fra`
+      const changed = new AbortController()
+      const responses = new Set<string>()
+      const reader = async (): Promise<void> => {
+        while (!changed.signal.aborted) {
+          const { status } = await sql(replicaHost, token, 'SELECT a FROM t')
+          responses.add(String(status))
+        }
+      }
+      const readers = [reader(), reader()]
+      const random = seeded(seed)
+      const changes = Array.from({ length: 12 }, () => (random() < 0.5 ? 'POST' : 'DELETE'))
+      const outcomes = await Promise.all(changes.map((method) => harness.sendRequest(method, location)))
+      changed.abort()
+      await Promise.all(readers)
+      // it is not an error to add a location twice; one that does not exist cannot be removed
+      for (const { status, body } of outcomes)
+        expect([200, body]).toEqual([status === 400 ? 200 : status, body])
+      // a replica that was removed meanwhile
+      for (const status of responses) expect(['200', '404', '502']).toContain(status)
+      await harness.requestOk('POST', location)
+      expect((await sql(replicaHost, token, 'SELECT a FROM t')).rows).toEqual([['1']])
+    }
+  })
+
+  test('the replica of a deleted database stops', async () => {
+    const directory = await createTemporaryDirectory()
+    await using harness = await Harness.start({}, directory)
+    const { host } = await harness.createDatabase('app')
+    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+    const path = `${harness.orgPath}/databases/app`
+    const { instance } = await harness.requestOk('POST', `${path}/instances`, { body: { location: 'fra' } })
+    expect(instance.name).toBe('fra')
+    const folder = join(await findOnlyGroup(directory), 'replicas', 'fra')
+    const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
+    expect(process.kill(pid, 0)).toBe(true)
+    await harness.requestOk('DELETE', path)
+    expect(() => process.kill(pid, 0)).toThrow()
+  })
+
   test('describe and EXPLAIN of DDL change nothing, with the token of a writer too', async () => {
     const harness = await Harness.forTest()
     const { db, replica, replicaHost, token } = await populate(harness)

@@ -190,6 +190,7 @@ export class Databases {
     await move.catch(() => {})
     await this.apply(id, { revoked: 'all' })
     await move
+    if (row.replicas !== undefined) await this.#stopUnusedReplicas(row.group)
   }
 
   /**
@@ -249,7 +250,7 @@ export class Databases {
   }
 
   /** Finishes a removal. @throws Rejection 500 if the back end fails; the removal is retried automatically */
-  async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
+  async finishRemoval({ id, group, replicas = [] }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
       await this.#enqueue(id, async () => {
@@ -263,7 +264,13 @@ export class Databases {
         registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
       })
     })
+    if (replicas.length > 0) await this.#stopUnusedReplicas(group)
     await this.cleanUpGroup(group)
+  }
+
+  /** Stops the replicas of a group in locations that only a removed database had. */
+  async #stopUnusedReplicas(group: string): Promise<void> {
+    await this.#options.backend.setReplicas?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /** Removes the remaining files of a removed group once its last database has been removed. */

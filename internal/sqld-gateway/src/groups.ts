@@ -191,7 +191,8 @@ export class SqldGroups implements DatabaseBackend {
 
   /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
-    await (await this.#servers.get(group)?.backend)?.changeReplicas(this.#options.getReplicaLocations(group))
+    const server = await this.#servers.get(group)?.backend
+    await server?.changeReplicas(() => this.#options.getReplicaLocations(group))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -286,7 +287,13 @@ export class SqldGroups implements DatabaseBackend {
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#getFolder(group)
     const servesReplicas = this.#options.getReplicaLocations(group).length > 0
-    const server = new SqldBackend({ ...this.#options, directory, servesReplicas, remote: undefined })
+    const server = new SqldBackend({
+      ...this.#options,
+      directory,
+      servesReplicas,
+      isReplicaLocation: (location) => this.#options.getReplicaLocations(group).includes(location),
+      remote: undefined,
+    })
     try {
       await rm(join(directory, 'replicas'), { recursive: true, force: true })
       await server.start()
