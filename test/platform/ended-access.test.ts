@@ -155,3 +155,28 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     expect(await neighbor.outcome()).toMatchObject({ status: 200, isComplete: true })
   })
 })
+
+test.concurrent('a cursor that is not read keeps no writer waiting', async () => {
+  await using harness = await Harness.start()
+  const database = await DatabaseInUse.start(harness, 'app')
+  const { host, token, client } = database
+  const unread = cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)', LONG_READ, 'COMMIT')
+  await unread.started
+  expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
+  expect(await database.rows()).toContain('2')
+  unread.abort()
+})
+
+test.concurrent('an aborted export counts as far as it was read', async ({ expect }) => {
+  await using harness = await Harness.start()
+  const database = await DatabaseInUse.start(harness, 'app')
+  await database.createLongTable()
+  const aborted = send(database.client, 'GET', '/export/1')
+  await aborted.started
+  aborted.abort()
+  const readUsage = async () =>
+    (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database.total
+  await expect.poll(async () => (await readUsage()).bytes_synced).toBeGreaterThan(0)
+  // the file has 16 MB
+  expect((await readUsage()).bytes_synced).toBeLessThan(16_000_000)
+})

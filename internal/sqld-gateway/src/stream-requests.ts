@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import {
   type DatabaseId,
   type RevokedAccess,
@@ -21,6 +22,7 @@ import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
 import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
+import { UnreadResponse } from './writes/unread-response.ts'
 import { StreamWriteState } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
@@ -139,7 +141,14 @@ export class StreamRequests {
     const onEnd = (isComplete: boolean): void => {
       if (!isComplete) this.#abandoned.add(id)
     }
-    return await buildClientResponse(response, [...watchers, { onEnd }], 'drain')
+    const unread = new UnreadResponse(() => this.#writes.isContended(id, writes))
+    const clientResponse = await buildClientResponse(
+      response,
+      [...watchers, { onEnd }, unread.watcher],
+      'drain',
+    )
+    if (clientResponse.body instanceof Readable) unread.watch(clientResponse.body)
+    return clientResponse
   }
 
   /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */

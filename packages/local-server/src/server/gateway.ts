@@ -1,3 +1,4 @@
+import { ReadStream } from 'node:fs'
 import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
@@ -244,8 +245,10 @@ export class Gateway {
       })
       .finally(() => releaseBody(authorizedRequest.body))
     usage.onResponse(record.id, response.body)
-    if (isExportRoute(request.path))
-      usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
+    const { body: exported } = response
+    if (isExportRoute(request.path) && exported instanceof ReadStream)
+      // an aborted export counts only as far as it was read
+      exported.once('close', () => usage.addBytesSynced(record.id, exported.bytesRead))
     const runsStatements = request.method === 'POST'
     const body = runsStatements
       ? watchDiskFaults(response.body, (fault) => this.#reportDiskFault(record, fault))
