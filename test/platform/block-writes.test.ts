@@ -1,5 +1,10 @@
 // The effect of `block_writes` on open transactions, and on migrations of a shared schema.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { generateChange, hashDatabases, ROUTES, SCHEMA } from '../security/generated-statements.ts'
+import { seeded } from '../support/random.ts'
 import { Harness, sql } from './platform-harness.ts'
 
 const configure = (harness: Harness, name: string, body: object): Promise<unknown> =>
@@ -35,6 +40,40 @@ test('a read transaction with a read-only token continues', async () => {
   })
   expect(rows).toEqual([['0']])
   expect(await sql(host, reader, 'COMMIT', { baton: nextBaton })).toMatchObject({ status: 200, error: null })
+})
+
+test('no statement of a writer changes the file, however it is sent', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  {
+    await using harness = await Harness.start({}, directory)
+    const { host } = await harness.createDatabase('app')
+    const token = await harness.tokenFor('app')
+    expect(await sql(host, token, SCHEMA)).toMatchObject({ error: null })
+    await blockWrites(harness, 'app')
+    const before = await hashDatabases(directory)
+    const random = seeded(60)
+    for (const { path, body } of Object.values(ROUTES).flatMap((route) => [
+      ...['drop index vec_e', 'EXPLAIN drop index vec_e', 'explain query plan drop table vec'].map(route),
+      ...Array.from({ length: 40 }, () => route(generateChange(random))),
+    ])) {
+      const headers = { authorization: `Bearer ${token}` }
+      const response = await fetch(`http://${host}${path}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      }).catch(() => null)
+      const baton = /^\{"baton":"([^"]+)"/.exec((await response?.text().catch(() => '')) ?? '')?.[1]
+      if (baton !== undefined)
+        await fetch(`http://${host}/v3/pipeline`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify({ baton, requests: [{ type: 'close' }] }),
+        })
+    }
+    expect(await hashDatabases(directory)).toEqual(before)
+    expect(Object.keys(before).length).toBeGreaterThan(0)
+  }
+  await rm(directory, { recursive: true })
 })
 
 async function createSharedSchema() {

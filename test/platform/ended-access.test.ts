@@ -50,6 +50,27 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
     expect(await database.rows()).toEqual(rows)
   })
 
+  // the first two begin a transaction, which the last statements commit, although none of them writes
+  test.concurrent.each([
+    ['BEGIN', 'END'],
+    ['BEGIN', 'COMMIT; BEGIN'],
+    ['SAVEPOINT s', 'RELEASE s'],
+    ['SAVEPOINT s', '/* */ release savepoint "s"'],
+  ])('what %s began in an earlier request is not committed by %s after the change', async (begin, end) => {
+    await using harness = await Harness.start()
+    const database = await DatabaseInUse.start(harness, 'app')
+    const { host, token, client } = database
+    const { baton } = await sql(host, token, [begin, 'INSERT INTO t VALUES (1)'], { keepOpen: true })
+    const steps = [LONG_READ, ...end.split(';')].map((text) => ({ stmt: { sql: text } }))
+    const request = send(client, 'POST', '/v3/cursor', { baton, batch: { steps } })
+    await request.started
+    await change(database)
+    await restoreReads?.(database)
+    const rows = await database.rows()
+    await request.outcome()
+    expect(await database.rows()).toEqual(rows)
+  })
+
   test.concurrent('an endless write is aborted, and the next write can acquire the write lock', async ({
     expect,
   }) => {
@@ -133,4 +154,29 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     expect(await reader.outcome()).toMatchObject({ status: 200, isComplete: false })
     expect(await neighbor.outcome()).toMatchObject({ status: 200, isComplete: true })
   })
+})
+
+test.concurrent('a cursor that is not read keeps no writer waiting', async () => {
+  await using harness = await Harness.start()
+  const database = await DatabaseInUse.start(harness, 'app')
+  const { host, token, client } = database
+  const unread = cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)', LONG_READ, 'COMMIT')
+  await unread.started
+  expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
+  expect(await database.rows()).toContain('2')
+  unread.abort()
+})
+
+test.concurrent('an aborted export counts as far as it was read', async ({ expect }) => {
+  await using harness = await Harness.start()
+  const database = await DatabaseInUse.start(harness, 'app')
+  await database.createLongTable()
+  const aborted = send(database.client, 'GET', '/export/1')
+  await aborted.started
+  aborted.abort()
+  const readUsage = async () =>
+    (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database.total
+  await expect.poll(async () => (await readUsage()).bytes_synced).toBeGreaterThan(0)
+  // the file has 16 MB
+  expect((await readUsage()).bytes_synced).toBeLessThan(16_000_000)
 })

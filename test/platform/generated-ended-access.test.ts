@@ -48,6 +48,16 @@ class GeneratedRequests {
     return (await sql(host, token, [begin, this.#insert()], { keepOpen: true })).baton
   }
 
+  /** Continues a stream with reads and the end of its transaction. */
+  continue(baton: string): UnreadResponse {
+    const ends = ['COMMIT', 'END', 'RELEASE s', 'COMMIT; BEGIN', 'ROLLBACK']
+    const texts = [pick(this.#random, READS), ...pick(this.#random, ends).split('; ')]
+    const batch = { steps: texts.map((text) => ({ stmt: { sql: text } })) }
+    return this.#random() < 0.5
+      ? send(this.#database.client, 'POST', '/v3/cursor', { baton, batch })
+      : send(this.#database.client, 'POST', '/v3/pipeline', { baton, requests: [{ type: 'batch', batch }] })
+  }
+
   #get(path: string): UnreadResponse {
     const request = send(this.#database.client, 'GET', path)
     if (path.includes('listen')) this.listeners.push(request)
@@ -88,6 +98,7 @@ describe('nothing is written after the revocation of access is acknowledged', ()
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
     const pendingRequests = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
+    if (baton !== null && random() < 0.7) pendingRequests.unshift(generated.continue(baton))
     // requests that wait for the write lock have not begun
     if (random() < 0.5) await pendingRequests[0]?.started
     const changes = pickChanges(random)

@@ -207,6 +207,92 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(reader.replicationIndex).toBe(index)
   })
 
+  test('a location can be added, used and removed at the same time', async () => {
+    const directory = await createTemporaryDirectory()
+    {
+      await using harness = await Harness.start({}, directory)
+      const { token, replicaHost } = await populate(harness)
+      const location = `${harness.orgPath}/groups/default/locations/fra`
+      const changed = new AbortController()
+      const responses = new Set<string>()
+      const reader = async (): Promise<void> => {
+        while (!changed.signal.aborted) {
+          const { status } = await sql(replicaHost, token, 'SELECT a FROM t')
+          responses.add(String(status))
+        }
+      }
+      const readers = [reader(), reader()]
+      const random = seeded(seed)
+      const changes = Array.from({ length: 12 }, () => (random() < 0.5 ? 'POST' : 'DELETE'))
+      const outcomes = await Promise.all(changes.map((method) => harness.sendRequest(method, location)))
+      changed.abort()
+      await Promise.all(readers)
+      // it is not an error to add a location twice; one that does not exist cannot be removed
+      for (const { status, body } of outcomes)
+        expect([200, body]).toEqual([status === 400 ? 200 : status, body])
+      // a replica that was removed meanwhile
+      for (const status of responses) expect(['200', '404', '502']).toContain(status)
+      await harness.requestOk('POST', location)
+      expect((await sql(replicaHost, token, 'SELECT a FROM t')).rows).toEqual([['1']])
+    }
+  })
+
+  test('the replica of a deleted database stops', async () => {
+    const directory = await createTemporaryDirectory()
+    await using harness = await Harness.start({}, directory)
+    const { host } = await harness.createDatabase('app')
+    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+    const path = `${harness.orgPath}/databases/app`
+    const { instance } = await harness.requestOk('POST', `${path}/instances`, { body: { location: 'fra' } })
+    expect(instance.name).toBe('fra')
+    const folder = join(await findOnlyGroup(directory), 'replicas', 'fra')
+    const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
+    expect(process.kill(pid, 0)).toBe(true)
+    await harness.requestOk('DELETE', path)
+    expect(() => process.kill(pid, 0)).toThrow()
+  })
+
+  test('describe and EXPLAIN of DDL change nothing, with the token of a writer too', async () => {
+    const harness = await Harness.forTest()
+    const { db, replica, replicaHost, token } = await populate(harness)
+    await db.batch([
+      'CREATE TABLE vec (id INTEGER PRIMARY KEY, e F32_BLOB(2))',
+      'CREATE INDEX vec_e ON vec(libsql_vector_idx(e))',
+    ])
+    const index = db.replicationIndex as string
+    const readSchema = async () =>
+      JSON.stringify((await replica.execute('SELECT name FROM sqlite_schema ORDER BY 1')).rows)
+    await waitFor(async () => expect(await readSchema()).toContain('vec_e'))
+    const before = await readSchema()
+    const drop = 'drop index vec_e'
+    const stmt = { sql: `EXPLAIN ${drop}`, replication_index: index }
+    const requests = [
+      { type: 'describe', sql: drop, replication_index: index },
+      { type: 'describe', sql: `explain ${drop}` },
+      { type: 'execute', stmt },
+      { type: 'batch', batch: { steps: [{ stmt }] } },
+      { type: 'sequence', sql: `select 1; explain query plan ${drop}` },
+      { type: 'store_sql', sql_id: 1, sql: drop },
+      { type: 'describe', sql_id: 1 },
+      { type: 'store_sql', sql_id: 2, sql: `explain ${drop}` },
+      { type: 'execute', stmt: { sql_id: 2 } },
+      { type: 'describe', sql: 'select 1' },
+      { type: 'close' },
+    ]
+    const response = await fetch(`http://${replicaHost}/v3/pipeline`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify({ requests }),
+    })
+    expect(response.status).toBe(200)
+    const { results } = (await response.json()) as { results: readonly { type: string }[] }
+    expect(results.at(-2)?.type).toBe('ok')
+    expect(await readSchema()).toBe(before)
+    await replica.execute("INSERT INTO vec VALUES (1, vector('[1,2]'))")
+    await db.execute(drop)
+    await waitFor(async () => expect(await readSchema()).not.toContain('vec_e'))
+  })
+
   test('enforces guards, tokens and blocks', async () => {
     const harness = await Harness.forTest()
     const { replicaHost, token, replica } = await populate(harness)

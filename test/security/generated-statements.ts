@@ -1,3 +1,7 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { close } from '../server/wire.ts'
 import { pick } from '../support/random.ts'
 
 /** Statements that create every kind of object. */
@@ -156,4 +160,76 @@ export function generateChange(random: () => number): string {
     cased +
     (isUnusual ? pick(random, ENDINGS) : '')
   )
+}
+
+const createExecuteRequest = (sql: string) => ({ type: 'execute', stmt: { sql } })
+
+/** Every way to send a statement. */
+export const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: object }>> = {
+  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [createExecuteRequest(sql), close] } }),
+  'execute in a transaction': (sql) => ({
+    path: '/v2/pipeline',
+    body: {
+      requests: [
+        createExecuteRequest('begin'),
+        createExecuteRequest(sql),
+        createExecuteRequest('commit'),
+        close,
+      ],
+    },
+  }),
+  batch: (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        { type: 'batch', batch: { steps: [{ stmt: { sql: 'select 1' } }, { stmt: { sql } }] } },
+        close,
+      ],
+    },
+  }),
+  'skipped step': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        {
+          type: 'batch',
+          batch: {
+            steps: [{ stmt: { sql: 'select 1' } }, { stmt: { sql }, condition: { type: 'error', step: 0 } }],
+          },
+        },
+        close,
+      ],
+    },
+  }),
+  sequence: (sql) => ({ path: '/v3/pipeline', body: { requests: [{ type: 'sequence', sql }, close] } }),
+  describe: (sql) => ({ path: '/v3/pipeline', body: { requests: [{ type: 'describe', sql }, close] } }),
+  'stored text': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        { type: 'store_sql', sql_id: 1, sql },
+        { type: 'execute', stmt: { sql_id: 1 } },
+        { type: 'sequence', sql_id: 1 },
+        { type: 'close' },
+      ],
+    },
+  }),
+  'describe of a stored text': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [{ type: 'store_sql', sql_id: 1, sql }, { type: 'describe', sql_id: 1 }, { type: 'close' }],
+    },
+  }),
+  cursor: (sql) => ({ path: '/v3/cursor', body: { batch: { steps: [{ stmt: { sql } }] } } }),
+}
+
+/** Returns the hashes of the files of all databases in a folder, including WALs. */
+export async function hashDatabases(folder: string): Promise<Record<string, string>> {
+  const files = await readdir(folder, { recursive: true })
+  const hashes: Record<string, string> = {}
+  for (const file of files.filter((path) => /[\\/]data(?:\.db)?(?:-wal|\.wal)?$/.test(path))) {
+    const bytes = await readFile(join(folder, file)).catch(() => null)
+    if (bytes !== null) hashes[file] = createHash('sha256').update(bytes).digest('hex')
+  }
+  return hashes
 }

@@ -176,6 +176,8 @@ describe.skipIf(browserPath === null)(
       await using server = await startLocalServer({ backend, inspector: true })
       await query(server.url, 'create table t (a)')
       await query(server.url, 'insert into t values (1)')
+      await query(server.url, 'create table vec (e F32_BLOB(2))')
+      await query(server.url, 'create index vec_e on vec(libsql_vector_idx(e))')
       const countRows = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
       const before = await countRows()
       await using inspectorPage = await openDataTab(server)
@@ -189,9 +191,24 @@ describe.skipIf(browserPath === null)(
       ]) {
         await runStatement(page, sql)
         await page.getByText('This statement may change the database').waitFor()
-        await runStatement(page, `explain query plan ${sql.startsWith('pragma') ? 'select 1' : sql}`)
+        const isChange = /^(?:insert|with)/.test(sql)
+        await runStatement(page, `explain query plan ${isChange ? sql : 'select 1'}`)
         await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
       }
+      // libSQL would execute these when it prepares them
+      for (const sql of [
+        'drop index vec_e',
+        'explain drop index vec_e',
+        'explain query plan drop table vec',
+      ]) {
+        await runStatement(page, sql)
+        await page.getByText('This statement may change the database').waitFor()
+        await runStatement(page, 'select 1')
+        await page.getByText('This statement may change the database').waitFor({ state: 'detached' })
+      }
+      await query(server.url, "insert into vec values (vector('[1,2]'))")
+      await query(server.url, 'drop index vec_e')
+      await query(server.url, 'drop table vec')
       for (const sql of ['commit', 'rollback', 'end', 'select 1; delete from t']) {
         await runStatement(page, sql)
         await page.locator('#run').click()

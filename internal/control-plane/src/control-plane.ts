@@ -81,7 +81,13 @@ export class ControlPlane {
       backend,
       beforeRemoval: (row) => usage.sample([row]),
     })
-    await backend.quarantineUnknown(new Set(this.registry.databases.rows.map(({ id }) => id)))
+    const setAside = await backend.quarantineUnknown(
+      new Set(this.registry.databases.rows.map(({ id }) => id)),
+    )
+    if (setAside.length > 0)
+      console.error(
+        `databases that the registry does not contain were moved to a folder whose name ends with -set-aside: ${setAside.join(', ')}`,
+      )
     const version = await backend.start()
     this.#running = { backend, databases, usage }
     await databases.reconcile()

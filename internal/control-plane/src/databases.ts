@@ -199,6 +199,7 @@ export class Databases {
     await move.catch(() => {})
     await this.apply(id, { revoked: 'all' })
     await move
+    if (row.replicas !== undefined) await this.#stopUnusedReplicas(row.group)
   }
 
   /**
@@ -258,7 +259,7 @@ export class Databases {
   }
 
   /** Finishes a removal. @throws Rejection 500 if the back end fails; the removal is retried automatically */
-  async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
+  async finishRemoval({ id, group, replicas = [] }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
       await this.#enqueue(id, async () => {
@@ -272,7 +273,13 @@ export class Databases {
         registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
       })
     })
+    if (replicas.length > 0) await this.#stopUnusedReplicas(group)
     await this.cleanUpGroup(group)
+  }
+
+  /** Stops the replicas of a group in locations that only a removed database had. */
+  async #stopUnusedReplicas(group: string): Promise<void> {
+    await this.#options.backend.setReplicas?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /** Removes the remaining files of a removed group once its last database has been removed. */
@@ -331,10 +338,8 @@ export class Databases {
       await work(access)
     } catch (error) {
       this.#pending.onFailure(id, error, access)
-      const reason = error instanceof Error ? error.message : String(error)
-      const message =
-        'the change is recorded, but the database server has not applied it yet; it is retried automatically'
-      throw new Rejection(500, `${message}: ${reason}`, 'not_applied_yet')
+      // the reason is logged: it may contain paths and ports of the server
+      throw new Rejection(500, NOT_APPLIED_YET, 'not_applied_yet')
     }
     this.#pending.onSuccess(id)
   }
@@ -369,6 +374,9 @@ export class Databases {
     })
   }
 }
+
+const NOT_APPLIED_YET =
+  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server has the reason'
 
 /** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({

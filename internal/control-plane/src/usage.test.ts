@@ -216,3 +216,28 @@ test('samples the remaining databases if some could not be recorded', async () =
   const counts = [...usage.getDatabaseUsages(ids, ALL_TIME).values()].map(({ rowsRead }) => rowsRead)
   expect(counts.filter((count) => count === 3)).toHaveLength(150)
 })
+
+test('a group whose server never responds delays only itself, and only once for all of its databases', async () => {
+  const { registry, row } = await createDatabase()
+  const hungRows = ['a', 'b', 'c'].map((name) => ({ ...row, id: name as DatabaseId, name, group: 'hung' }))
+  registry.transaction(() => {
+    for (const hungRow of hungRows) registry.databases.put(hungRow)
+  })
+  const asked: string[] = []
+  const sampleUsage = (id: DatabaseId): Promise<UsageSample> => {
+    asked.push(id)
+    if (id !== row.id) return new Promise(() => {})
+    return Promise.resolve({ epoch: 'e', rowsRead: 5, rowsWritten: 0, storageBytes: 0 })
+  }
+  const backend = { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend
+  const hung = new Usage(registry, backend, 2 ** 30)
+  void hung.sample(hungRows)
+  await hung.sample([row])
+  expect(hung.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(5)
+
+  asked.length = 0
+  const usage = new Usage(registry, backend, 1)
+  for (const { id } of [...hungRows, row]) usage.touch(id)
+  await usage.sampleTouched()
+  expect(asked).toEqual(['a', row.id])
+})

@@ -1,6 +1,11 @@
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
+import {
+  type DatabaseBackend,
+  type DatabaseId,
+  type UsageSample,
+  withTimeLimit,
+} from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
@@ -13,6 +18,8 @@ const SAMPLE_AFTER_USE_MS = 3_000
  * the disk more often, larger ones would block for longer.
  */
 const BATCH_SIZE = 100
+/** Short, because the shutdown waits for two samples. */
+const SAMPLE_LIMIT_MS = 2_000
 
 /** Usage in a period, and the current storage. */
 export interface UsageTotal {
@@ -37,14 +44,18 @@ export interface Period {
 export class Usage {
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
-  #queue: Promise<void> = Promise.resolve()
+  readonly #limitMs: number
+  /** The last batch of each group: one that does not respond delays only its own. */
+  readonly #queues = new Map<string, Promise<unknown>>()
   /** When each database with unrecorded usage was last used, on a monotonic clock. */
   readonly #touched = new Map<DatabaseId, number>()
   readonly #bytesSynced = new Map<DatabaseId, number>()
 
-  constructor(registry: Registry, backend: DatabaseBackend) {
+  /** @param limitMs how long the server of a group may take for one sample before the rest of the group is skipped */
+  constructor(registry: Registry, backend: DatabaseBackend, limitMs = SAMPLE_LIMIT_MS) {
     this.#registry = registry
     this.#backend = backend
+    this.#limitMs = limitMs
   }
 
   /** Adds bytes that an export of a database has sent. */
@@ -78,30 +89,64 @@ export class Usage {
    * @throws the first error, after all databases have been sampled
    */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
+    const groups = Map.groupBy(rows, ({ group }) => group)
+    const samplings = [...groups].map(async ([group, members]) => await this.#sampleGroup(group, members))
+    const failure = (await Promise.allSettled(samplings)).find(({ status }) => status === 'rejected')
+    if (failure?.status === 'rejected') throw failure.reason
+  }
+
+  async #sampleGroup(group: string, rows: readonly DatabaseRow[]): Promise<void> {
     const errors: unknown[] = []
-    for (let start = 0; start < rows.length; start += BATCH_SIZE) {
+    let isResponding = true
+    for (let start = 0; start < rows.length && isResponding; start += BATCH_SIZE) {
       // requests are handled between batches
       if (start > 0) await nextTurn()
       // batches are queued individually, so that the removal of a database waits for only one of them
-      await this.#queueBatch(rows.slice(start, start + BATCH_SIZE)).catch((error) => errors.push(error))
+      const batch = rows.slice(start, start + BATCH_SIZE)
+      isResponding = await this.#queueBatch(group, batch).catch((error: unknown) => {
+        errors.push(error)
+        return true
+      })
     }
     if (errors.length > 0) throw errors[0]
   }
 
   /** Samples run one after another: an older count recorded after a newer one would look like a restart of the counter. */
-  async #queueBatch(rows: readonly DatabaseRow[]): Promise<void> {
-    const sampling = this.#queue.then(() => this.#sampleBatch(rows))
-    this.#queue = sampling.catch(() => {})
-    await sampling
+  async #queueBatch(group: string, rows: readonly DatabaseRow[]): Promise<boolean> {
+    const sampling = (this.#queues.get(group) ?? Promise.resolve()).then(() => this.#sampleBatch(rows))
+    const ended = sampling.catch(() => {})
+    this.#queues.set(group, ended)
+    try {
+      return await sampling
+    } finally {
+      if (this.#queues.get(group) === ended) this.#queues.delete(group)
+    }
   }
 
-  async #sampleBatch(rows: readonly DatabaseRow[]): Promise<void> {
+  /** @returns whether the server of the databases responds */
+  async #sampleBatch(rows: readonly DatabaseRow[]): Promise<boolean> {
     const samples = new Map<DatabaseId, UsageSample>()
+    let isResponding = true
     for (const { id } of rows) {
       if (this.#findMeasurable(id) === undefined) continue
-      const sample = await this.#backend.sampleUsage(id).catch(() => null)
-      if (sample !== null) samples.set(id, sample)
+      isResponding = false
+      const reading = this.#backend.sampleUsage(id).then(
+        (sample) => samples.set(id, sample),
+        () => {},
+      )
+      await withTimeLimit(
+        reading.then(() => {
+          isResponding = true
+        }),
+        this.#limitMs,
+      )
+      if (!isResponding) break
     }
+    this.#record(new Map(samples))
+    return isResponding
+  }
+
+  #record(samples: ReadonlyMap<DatabaseId, UsageSample>): void {
     const measured = [...samples].flatMap(([id, sample]) => {
       // it may have been removed meanwhile
       const row = this.#findMeasurable(id)

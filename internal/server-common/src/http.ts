@@ -1,7 +1,9 @@
-export { BodyTooLargeError, type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
+export { type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
 export { fromRequest, toResponse } from './http/fetch-api.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
+export { createHttpServer } from './http/http-server.ts'
 export { getLocalUrl, listen } from './http/listen.ts'
+export { BodyRejection, readRequestBody, releaseBody } from './http/request-body.ts'
 export {
   errorResponse,
   type ServiceRequest,

@@ -1,4 +1,5 @@
 export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functions.ts'
+export { deferTransactions } from './sql/defer-transactions.ts'
 export {
   getKeyword,
   nextToken,

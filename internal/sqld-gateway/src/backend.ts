@@ -17,6 +17,8 @@ import {
   MissingFileError,
   moveToQuarantine,
   newDatabaseId,
+  PROBE,
+  probeDatabase,
   type QueryUsage,
   type ReplicaConditions,
   ReplicaStartError,
@@ -62,6 +64,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
   readonly conditions: ReplicaConditions
+  /** Whether replicas are wanted in a location. By default, in each that is requested. */
+  readonly isReplicaLocation?: (location: string) => boolean
 }
 
 /** Practically unlimited; for the server, null means "unchanged". */
@@ -70,6 +74,8 @@ const NO_SIZE_LIMIT = '1000pb'
 const APPLY_ATTEMPTS = 5
 /** Delay between two attempts while the server is stopping, which takes up to 2 s. */
 const STOPPING_DELAY_MS = 1_000
+const REMOVED_MESSAGE =
+  'the replica was removed while this request was running; it is unknown whether the request was applied'
 const EXITED_MESSAGE =
   'libsql-server exited while running this request; it is unknown whether the request was applied'
 
@@ -96,6 +102,10 @@ export class SqldBackend implements DatabaseBackend {
   readonly #running = new RunningRequests()
   /** Replicas by location; each starts on its first request. */
   readonly #replicas = new Map<string, Promise<Replica>>()
+  /** Removals of replicas in progress, by location. */
+  readonly #removals = new Map<string, Promise<void>>()
+  /** The last change of the replicas. */
+  #replicaChange: Promise<void> = Promise.resolve()
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Distinguishes the counts of the current process from earlier ones. */
@@ -210,7 +220,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
       // the server crashes on a damaged file
-      throw isConnectionError(error) ? new BackendRejection(`libsql-server cannot open ${from}`) : error
+      throw isConnectionError(error) ? new BackendRejection('libsql-server cannot open the file') : error
     }
   }
 
@@ -328,36 +338,65 @@ export class SqldBackend implements DatabaseBackend {
   #getReplica(location: string): Promise<Replica> {
     const existing = this.#replicas.get(location)
     if (existing !== undefined) return existing
+    const replica = this.#startReplica(location).catch((cause: unknown) => {
+      const error = new ReplicaStartError(location, cause)
+      console.error(error)
+      // retried on the next request
+      if (this.#replicas.get(location) === replica) this.#replicas.delete(location)
+      throw error
+    })
+    this.#replicas.set(location, replica)
+    return replica
+  }
+
+  async #startReplica(location: string): Promise<Replica> {
+    // an earlier replica in this location, which has the same folder
+    await this.#removals.get(location)
     const { remote: _, ...options } = this.#options
-    const replica = Replica.start(location, {
+    return await Replica.start(location, {
       ...options,
       primary: this.#upstream,
       writes: this.#writes,
       filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
-    }).catch((cause: unknown) => {
-      const error = new ReplicaStartError(location, cause)
-      console.error(error)
-      throw error
     })
-    this.#replicas.set(location, replica)
-    // retried on the next request
-    replica.catch(() => this.#replicas.delete(location))
-    return replica
   }
 
-  /** Starts the missing replicas in these locations, and removes all others. @throws ReplicaStartError if one does not start */
-  async changeReplicas(requested: readonly string[]): Promise<void> {
+  /**
+   * Starts the missing replicas in the current locations, and removes all others; one change after another.
+   * @throws ReplicaStartError if one does not start
+   */
+  async changeReplicas(getLocations: () => readonly string[]): Promise<void> {
+    const change = this.#replicaChange.then(() => this.#changeReplicas(getLocations()))
+    this.#replicaChange = change.catch(() => {})
+    await change
+  }
+
+  async #changeReplicas(requested: readonly string[]): Promise<void> {
     const locations = requested.filter((location) => !this.#options.conditions.isDown(location))
     const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
-    for (const location of removed) {
-      const replica = await this.#replicas.get(location)?.catch(() => null)
-      this.#replicas.delete(location)
-      await replica?.[Symbol.asyncDispose]()
-      await rm(replicaFolder(location, this.#options.directory), { recursive: true, force: true })
-    }
+    await Promise.all(removed.map((location) => this.#removeReplica(location)))
     const starts = await Promise.allSettled(locations.map((location) => this.#getReplica(location)))
     const failure = starts.find((start) => start.status === 'rejected')
     if (failure !== undefined) throw failure.reason
+  }
+
+  async #removeReplica(location: string): Promise<void> {
+    const starting = this.#replicas.get(location)
+    this.#replicas.delete(location)
+    const removal = (async () => {
+      const replica = await starting?.catch(() => null)
+      await replica?.[Symbol.asyncDispose]()
+      await rm(replicaFolder(location, this.#options.directory), {
+        recursive: true,
+        force: true,
+        maxRetries: 3,
+      })
+    })()
+    const ended = removal.catch(() => {})
+    this.#removals.set(location, ended)
+    await removal.finally(() => {
+      if (this.#removals.get(location) === ended) this.#removals.delete(location)
+    })
   }
 
   /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
@@ -369,7 +408,10 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    if (location === null) return await this.#writes.findHealthProblem(id)
+    if (location === null) {
+      const problem = await this.#writes.findHealthProblem(id)
+      return problem ?? (await probeDatabase(() => this.#internal.query(id, PROBE)))
+    }
     if (this.#options.conditions.isDown(location)) return describeOutage(location)
     const replica = await this.#getReplica(location).catch((error: Error) => error.message)
     if (typeof replica === 'string') return replica
@@ -436,6 +478,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       if (running.isAborted) return revokedResponse()
       if (error instanceof MissingFileError) throw error
+      if (location !== null && !this.#isReplicaLocation(location)) return errorResponse(502, REMOVED_MESSAGE)
       if (error instanceof BackendRejection) return errorResponse(400, error.message)
       if (error instanceof ReplicaStartError) return errorResponse(503, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
@@ -459,6 +502,7 @@ export class SqldBackend implements DatabaseBackend {
     // only the primary serves migration jobs, dumps and change streams; replicas apply blocks late
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, describeOutage(location))
+      if (!this.#isReplicaLocation(location)) return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
       const replica = await this.#getReplica(location)
       if (replica.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
@@ -485,6 +529,11 @@ export class SqldBackend implements DatabaseBackend {
     return await this.#streams.handle(id, { request, running }, getRules)
   }
 
+  /** Whether the group still has a replica in a location: a request may have been addressed to it before it was removed. */
+  #isReplicaLocation(location: string): boolean {
+    return this.#options.isReplicaLocation?.(location) ?? true
+  }
+
   #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.getPermissions(request, id)
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
@@ -492,6 +541,7 @@ export class SqldBackend implements DatabaseBackend {
     return {
       permissions,
       blockReads,
+      blockWrites,
       migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(settings) : null,
       // does not reveal the ids of other databases
       resolveName: (name) => {
@@ -505,8 +555,8 @@ export class SqldBackend implements DatabaseBackend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
-    for (const replica of await this.#getStartedReplicas()) await replica[Symbol.asyncDispose]()
-    await this.#upstream.close()
+    const replicas = await this.#getStartedReplicas()
+    await Promise.all([...replicas.map((replica) => replica[Symbol.asyncDispose]()), this.#upstream.close()])
   }
 
   #buildConfig(settings: DatabaseSettings): SqldNamespaceConfig {

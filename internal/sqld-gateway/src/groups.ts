@@ -182,14 +182,17 @@ export class SqldGroups implements DatabaseBackend {
     return await server.sampleUsage(id)
   }
 
-  /** Reports no problem for a stopped server, which is started when needed. */
+  /** Starts the server if necessary: whether it can is part of its health. */
   async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
-    return (await (await this.#getRunningServer(id))?.findHealthProblem(id, location)) ?? null
+    if (this.#options.findGroup(id) === undefined) return null
+    const server = await this.#getUsableServer(id)
+    return server === null ? UNUSABLE_MESSAGE : await server.findHealthProblem(id, location)
   }
 
   /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
-    await (await this.#servers.get(group)?.backend)?.changeReplicas(this.#options.getReplicaLocations(group))
+    const server = await this.#servers.get(group)?.backend
+    await server?.changeReplicas(() => this.#options.getReplicaLocations(group))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -204,11 +207,17 @@ export class SqldGroups implements DatabaseBackend {
     // the database may have been removed since it was looked up
     if (this.#options.findGroup(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
+    const server = await this.#getUsableServer(id)
+    return (await server?.handle(id, request, location)) ?? errorResponse(500, UNUSABLE_MESSAGE)
+  }
+
+  /** Returns the server of a database's group, starting it if necessary; null if it cannot use the database. */
+  async #getUsableServer(id: DatabaseId): Promise<SqldBackend | null> {
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
     const server = await this.#getGroupServer(group)
     const isUsable = !entry.pending.has(id) || (await this.#tryApplySettings(server, entry, id))
-    return isUsable ? await server.handle(id, request, location) : errorResponse(500, UNUSABLE_MESSAGE)
+    return isUsable ? server : null
   }
 
   /** Stops the server of a removed group, and removes its folder. */
@@ -226,7 +235,7 @@ export class SqldGroups implements DatabaseBackend {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
-    for (const backend of backends) await (await backend)?.[Symbol.asyncDispose]()
+    await Promise.all(backends.map(async (backend) => await (await backend)?.[Symbol.asyncDispose]()))
   }
 
   #getFolder(group: string): string {
@@ -278,7 +287,13 @@ export class SqldGroups implements DatabaseBackend {
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#getFolder(group)
     const servesReplicas = this.#options.getReplicaLocations(group).length > 0
-    const server = new SqldBackend({ ...this.#options, directory, servesReplicas, remote: undefined })
+    const server = new SqldBackend({
+      ...this.#options,
+      directory,
+      servesReplicas,
+      isReplicaLocation: (location) => this.#options.getReplicaLocations(group).includes(location),
+      remote: undefined,
+    })
     try {
       await rm(join(directory, 'replicas'), { recursive: true, force: true })
       await server.start()

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import {
   type DatabaseId,
   type RevokedAccess,
@@ -21,6 +22,7 @@ import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
 import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
+import { UnreadResponse } from './writes/unread-response.ts'
 import { StreamWriteState } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
@@ -52,6 +54,7 @@ interface ResponseStream {
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
+  readonly blockWrites: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
   readonly resolveName: ResolveName
@@ -62,11 +65,14 @@ export class StreamRequests {
   readonly #upstream: Upstream
   readonly #internal: InternalRequests
   readonly #writes: WriteService
+  readonly #isReplica: boolean
   readonly #batons = new BatonBinding()
   /** Databases with an aborted request that the server may still execute. */
   readonly #abandoned = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService) {
+  /** @param isReplica whether the server is a replica */
+  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService, isReplica = false) {
+    this.#isReplica = isReplica
     this.#upstream = upstream
     this.#internal = internal
     this.#writes = writes
@@ -81,7 +87,7 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, resolveName: resolve, blockReads } = getRules()
+    const { permissions, migrationRejection, resolveName: resolve, blockReads, blockWrites } = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
@@ -95,7 +101,13 @@ export class StreamRequests {
       return attachedId
     }
     const hadAttached = stream?.hasAttached === true
-    const body = rebuildBody(decodedBody, { blockReads, resolveName, mayWrite, hadAttached })
+    const body = rebuildBody(decodedBody, {
+      blockReads,
+      resolveName,
+      mayWrite: mayWrite && !blockWrites,
+      hadAttached,
+      isReplica: this.#isReplica,
+    })
     const { hasAttached } = body
     const attached = [...(stream?.attached ?? []), ...newlyAttached]
     // an attached database may no longer be readable, for everyone or for this sender
@@ -115,7 +127,7 @@ export class StreamRequests {
       return await this.#sendReadOnlyCursor(call, body.text, attributes)
     const effect = call.permissions.write ? body.getEffect(writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
-    const isWriting = effect.mayWrite || (effect.endsTransaction && writes.hasBegun)
+    const isWriting = effect.mayWrite || (effect.mayCommit && writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, writes, effect, signal)
@@ -129,7 +141,14 @@ export class StreamRequests {
     const onEnd = (isComplete: boolean): void => {
       if (!isComplete) this.#abandoned.add(id)
     }
-    return await buildClientResponse(response, [...watchers, { onEnd }], 'drain')
+    const unread = new UnreadResponse(() => this.#writes.isContended(id, writes))
+    const clientResponse = await buildClientResponse(
+      response,
+      [...watchers, { onEnd }, unread.watcher],
+      'drain',
+    )
+    if (clientResponse.body instanceof Readable) unread.watch(clientResponse.body)
+    return clientResponse
   }
 
   /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */

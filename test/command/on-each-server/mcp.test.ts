@@ -121,6 +121,29 @@ test.each([
   await db.execute("update pet set name = name where name = 'Mia'")
 })
 
+// libSQL executes these statements when it prepares them
+test('a vector index is not dropped by queries and plans that are refused', async () => {
+  await db.batch([
+    'create table vec (id integer primary key, e F32_BLOB(2))',
+    'create index vec_e on vec(libsql_vector_idx(e))',
+  ])
+  for (const sql of [
+    'drop index vec_e',
+    '/* select */ ;DROP INDEX vec_e',
+    'explain drop index vec_e',
+    'explain query plan drop table vec',
+  ])
+    expect((await agent.call('query', { sql })).error).toContain('may change the database')
+  expect((await agent.call('query_plan', { sql: 'drop index vec_e' })).error).toContain(
+    'may change the database',
+  )
+  await db.batch([
+    "insert into vec values (1, vector('[1,2]'))",
+    "select id from vector_top_k('vec_e', vector('[1,2]'), 1)",
+    'drop table vec',
+  ])
+})
+
 test('has no tool that writes without --write', async () => {
   const { tools } = await agent.client.listTools()
   expect(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint])).toEqual(
@@ -148,7 +171,8 @@ test('reports invalid input, unknown tables and syntax errors as results, and ke
   expect((await agent.call('query', { sql: 'select', maxRows: 0 })).error).toContain('maxRows')
   expect((await agent.call('query', {})).error).toContain('sql')
   expect((await agent.call('query', { sql: 'select * from nowhere' })).error).toContain('nowhere')
-  expect((await agent.call('query', { sql: 'selec 1' })).error).toContain('selec')
+  expect((await agent.call('query', { sql: 'selec 1' })).error).toContain('Only SELECT')
+  expect((await agent.call('query', { sql: 'select selec' })).error).toContain('selec')
   expect((await agent.call('query', { sql: '' })).error).toMatch(/statement/)
   expect((await agent.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
 })

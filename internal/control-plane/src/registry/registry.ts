@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildHostLabel } from '../rules/names.ts'
+import { checkHasNoDatabases, isEmptyFile } from './lost-registry.ts'
 import { RegistryFile } from './registry-file.ts'
 import type {
   ApiTokenRow,
@@ -74,14 +75,17 @@ export class Registry {
     ]
   }
 
-  /** Opens the registry of a data directory, or creates it. */
+  /** Opens the registry of a data directory, or creates it. @throws Error if it knows none of the directory's databases */
   static async open(directory: string): Promise<Registry> {
     await mkdir(directory, { recursive: true })
+    // checked first, so that no file has to be removed before a backup is restored
+    if (await isEmptyFile(join(directory, REGISTRY_FILE))) await checkHasNoDatabases(directory, REGISTRY_FILE)
     const file = new RegistryFile(join(directory, REGISTRY_FILE))
     try {
       migrate(file)
       const registry = new Registry(file)
       registry.#load()
+      if (registry.databases.rows.length === 0) await checkHasNoDatabases(directory, REGISTRY_FILE)
       return registry
     } catch (error) {
       file.close()

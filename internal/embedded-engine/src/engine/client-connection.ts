@@ -6,6 +6,7 @@ import type { Grant } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 import { transactionTimeout } from './rejections.ts'
 import type { StatementResult } from './result-encoder.ts'
+import { changesSchema } from './schema-change.ts'
 import {
   DeniedError,
   type SqliteColumn,
@@ -20,8 +21,6 @@ import type { WriteLock, Writer } from './write-lock.ts'
 const SQLITE_BUSY = 5
 /** Savepoint around statements that are compiled without being executed. */
 const UNDO_SAVEPOINT = 'baton_undone'
-/** Kinds of statements that may change the schema; an unknown statement may do anything. */
-const SCHEMA_CHANGING_KINDS: ReadonlySet<string> = new Set(['schema', 'unknown'])
 /** Kinds of statements that are kept compiled in case they are repeated. */
 const CACHEABLE_KINDS: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
@@ -448,14 +447,6 @@ export class RunningStatement {
 /** Whether a statement may write, according to its text. */
 function isWriting(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
-}
-
-/**
- * Whether compiling the statement, or the one it explains, may change the schema. In libSQL, compiling a change to a vector index
- * does, even if the authorizer then denies it.
- */
-function changesSchema(statement: Statement): boolean {
-  return SCHEMA_CHANGING_KINDS.has(statement.explains ?? statement.kind)
 }
 
 /** Called before compiling: the authorizer would also deny the statement, but its rollback would leave traces in the WAL. */

@@ -2,6 +2,7 @@ import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backe
 import { type Permissions, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import { getKeyword, type Statement, type Token, unquoteIdentifier } from '@batonsql/server-common/sql'
 import { toResultError } from './error-mapping.ts'
+import { changesSchema } from './schema-change.ts'
 import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
 /** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
@@ -32,7 +33,8 @@ export function attachRejection(name: string, isPermitted: boolean): PipelineFai
 export function checkBlocked(statement: Statement, settings: DatabaseSettings): void {
   const { blockReads, blockWrites, blockReason } = settings
   if (statement.kind === 'end' || statement.kind === 'detach') return
-  const isBlocked = statement.access === 'write' ? blockReads || blockWrites : blockReads
+  const isWrite = statement.access === 'write' || changesSchema(statement)
+  const isBlocked = isWrite ? blockReads || blockWrites : blockReads
   if (!isBlocked) return
   throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
 }

@@ -7,7 +7,12 @@ import {
   ResultError,
   type StatementRequest,
 } from '@batonsql/server-common/hrana'
-import { getKeyword, parseFirstStatement, type Statement } from '@batonsql/server-common/sql'
+import {
+  deferTransactions,
+  getKeyword,
+  parseFirstStatement,
+  type Statement,
+} from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Attachment } from './attachment.ts'
 
@@ -31,6 +36,7 @@ import {
   withAttachTarget,
 } from './rejections.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
+import { changesSchema } from './schema-change.ts'
 import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import type { StoredTexts } from './stored-texts.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
@@ -250,7 +256,8 @@ export class Session {
     const statement = parseFirstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database
-    if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
+    const isChecked = settings.blockReads || changesSchema(statement)
+    if (isChecked && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
       return await this.#connection.examine(
         statement,
@@ -447,9 +454,11 @@ export class Session {
     const { settings } = this.#database
     const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
     if (isBlocked) checkBlocked(step.statement, settings)
+    const { write, tables } = toStatementPermissions(step.statement, permissions)
+    const mayWrite = write && !isBlocked
     try {
-      const { write, tables } = toStatementPermissions(step.statement, permissions)
-      return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
+      const statement = mayWrite ? step.statement : withoutLock(step.statement)
+      return await this.#connection.prepare(statement, { write: mayWrite, tables })
     } catch (error) {
       throw toClientError(error, permissions, this.#database.id)
     }
@@ -505,7 +514,14 @@ function toStatementPermissions(
   { write, tables }: Permissions,
 ): StatementPermissions {
   const replaces = tables !== null && tokens.some((token) => getKeyword(sql, token) === 'REPLACE')
-  return { write, tables: tables && new TableAuthorizer(tables, replaces) }
+  const isReader = tables?.every(({ actions }) => actions.every((action) => action === 'data_read'))
+  return { write: write && isReader !== true, tables: tables && new TableAuthorizer(tables, replaces) }
+}
+
+/** Returns a BEGIN that does not acquire the write lock, which a sender without write access must not hold. */
+function withoutLock(statement: Statement): Statement {
+  if (statement.kind !== 'begin' || !statement.needsWriteLock) return statement
+  return parseFirstStatement(deferTransactions(statement.sql)) ?? statement
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }

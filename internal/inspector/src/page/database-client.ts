@@ -1,3 +1,5 @@
+import { isReadingStatement } from '../reading-statement.ts'
+
 // Sends statements to a database on this server, over the server's own protocol.
 
 /** A value in the protocol's format; integers are text, which keeps them exact. */
@@ -85,8 +87,9 @@ export async function executeAll(
   })
 }
 
-/** Whether a statement is read-only according to the server, which prepares it. */
+/** Whether a statement is read-only according to the server, which prepares it if its text allows that. */
 async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
+  if (!isReadingStatement(sql)) return false
   const body = { requests: [{ type: 'describe', sql }, { type: 'close' }] }
   const response = await post(database, '/v2/pipeline', body, signal)
   const [outcome] = ((await response.json()) as { results: readonly WireOutcome[] }).results

@@ -115,8 +115,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
   abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
-  /** Describes why the engine of a database, or its replica in a location, does not respond; null if it is healthy. */
-  findHealthProblem?(id: DatabaseId, location?: string | null): Promise<string | null>
+  /** Describes why a database, or its replica in a location, cannot be read; null if it can. Reads a page of it. */
+  findHealthProblem(id: DatabaseId, location?: string | null): Promise<string | null>
   /**
    * Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas.
    * @throws ReplicaStartError if a replica does not start; all others are running

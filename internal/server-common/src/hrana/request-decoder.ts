@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { readBytes } from '../http/body.ts'
+import { readRequestBody } from '../http/request-body.ts'
 import {
   asArray,
   asInteger,
@@ -57,7 +57,7 @@ export interface CursorBody extends AwaitedIndex {
 
 /** Reads a body as text. @throws JsonShapeError unless it is UTF-8 */
 export async function readText(body: Readable): Promise<string> {
-  const bytes = await readBytes(body)
+  const bytes = await readRequestBody(body)
   if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
   return bytes.toString('utf8')
 }

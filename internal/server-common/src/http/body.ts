@@ -1,25 +1,10 @@
 import { Readable } from 'node:stream'
 
-/** Maximum size of a request body, in bytes; libsql-server has no such limit. */
-const MAX_BODY_BYTES = 256 * 1_024 ** 2
-
-/** Thrown if a request body exceeds the maximum size. */
-export class BodyTooLargeError extends Error {
-  override readonly name = 'BodyTooLargeError'
-}
-
-/** Reads a body completely. @throws BodyTooLargeError */
+/** Reads a body completely. */
 export function readBytes(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
-    let size = 0
-    body.on('data', (part: Buffer) => {
-      size += part.length
-      parts.push(part)
-      if (size <= MAX_BODY_BYTES) return
-      body.destroy()
-      reject(new BodyTooLargeError('the request body is too large'))
-    })
+    body.on('data', (part: Buffer) => parts.push(part))
     body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
     body.once('error', reject)
     body.once('close', () => {

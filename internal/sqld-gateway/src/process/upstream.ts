@@ -81,6 +81,9 @@ const CONNECTION_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'ECONNRESET',
   'EPIPE',
   'UND_ERR_SOCKET',
+  // the replica was removed
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
 ])
 /** Clients limit the number of requests and their duration. Idle connections are closed after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const

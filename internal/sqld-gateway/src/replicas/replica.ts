@@ -33,7 +33,7 @@ export class Replica implements AsyncDisposable {
   private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
     this.#upstream = upstream
     this.#proxy = proxy
-    this.streams = new StreamRequests(upstream, new InternalRequests(upstream), writes)
+    this.streams = new StreamRequests(upstream, new InternalRequests(upstream), writes, true)
   }
 
   static async start(location: string, options: ReplicaOptions): Promise<Replica> {

@@ -34,9 +34,12 @@ export interface RebuiltBody {
 
 /** Rules for request bodies. */
 export interface BodyRules {
+  /** Whether the sender may write, and writes are not blocked. */
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
   readonly blockReads: boolean
+  /** Whether a replica receives the request. */
+  readonly isReplica?: boolean
   readonly resolveName: ResolveName
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean

@@ -1,5 +1,5 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
-import { limitVectorSearches } from '@batonsql/server-common/sql'
+import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
@@ -12,8 +12,14 @@ const READ_STATEMENT = 'SELECT 1'
  */
 const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
+const STORED_ON_REPLICA = {
+  type: 'rejected',
+  name: 'stored SQL',
+  reason: 'a replica may execute it when preparing it',
+} as const
+
 /** Permissions of the sender of a request, and the state of its stream. */
-export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isReplica'> {
   readonly resolveName: ResolveName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
@@ -62,8 +68,9 @@ function guardDescribe(request: DescribeRequest, context: GuardContext): Pipelin
   // the server itself does not block this
   if (context.blockReads && request.type === 'describe') return executeRequest(READ_STATEMENT)
   // the effect of preparing stored SQL is unknown here
-  const isStored = request.sqlId !== null && !context.mayWrite
-  if (isStored) return executeRequest(NEEDS_WRITE_PERMISSION)
+  if (request.sqlId !== null && !context.mayWrite) return executeRequest(NEEDS_WRITE_PERMISSION)
+  if (request.sqlId !== null && context.isReplica === true)
+    return executeRequest(rejectedSql(STORED_ON_REPLICA))
   if (request.sql === null) return request
   const sql = toAllowedSql(request.sql, { ...context, kind: 'describe' })
   // the server would allow describing a write
@@ -82,16 +89,21 @@ function guardStatement(statement: StatementRequest, context: GuardContext): Sta
 
 function guardSql(sql: string, context: GuardContext, kind: SqlUse['kind']): string {
   const text = replaceAttachNames(sql, context.resolveName)
-  if (kind === 'run' && context.attach === undefined)
-    return (context.mayWrite ? guardWriterSql : guardReaderSql)(text)
+  if (kind === 'run' && context.attach === undefined) return chooseGuard(context)(text)
   return toAllowedSql(text, { ...context, kind }) ?? NEEDS_WRITE_PERMISSION
 }
 
-const guardWriterSql = memoize((sql) => guardRun(sql, true))
-const guardReaderSql = memoize((sql) => guardRun(sql, false))
+const guardWriterSql = memoize((sql) => guardRun(sql, { mayWrite: true }))
+const guardWriterSqlOnReplica = memoize((sql) => guardRun(sql, { mayWrite: true, isReplica: true }))
+const guardReaderSql = memoize((sql) => guardRun(sql, { mayWrite: false }))
 
-function guardRun(sql: string, mayWrite: boolean): string {
-  return toAllowedSql(sql, { kind: 'run', mayWrite }) ?? NEEDS_WRITE_PERMISSION
+function chooseGuard({ mayWrite, isReplica }: GuardContext): (sql: string) => string {
+  if (!mayWrite) return guardReaderSql
+  return isReplica === true ? guardWriterSqlOnReplica : guardWriterSql
+}
+
+function guardRun(sql: string, use: Omit<SqlUse, 'kind'>): string {
+  return toAllowedSql(sql, { kind: 'run', ...use }) ?? NEEDS_WRITE_PERMISSION
 }
 
 /** Returns the text in the form that may reach the server, or one that fails there; null without permission. */
@@ -99,7 +111,8 @@ function toAllowedSql(sql: string, use: SqlUse): string | null {
   const rejection = findRejection(sql, use)
   if (rejection?.type === 'permissions') return null
   // checked before bounding: bounded searches are safe, and much longer than the original
-  return rejection === null ? limitVectorSearches(sql) : rejectedSql(rejection)
+  if (rejection !== null) return rejectedSql(rejection)
+  return limitVectorSearches(use.mayWrite ? sql : deferTransactions(sql))
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */

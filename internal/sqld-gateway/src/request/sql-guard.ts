@@ -1,11 +1,22 @@
+import { READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
+import { isHarmlessToPrepare } from './preparation.ts'
 import { callsOnlyKnownFunctions, findUnknownCall } from './sql-calls.ts'
-import { isWord, type SqlToken, splitTokens, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
+import {
+  explainedStatement,
+  isWord,
+  type SqlToken,
+  splitTokens,
+  type TokenizedSql,
+  tokenizeSql,
+} from './sql-tokens.ts'
 
 /** How SQL text is used, and by whom. */
 export interface SqlUse {
   /** `describe` prepares without the server's own filter; stored SQL can be run and described. */
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
+  /** Whether a replica receives it, which prepares statements itself, in its own copy of the database. */
+  readonly isReplica?: boolean
   /**
    * `attached`: the stream has another database attached, or attaches it in this request · `not-first`: the stream has executed
    * other requests before. The server crashes when it reads an attached database while holding the write lock.
@@ -31,20 +42,18 @@ const UNSAFE =
 const SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
 /** Matches unsafe names of tables and functions. */
 const EXTERNAL_ACCESS_OR_OPTIMIZE = new RegExp(`${EXTERNAL_ACCESS}|optimize`, 'i')
-const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${EXTERNAL_ACCESS}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
-const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
+const AMBIGUOUSLY_SUSPICIOUS = new RegExp(
+  `${EXTERNAL_ACCESS}|${UNSAFE}|index|explain|_shadow|attach|begin`,
+  'i',
+)
+const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize|immediate|exclusive`, 'i')
 const REASON_EXTERNAL_ACCESS = 'SQL must not access files, the process or other SQL'
 const REASON_UNKNOWN = 'the function is not known to be safe'
+const REASON_REPLICA = 'a replica would execute it when preparing it'
 const REASON_SHADOW = 'the server crashes when it reads data that it did not write itself'
 
-/** Read-only pragmas that accept an argument. */
-const READ_ONLY_PRAGMAS =
-  /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
 /** Pragmas that senders with write permission may call with an argument. */
 const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
-/** Statements that have no effect when they are prepared. */
-const HARMLESS_TO_PREPARE =
-  /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma)$/i
 /** Statements allowed on a stream that has a database attached. */
 const ALLOWED_WITH_ATTACHED =
   /^(?:select|values|with|pragma|begin|commit|end|rollback|savepoint|release|attach|detach)$/i
@@ -110,17 +119,13 @@ function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): Sq
   const isPrepared = isExplained || use.kind !== 'run'
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return findPragmaRejection(body, use, isExplained)
-  const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // preparing DDL for a vector index executes it; stored SQL is checked again when it runs
+  // stored SQL is checked again when it runs
   const isOnlyPrepared = isExplained || use.kind === 'describe'
-  return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
-}
-
-/** Returns the statement that an EXPLAIN explains, or the statement itself. */
-function explainedStatement(statement: readonly SqlToken[]): readonly SqlToken[] {
-  if (!isWord(statement[0], 'explain')) return statement
-  const isQueryPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
-  return statement.slice(isQueryPlan ? 3 : 1)
+  if (!isOnlyPrepared || isHarmlessToPrepare(statement)) return null
+  if (!use.mayWrite) return { type: 'permissions' }
+  return use.isReplica === true
+    ? { type: 'rejected', name: body[0]?.text ?? '', reason: REASON_REPLICA }
+    : null
 }
 
 /** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
@@ -184,10 +189,8 @@ function findPragmaRejection(
   use: SqlUse,
   isExplained: boolean,
 ): SqlRejection | null {
-  const isQualified = statement[2]?.text === '.'
-  const name = statement[isQualified ? 3 : 1]?.text ?? ''
-  const hasArgument = statement.length > (isQualified ? 4 : 2)
-  if (!hasArgument || READ_ONLY_PRAGMAS.test(name)) return null
+  const { name, hasArgument } = readPragma(statement)
+  if (!hasArgument || READ_ONLY_PRAGMA.test(name)) return null
   if (WRITABLE_PRAGMAS.test(name) && !isExplained) {
     return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }

@@ -62,3 +62,10 @@ export function splitTokens(tokens: readonly SqlToken[]): (readonly SqlToken[])[
 export function isWord(token: SqlToken | undefined, text: string): boolean {
   return token?.kind === 'word' && token.text.toLowerCase() === text
 }
+
+/** Returns the statement that an EXPLAIN explains, or the statement itself. */
+export function explainedStatement(statement: readonly SqlToken[]): readonly SqlToken[] {
+  if (!isWord(statement[0], 'explain')) return statement
+  const isQueryPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
+  return statement.slice(isQueryPlan ? 3 : 1)
+}

@@ -24,6 +24,7 @@ test.each([
   'end',
   'rollback',
   'release a',
+  'pragma foreign_keys = on',
   'attach "other" as o',
   '',
 ])('%s does not acquire the write lock', (sql) => {
@@ -39,6 +40,10 @@ test.each([
   'create table t(a)',
   'drop table t',
   'pragma user_version = 3',
+  'pragma optimize',
+  'explain drop index v',
+  'select optimize(f) from f',
+  'select 1\0; select 2',
   'begin immediate',
   'BEGIN /* now */ EXCLUSIVE',
   'something new',
@@ -76,4 +81,24 @@ test('the last statement that begins or ends a transaction determines whether on
   expect(states('commit', 'begin')).toEqual({ beginsTransaction: true, endsTransaction: false })
   expect(states('savepoint a', 'rollback to a')).toEqual({ beginsTransaction: true, endsTransaction: false })
   expect(states('insert into t values (1)')).toEqual({ beginsTransaction: false, endsTransaction: false })
+})
+
+test.each([
+  ['commit', true],
+  ['end', true],
+  ['release a', true],
+  ['commit; begin', true],
+  ['rollback', false],
+  ['rollback to a', false],
+  ['savepoint a', false],
+  ['select 1', false],
+])('%s: may commit an open transaction: %s', (sql, mayCommit) => {
+  expect(getEffect('select 1', sql).mayCommit).toBe(mayCommit)
+})
+
+test('describing DDL may write, because the server executes that of vector indexes; other statements may not', () => {
+  const mayWrite = (sql: string) => getRequestsEffect([{ type: 'describe', sql, sqlId: null }]).mayWrite
+  expect(mayWrite('drop index v')).toBe(true)
+  expect(mayWrite('select 1; drop index v')).toBe(true)
+  expect(mayWrite('insert into t values (1)')).toBe(false)
 })

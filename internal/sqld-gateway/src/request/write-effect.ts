@@ -1,5 +1,7 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
 import { memoize } from './memoize.ts'
+import { type Pragma, READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
+import { isHarmlessToPrepare } from './preparation.ts'
 import { type SqlToken, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
@@ -10,21 +12,40 @@ export interface WriteEffect {
   readonly beginsTransaction: boolean
   /** Whether the last of them that begins or ends a transaction ends it. */
   readonly endsTransaction: boolean
+  /** Whether one of them may commit a transaction that is already open. */
+  readonly mayCommit: boolean
 }
 
 /** The effect of a request that is read-only or has no statements. */
-export const NO_EFFECT: WriteEffect = { mayWrite: false, beginsTransaction: false, endsTransaction: false }
+export const NO_EFFECT: WriteEffect = {
+  mayWrite: false,
+  beginsTransaction: false,
+  endsTransaction: false,
+  mayCommit: false,
+}
 /** The effect of unknown SQL. */
-const ANY_EFFECT: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
+const ANY_EFFECT: WriteEffect = {
+  mayWrite: true,
+  beginsTransaction: true,
+  endsTransaction: false,
+  mayCommit: true,
+}
 const WRITES: WriteEffect = { ...NO_EFFECT, mayWrite: true }
 const BEGINS: WriteEffect = { ...NO_EFFECT, beginsTransaction: true }
-const ENDS: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
+const COMMITS: WriteEffect = { ...NO_EFFECT, endsTransaction: true, mayCommit: true }
+const ROLLS_BACK: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
+/** RELEASE commits if its savepoint began the transaction, which its text does not show. */
+const RELEASES: WriteEffect = { ...NO_EFFECT, mayCommit: true }
 
 /** Matches single statements without a leading comment, so that most SQL need not be tokenized. */
 const SINGLE_READ = /^\s*(?:select|values)\b[^;]*$/i
 const SINGLE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
-const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
+/** A function of full-text search that writes even in a SELECT. */
+const OPTIMIZE = /optimize/i
+/** Pragmas that read the header of the file, or concern only the connection. */
+const HARMLESS_PRAGMA =
+  /^(?:foreign_keys|defer_foreign_keys|encoding|data_version|page_count|page_size|freelist_count)$/i
 const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 
 /** The effects of the SQL that a client has stored on its stream, by `sql_id`. */
@@ -58,6 +79,7 @@ function getRequestEffect(request: PipelineRequest, stored: StoredEffects): Writ
       stored.delete(request.sqlId)
       return NO_EFFECT
     case 'describe':
+      return request.sql === null ? getReferenceEffect(request, stored) : getPreparationEffect(request.sql)
     case 'get_autocommit':
     case 'close':
       return NO_EFFECT
@@ -72,43 +94,67 @@ function getReferenceEffect({ sql, sqlId }: SqlReference, stored: StoredEffects)
 }
 
 const getTextEffect = memoize((sql): WriteEffect => {
-  if (SINGLE_READ.test(sql)) return NO_EFFECT
+  if (SINGLE_READ.test(sql) && !OPTIMIZE.test(sql)) return NO_EFFECT
   if (SINGLE_WRITE.test(sql)) return WRITES
-  return joinEffects(splitTokens(tokenizeSql(sql).tokens).map(getStatementEffect))
+  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  return isAmbiguous ? ANY_EFFECT : joinEffects(splitTokens(tokens).map(getStatementEffect))
+})
+
+const getPreparationEffect = memoize((sql): WriteEffect => {
+  if (SINGLE_READ.test(sql)) return NO_EFFECT
+  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  const isHarmless = splitTokens(tokens).every(isHarmlessToPrepare)
+  return isHarmless && !isAmbiguous ? NO_EFFECT : WRITES
 })
 
 function joinEffects(effects: readonly WriteEffect[]): WriteEffect {
-  let [mayWrite, beginsTransaction, endsTransaction] = [false, false, false]
+  let { mayWrite, beginsTransaction, endsTransaction, mayCommit } = NO_EFFECT
   for (const effect of effects) {
     mayWrite ||= effect.mayWrite
     beginsTransaction ||= effect.beginsTransaction
+    mayCommit ||= effect.mayCommit
     if (effect.beginsTransaction || effect.endsTransaction) endsTransaction = effect.endsTransaction
   }
-  return { mayWrite, beginsTransaction, endsTransaction }
+  return { mayWrite, beginsTransaction, endsTransaction, mayCommit }
 }
 
+/** Returns the effect of a statement; one that is not known may write. */
 function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
   const [first, second] = statement
   const verb = first?.kind === 'word' ? first.text.toLowerCase() : ''
-  if (READS.test(verb)) return NO_EFFECT
   const has = (pattern: RegExp): boolean =>
     statement.some(({ kind, text }) => kind === 'word' && pattern.test(text))
+  const isReadOnly = !statement.some(({ text }) => OPTIMIZE.test(text))
   switch (verb) {
+    case 'select':
+    case 'values':
+      return isReadOnly ? NO_EFFECT : WRITES
     case 'with':
-      return has(CHANGES) ? WRITES : NO_EFFECT
+      return isReadOnly && !has(CHANGES) ? NO_EFFECT : WRITES
+    case 'explain':
+      return isHarmlessToPrepare(statement) ? NO_EFFECT : WRITES
     case 'pragma':
-      return has(/^user_version$/i) ? WRITES : NO_EFFECT
+      return isReadOnlyPragma(readPragma(statement)) ? NO_EFFECT : WRITES
+    case 'attach':
+    case 'detach':
+      return NO_EFFECT
     case 'begin':
       return { ...BEGINS, mayWrite: ACQUIRES_WRITE_LOCK.test(second?.text ?? '') }
     case 'savepoint':
       return BEGINS
+    case 'release':
+      return RELEASES
     case 'rollback':
       // ROLLBACK TO a savepoint leaves the transaction open
-      return has(/^to$/i) ? NO_EFFECT : ENDS
+      return has(/^to$/i) ? NO_EFFECT : ROLLS_BACK
     case 'commit':
     case 'end':
-      return ENDS
+      return COMMITS
     default:
       return WRITES
   }
+}
+
+function isReadOnlyPragma({ name }: Pragma): boolean {
+  return READ_ONLY_PRAGMA.test(name) || HARMLESS_PRAGMA.test(name)
 }

@@ -12,7 +12,7 @@ const STREAM_IDLE_MS = 10_000
 const MAX_WAIT_MS = 5_500 + 4_000
 const LARGE_BYTES = 8 * 1_024 ** 2
 
-const BEGIN: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
+const BEGIN: WriteEffect = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
 const COMMIT: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
 const EFFECTS = {
   read: NO_EFFECT,

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { NO_EFFECT } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWriteState, WriteGate } from './write-gate.ts'
 
 const MEGABYTE = 1_024 ** 2
-const INSERT = { mayWrite: true, beginsTransaction: false, endsTransaction: false }
+const INSERT = { ...NO_EFFECT, mayWrite: true }
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -83,7 +84,7 @@ test('a writer that does not finish delays others for half a second, and the che
   const openWriter = new StreamWriteState()
   await gate.enter(
     openWriter,
-    { mayWrite: true, beginsTransaction: true, endsTransaction: false },
+    { ...NO_EFFECT, mayWrite: true, beginsTransaction: true },
     new AbortController().signal,
   )
   await write(9)
@@ -97,7 +98,7 @@ test('a writer that does not finish delays others for half a second, and the che
   gate.onResponse(openWriter, INSERT)
   gate.onEnd(
     openWriter,
-    { mayWrite: true, beginsTransaction: false, endsTransaction: true },
+    { ...NO_EFFECT, mayWrite: true, endsTransaction: true },
     { isContinued: true, hasError: false },
   )
   await vi.advanceTimersByTimeAsync(10_000)

@@ -3,7 +3,7 @@ import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { StreamWriteState, WriteGate } from './write-gate.ts'
 
 const INSERT: WriteEffect = { ...NO_EFFECT, mayWrite: true }
-const BEGIN_IMMEDIATE: WriteEffect = { mayWrite: true, beginsTransaction: true, endsTransaction: false }
+const BEGIN_IMMEDIATE: WriteEffect = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
 const COMMIT: WriteEffect = { ...NO_EFFECT, endsTransaction: true }
 const LIMIT_MS = 1_000
 const { signal } = new AbortController()

@@ -86,6 +86,12 @@ export class WriteService {
     return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
   }
 
+  /** Whether requests on other streams are writing, or waiting for the write lock. */
+  isContended(id: DatabaseId, stream: StreamWriteState): boolean {
+    const writers = this.#databases.get(id)?.gate.writers ?? []
+    return writers.some((writer) => writer !== stream && writer.idleSince === null)
+  }
+
   /** Called when a database was written to without passing the gate. */
   onWrite(id: DatabaseId): void {
     this.#getDatabase(id).checkpointer?.onWrite()

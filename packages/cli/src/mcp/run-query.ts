@@ -1,4 +1,5 @@
 import { type ArrayRow, type Client, describe, type InArgs, readRows, type Value } from '@batonsql/core'
+import { isReadingStatement } from '@batonsql/inspector/reading-statement'
 
 /** Limits of a result, so that it fits into an agent's context. */
 const MAX_CHARACTERS = 60_000
@@ -18,9 +19,12 @@ export interface QueryOptions {
   readonly signal: AbortSignal
 }
 
+const MAY_CHANGE =
+  'This statement may change the database. Only SELECT, VALUES, WITH, EXPLAIN of a query or a change of rows, and PRAGMAs that read are allowed.'
+
 /**
- * Runs a read-only statement. The server determines whether it is read-only by preparing it; its text is not checked here. The
- * statement then runs in a transaction that is never committed.
+ * Runs a read-only statement. Its text decides whether the server may prepare it, which is how the server then determines whether
+ * it is read-only. It runs in a transaction that is never committed.
  * @throws Error for a statement that may write
  */
 export async function runQuery(
@@ -29,9 +33,9 @@ export async function runQuery(
   args: InArgs,
   { maxRows, signal }: QueryOptions,
 ): Promise<QueryResult> {
+  if (!isReadingStatement(sql)) throw new Error(MAY_CHANGE)
   const { isReadOnly, isExplain, columns } = await describe(db, sql, { signal })
-  if (!isReadOnly && !isExplain)
-    throw new Error('According to the server, this statement may change the database.')
+  if (!isReadOnly && !isExplain) throw new Error(MAY_CHANGE)
   const rows: unknown[][] = []
   let characters = 0
   let incomplete: string | undefined

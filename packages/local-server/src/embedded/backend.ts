@@ -28,6 +28,8 @@ import {
   hasDatabaseFile,
   isExportRoute,
   moveToQuarantine,
+  PROBE,
+  probeDatabase,
   type QueryUsage,
   type RevokedAccess,
   type RunningExports,
@@ -248,6 +250,21 @@ export class EmbeddedBackend implements DatabaseBackend {
     // synchronously, because passing a call to another thread takes longer than the call itself
     const storageBytes = getSize(path) + getSize(`${path}.wal`) + getSize(`${path}-wal`)
     return { epoch: this.#usage.epoch, ...this.#usage.getTotals(id), storageBytes }
+  }
+
+  async findHealthProblem(id: DatabaseId): Promise<string | null> {
+    const statement = { sql: PROBE, sqlId: null, args: [], namedArgs: [] }
+    const requests = [{ type: 'execute', statement }, { type: 'close' }] as const
+    return await probeDatabase(async () => {
+      const worker = await this.#workers.get(id)
+      const outcome = await worker.run(this.#createInternalCall(id), {
+        type: 'pipeline',
+        requests,
+        version: 3,
+      })
+      if (outcome.type === 'failure') throw new Error(outcome.body)
+      return toText(outcome.text)
+    })
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {

@@ -1,3 +1,4 @@
+import { ReadStream } from 'node:fs'
 import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
@@ -8,13 +9,14 @@ import {
   RESERVED_NAMES,
 } from '@batonsql/server-common/backend'
 import {
-  BodyTooLargeError,
   errorResponse,
+  releaseBody,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
 } from '@batonsql/server-common/http'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
+import { hideInternalError, type ReportInternalError, toErrorResponse } from './internal-errors.ts'
 import { formatMetrics, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
@@ -109,6 +111,12 @@ export class Gateway {
     this.#feed?.sendNotice(name, text)
   }
 
+  #reportError(database: string, reference: string, details: string): void {
+    if (this.#options.log.isEnabled)
+      this.#options.log.write('error', 'failure', { database, reference, details })
+    else console.error(`${database}: request failed (reference ${reference}): ${details}`)
+  }
+
   /** Discards the counters of a removed database. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
@@ -121,7 +129,7 @@ export class Gateway {
     if (rejection !== null) return rejection
     if (this.#inspector !== null && InspectorPage.handlesPath(request.path))
       return await this.#inspector.handle(request)
-    const response = await this.#route(request).catch(toTooLargeResponse)
+    const response = await this.#route(request)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
 
@@ -145,7 +153,13 @@ export class Gateway {
     }
     if (!allow.split(',').includes(request.method)) return { status: 405, headers: { allow }, body: '' }
     const startedAt = performance.now()
-    const response = await route.handle()
+    const report: ReportInternalError = (reference, details) => this.#reportError(name, reference, details)
+    let response: ServiceResponse
+    try {
+      response = hideInternalError(await route.handle(), report)
+    } catch (error) {
+      response = toErrorResponse(error, request, report)
+    }
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
     return response
@@ -189,7 +203,7 @@ export class Gateway {
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
     if (record === undefined || !databases.isReady(record)) return textResponse(404, null, '')
     if (registry.groups.get(record.group)?.isArchived === true) return textResponse(503, null, '')
-    const problem = (await backend.findHealthProblem?.(record.id, location)) ?? null
+    const problem = await backend.findHealthProblem(record.id, location).catch(getMessage)
     if (problem !== null) this.#reportOnce(record.id, problem)
     return textResponse(problem === null ? 200 : 503, null, '')
   }
@@ -222,14 +236,19 @@ export class Gateway {
       authorizedRequest = exchanged
     }
     usage.touch(record.id)
-    const response = await backend.handle(record.id, authorizedRequest, location).catch((error: unknown) => {
-      if (!(error instanceof MissingFileError)) throw error
-      this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
-      return notFound(name)
-    })
+    const response = await backend
+      .handle(record.id, authorizedRequest, location)
+      .catch((error: unknown) => {
+        if (!(error instanceof MissingFileError)) throw error
+        this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
+        return notFound(name)
+      })
+      .finally(() => releaseBody(authorizedRequest.body))
     usage.onResponse(record.id, response.body)
-    if (isExportRoute(request.path))
-      usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
+    const { body: exported } = response
+    if (isExportRoute(request.path) && exported instanceof ReadStream)
+      // an aborted export counts only as far as it was read
+      exported.once('close', () => usage.addBytesSynced(record.id, exported.bytesRead))
     const runsStatements = request.method === 'POST'
     const body = runsStatements
       ? watchDiskFaults(response.body, (fault) => this.#reportDiskFault(record, fault))
@@ -353,9 +372,4 @@ function readNamespaceHeader(headers: ServiceRequest['headers']): string | Servi
   return typeof name === 'string' && name !== '' ? name : null
 }
 
-/** Closes the connection, because the rest of the body has not been read. */
-function toTooLargeResponse(error: unknown): ServiceResponse {
-  if (!(error instanceof BodyTooLargeError)) throw error
-  const { status, headers, body } = errorResponse(413, error.message)
-  return { status, headers: { ...headers, connection: 'close' }, body }
-}
+const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))

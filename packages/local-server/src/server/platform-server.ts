@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -12,6 +12,7 @@ import {
 import type { AccessPolicy } from '@batonsql/server-common/auth'
 import { checkOptionNames } from '@batonsql/server-common/base'
 import {
+  createHttpServer,
   errorResponse,
   getLocalUrl,
   listen,
@@ -75,6 +76,9 @@ export interface PlatformDependencies {
   readonly log: ServerLog
 }
 
+/** How long the upload of a dump may take. */
+const UPLOAD_LIMIT_MS = 300_000
+
 /** Serves the platform API on its own port. */
 export class PlatformServer {
   readonly #http: Server
@@ -89,7 +93,8 @@ export class PlatformServer {
 
   static async start(options: PlatformOptions, parts: PlatformDependencies): Promise<PlatformServer> {
     const { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log } = parts
-    const http = createServer({ insecureHTTPParser: false, requireHostHeader: true })
+    const http = createHttpServer()
+    http.requestTimeout = UPLOAD_LIMIT_MS
     const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
     const server = new PlatformServer(http, host, dumps)
     const api = createPlatformApp({

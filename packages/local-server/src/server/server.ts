@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
@@ -11,8 +11,15 @@ import {
 } from '@batonsql/server-common/backend'
 import { checkOptionNames, runAll } from '@batonsql/server-common/base'
 import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
-import { errorResponse, getLocalUrl, listen, type ServiceResponse } from '@batonsql/server-common/http'
+import {
+  createHttpServer,
+  errorResponse,
+  getLocalUrl,
+  listen,
+  type ServiceResponse,
+} from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './gateway.ts'
+import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
@@ -128,11 +135,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
   let server: LocalServer | null = null
   try {
-    const strictOptions = { insecureHTTPParser: false, requireHostHeader: true }
-    const http = createServer(
-      { requestTimeout: 0, ...strictOptions },
-      (incoming, outgoing) => void serve(service, incoming, outgoing),
-    )
+    const http = createHttpServer((incoming, outgoing) => void serve(service, incoming, outgoing))
     log.watch(http, 'databases')
     await listen(http, port, host)
     server = new LocalServer(service, http, host, options.inspector === true, log)
@@ -376,7 +379,9 @@ async function serve(service: Service, incoming: IncomingMessage, outgoing: Serv
   } catch (error) {
     if (outgoing.headersSent || outgoing.destroyed) outgoing.destroy()
     else {
-      const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
+      const report = (reference: string, details: string): void =>
+        console.error(`request failed (reference ${reference}): ${details}`)
+      const response = toErrorResponse(error, { controller, body: incoming }, report)
       await respond(outgoing, response, incoming.method === 'HEAD')
     }
   }

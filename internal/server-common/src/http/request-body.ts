@@ -1,0 +1,101 @@
+import type { Readable } from 'node:stream'
+import { JsonItemCounter } from './json-item-counter.ts'
+
+const MEBIBYTE = 1_024 ** 2
+/** Maximum size of a request body, in bytes. */
+const MAX_BODY_BYTES = readSetting('BATON_MAX_BODY_MIB', 64) * MEBIBYTE
+/** Memory that a parsed value takes, in addition to its text. */
+const ITEM_BYTES = 250
+/** Maximum size of all bodies in memory, with their parsed values. */
+const MAX_TOTAL_BYTES = Math.max(256 * MEBIBYTE, 2 * MAX_BODY_BYTES)
+/** Maximum number of values in a body: parsing them takes about half a second, during which no other request is handled. */
+const MAX_ITEMS = 500_000
+
+/** Limits of request bodies. */
+export interface BodyLimits {
+  readonly bodyBytes: number
+  readonly totalBytes: number
+  readonly items: number
+}
+
+const LIMITS: BodyLimits = { bodyBytes: MAX_BODY_BYTES, totalBytes: MAX_TOTAL_BYTES, items: MAX_ITEMS }
+
+/** Thrown for a request body that is not received completely, because it is too large or because too many others are in memory. */
+export class BodyRejection extends Error {
+  override readonly name = 'BodyRejection'
+  readonly status: 413 | 503
+
+  constructor(status: 413 | 503, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** Sizes of the bodies in memory, with their parsed values. */
+const heldBytes = new Map<Readable, number>()
+let totalBytes = 0
+
+/** Reads a request body completely. It counts as being in memory until it is released. @throws BodyRejection while reading */
+export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    const counter = new JsonItemCounter()
+    let size = 0
+    const receive = (part: Buffer): void => {
+      size += part.length
+      parts.push(part)
+      counter.add(part)
+      hold(body, size + counter.count * ITEM_BYTES)
+      const rejection = findRejection(size, counter.count, limits)
+      if (rejection === null) return
+      parts.length = 0
+      // not destroyed, because the response uses the same connection
+      body.off('data', receive).pause()
+      reject(rejection)
+    }
+    body.on('data', receive)
+    body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
+    body.once('error', reject)
+    body.once('close', () => {
+      // checked first, because creating the error takes as long as reading a small body
+      if (!body.readableEnded) reject(new Error('the body was truncated'))
+    })
+  })
+}
+
+function hold(body: Readable, bytes: number): void {
+  totalBytes += bytes - (heldBytes.get(body) ?? 0)
+  heldBytes.set(body, bytes)
+}
+
+/** Called when a body is no longer in memory. */
+export function releaseBody(body: Readable): void {
+  hold(body, 0)
+  heldBytes.delete(body)
+}
+
+function findRejection(size: number, items: number, limits: BodyLimits): BodyRejection | null {
+  if (size > limits.bodyBytes)
+    return new BodyRejection(
+      413,
+      `the request body is too large: the limit is ${limits.bodyBytes / MEBIBYTE} MiB, which BATON_MAX_BODY_MIB changes`,
+    )
+  if (items > limits.items)
+    return new BodyRejection(
+      413,
+      `the request body has more than ${limits.items.toLocaleString('en')} values; send it in several requests`,
+    )
+  if (totalBytes > limits.totalBytes)
+    return new BodyRejection(
+      503,
+      'the server is receiving too many large requests at the same time; send it again later',
+    )
+  return null
+}
+
+function readSetting(name: string, standard: number): number {
+  const value = process.env[name]
+  if (value === undefined) return standard
+  if (!/^[1-9]\d{0,3}$/.test(value)) throw new Error(`${name} must be a number of MiB from 1 to 9999`)
+  return Number(value)
+}

@@ -1,0 +1,75 @@
+import { cp, mkdtemp, readdir, rm, truncate } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startLocalServer } from '@batonsql/local-server'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { query } from '../server/wire.ts'
+import { BACKENDS } from './attacked-server.ts'
+
+describe.each(BACKENDS)('%s', (backend) => {
+  /** Creates a data directory with a row in the database `app`, and a backup of its registry. */
+  async function createDirectory() {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const dataDirectory = join(directory, 'data')
+    await using server = await startLocalServer({ backend, dataDirectory })
+    const { url } = await server.createDatabase('app')
+    await query(url, 'create table t as select 1 as a')
+    await server.close()
+    const registry = join(dataDirectory, 'registry.db')
+    const backup = join(directory, 'backup.db')
+    await cp(registry, backup)
+    return { dataDirectory, registry, backup }
+  }
+  const removeWal = async (registry: string): Promise<void> => {
+    for (const suffix of ['-wal', '-shm']) await rm(registry + suffix, { force: true })
+  }
+
+  test.each<{ name: string; damage: (registry: string) => Promise<unknown> }>([
+    { name: 'missing', damage: (registry) => rm(registry) },
+    { name: 'empty', damage: (registry) => truncate(registry) },
+  ])('a server whose registry is $name does not start, and continues from a backup', async ({ damage }) => {
+    const { dataDirectory, registry, backup } = await createDirectory()
+    await removeWal(registry)
+    await damage(registry)
+    const before = await readdir(dataDirectory, { recursive: true })
+    for (const attempt of [1, 2])
+      await expect(startLocalServer({ backend, dataDirectory }), String(attempt)).rejects.toThrow(
+        /registry\.db is missing or empty, but .* has 2 databases.*cp BACKUP\/registry\.db/s,
+      )
+    expect((await readdir(dataDirectory, { recursive: true })).sort()).toEqual(before.sort())
+    await cp(backup, registry)
+    await using server = await startLocalServer({ backend, dataDirectory })
+    expect(await query(`${server.url}/app/`, 'select a from t')).toEqual([['1']])
+  })
+
+  test('nor does one with a registry that knows none of the databases', async () => {
+    const { dataDirectory, registry } = await createDirectory()
+    const other = await createDirectory()
+    {
+      await using server = await startLocalServer({ backend, dataDirectory: other.dataDirectory })
+      for (const name of ['app', 'default']) await server.removeDatabase(name)
+    }
+    await removeWal(registry)
+    await cp(other.registry, registry)
+    await expect(startLocalServer({ backend, dataDirectory })).rejects.toThrow('has 2 databases')
+    // the data directory that the registry belongs to has none
+    await using server = await startLocalServer({ backend, dataDirectory: other.dataDirectory })
+    expect(server.url).toContain('http')
+  })
+
+  test('prints which databases an older registry does not contain', async () => {
+    const { dataDirectory, registry, backup } = await createDirectory()
+    {
+      await using server = await startLocalServer({ backend, dataDirectory })
+      await server.createDatabase('newer')
+    }
+    await removeWal(registry)
+    await cp(backup, registry)
+    const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => log.mockRestore())
+    await using server = await startLocalServer({ backend, dataDirectory })
+    expect(log.mock.calls.flat().join('\n')).toMatch(/-set-aside: [0-9a-f-]{36}$/m)
+    expect(await query(`${server.url}/app/`, 'select a from t')).toEqual([['1']])
+  })
+})
