@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { startDevServer } from '../server/dev-server.ts'
 
 const CONTENDER_PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
 const CONTENDER_COUNT = 8
@@ -183,14 +184,45 @@ describe('a lock that has changed', () => {
     expect(await sendRequest(url)).toBe(200)
   })
 
-  test('if the lock file was replaced by another, the process kills itself', async () => {
-    const { dataDirectory, exited, errors } = await startLockedServer()
-    // replaced in one step, because the server recreates a missing file
+  test.each(['embedded', 'sqld'] as const)(
+    'if another server has taken the lock, this one ends without harm to its process: %s',
+    async (backend) => {
+      const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+      onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+      const lost = Promise.withResolvers<Error>()
+      const server = await startLocalServer({
+        backend,
+        dataDirectory,
+        platform: {},
+        auth: false,
+        onLost: lost.resolve,
+      })
+      const { url, platform } = server
+      expect(await sendRequest(url)).toBe(200)
+      // replaced in one step, because the server recreates a missing file
+      const otherFile = join(dataDirectory, 'other.db')
+      await writeFile(otherFile, '')
+      await rename(otherFile, join(dataDirectory, 'baton.lock.db'))
+      const message = `another server is using the directory ${dataDirectory}`
+      expect((await lost.promise).message).toContain(message)
+      expect(await sendRequest(url)).toBe(503)
+      expect((await fetch(`${platform?.url}/v1/organizations`)).status).toBe(503)
+      await expect(server.createDatabase('late')).rejects.toThrow(message)
+      const files = await readdir(dataDirectory, { recursive: true })
+      await server.close()
+      expect(await readdir(dataDirectory, { recursive: true })).toEqual(files)
+    },
+  )
+
+  test('the command exits', async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+    const { child } = await startDevServer(dataDirectory)
+    const exited = once(child, 'exit')
     const otherFile = join(dataDirectory, 'other.db')
     await writeFile(otherFile, '')
     await rename(otherFile, join(dataDirectory, 'baton.lock.db'))
-    expect(await exited).toEqual([null, 'SIGKILL'])
-    expect(errors.join('')).toContain(`another server is using the directory ${dataDirectory}`)
+    expect(await exited).toEqual([1, null])
   })
 
   test('a process that releases its lock by reading the file keeps the directory', async () => {

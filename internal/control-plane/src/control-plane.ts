@@ -44,6 +44,7 @@ export class ControlPlane {
   readonly externalTokens: ExternalTokens
   readonly version: string
   #running: RunningParts | null = null
+  #loss: Error | null = null
   #sampler: NodeJS.Timeout | null = null
   #sampling: Promise<void> | null = null
 
@@ -122,6 +123,19 @@ export class ControlPlane {
     await this.#sampling
     await this.#running?.backend.abortRequests?.()
     await this.#running?.usage.sampleTouched()
+  }
+
+  /** Why another server uses the directory, once it does; nothing may be changed any longer. */
+  get loss(): Error | null {
+    return this.#loss
+  }
+
+  /** Ends at once, because another server uses the directory. The registry stays open, so that closing it changes nothing. */
+  async abandon(loss: Error): Promise<void> {
+    this.#loss = loss
+    if (this.#sampler !== null) clearInterval(this.#sampler)
+    this.#running?.databases.stop()
+    await this.#running?.backend.abandon()
   }
 
   /** Must be called after all changes have finished. */

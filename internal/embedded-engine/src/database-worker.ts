@@ -213,9 +213,14 @@ export class DatabaseWorker {
     clearTimeout(timer)
   }
 
-  #terminate(): void {
+  /** Ends the worker at once: it closes nothing, and so writes nothing. */
+  async abandon(): Promise<void> {
     this.#isShuttingDown = true
-    void this.#worker.terminate()
+    await this.#worker.terminate()
+  }
+
+  #terminate(): void {
+    void this.abandon()
   }
 
   #call(call: DatabaseCall, work: CallWork, listener: CursorListener | null): RunningCursor {

@@ -553,6 +553,12 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
+  async abandon(): Promise<void> {
+    this.#writes.close()
+    const replicas = await this.#getStartedReplicas()
+    await Promise.all([...replicas.map((replica) => replica.abandon()), this.#upstream.abandon()])
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
     const replicas = await this.#getStartedReplicas()

@@ -232,6 +232,12 @@ export class SqldGroups implements DatabaseBackend {
     await removeFolder(`${folder}${REMOVED_SUFFIX}`)
   }
 
+  async abandon(): Promise<void> {
+    this.#isClosed = true
+    const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
+    await Promise.all(backends.map(async (backend) => await (await backend)?.abandon()))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))

@@ -156,6 +156,10 @@ function readDevOptions(values: DevValues): { options: LocalServerOptions; datab
     allowOrigins: values['allow-origin'] ?? [],
     domains: Object.fromEntries((values.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
+    onLost: (error: Error): void => {
+      console.error(`baton: ${error.message}; exiting to avoid overwriting its data`)
+      process.exit(1)
+    },
     ...(host !== undefined && { host }),
     ...readRemote(values),
     ...readReplicas(values),

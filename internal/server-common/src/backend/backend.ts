@@ -112,6 +112,8 @@ export interface DatabaseBackend extends AsyncDisposable {
    * none of them can read or write any longer.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
+  /** Ends at once without writing anything, because another server uses the directory. */
+  abandon(): Promise<void>
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
   abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>

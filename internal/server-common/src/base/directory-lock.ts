@@ -30,12 +30,15 @@ interface Owner {
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
+  readonly #onLost: (error: Error) => void
   #lock: HeldLock
   readonly #timer: NodeJS.Timeout
+  #isLost = false
 
-  private constructor(directory: string, lock: HeldLock) {
+  private constructor(directory: string, lock: HeldLock, onLost: (error: Error) => void) {
     this.#directory = directory
     this.#lock = lock
+    this.#onLost = onLost
     // one check at a time: a slow check would mistake its own new file for another server's
     let checking: Promise<void> | null = null
     this.#timer = setInterval(() => {
@@ -45,11 +48,17 @@ export class DirectoryLock implements AsyncDisposable {
     }, CHECK_INTERVAL_MS).unref()
   }
 
-  /** Locks a directory. Rejects if another server uses it, or if it is not writable. */
-  static async acquire(directory: string): Promise<DirectoryLock> {
+  /**
+   * Locks a directory. Rejects if another server uses it, or if it is not writable.
+   * @param onLost called if the lock was removed and another server has locked the directory: nothing may be written to it any longer
+   */
+  static async acquire(
+    directory: string,
+    onLost: (error: Error) => void = process.emitWarning,
+  ): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {
-      return new DirectoryLock(directory, await acquireLock(directory))
+      return new DirectoryLock(directory, await acquireLock(directory), onLost)
     } catch (error) {
       if (!isBusy(error))
         throw new Error(`the directory ${directory} cannot be locked: ${(error as Error).message}`, {
@@ -61,11 +70,16 @@ export class DirectoryLock implements AsyncDisposable {
     }
   }
 
+  /** Whether another server has locked the directory. */
+  get isLost(): boolean {
+    return this.#isLost
+  }
+
   async release(): Promise<void> {
     clearInterval(this.#timer)
     const { database } = this.#lock
     if (!database.isOpen) return
-    await rm(join(this.#directory, OWNER_FILE), { force: true })
+    if (!this.#isLost) await rm(join(this.#directory, OWNER_FILE), { force: true })
     database.close()
   }
 
@@ -83,20 +97,22 @@ export class DirectoryLock implements AsyncDisposable {
       const lock = await acquireLock(this.#directory).catch((error: unknown) =>
         isBusy(error) ? 'lost' : null,
       )
-      if (lock === 'lost') return this.#exitProcess()
+      if (lock === 'lost') return this.#lose()
       if (lock === null) return // the directory was removed
       if (!database.isOpen) return lock.database.close() // released meanwhile
       this.#lock = lock
       database.close()
-    } else if (currentFile !== file || (storedNote !== '' && storedNote !== note)) this.#exitProcess()
+    } else if (currentFile !== file || (storedNote !== '' && storedNote !== note)) this.#lose()
   }
 
-  /** Exits as if killed, because closing the files would write to them. */
-  #exitProcess(): void {
-    console.error(
-      `another server is using the directory ${this.#directory}, because this server's lock was removed; exiting to avoid overwriting its data`,
+  #lose(): void {
+    clearInterval(this.#timer)
+    this.#isLost = true
+    this.#onLost(
+      new Error(
+        `another server is using the directory ${this.#directory}, because this server's lock was removed`,
+      ),
     )
-    process.kill(process.pid, 'SIGKILL')
   }
 }
 

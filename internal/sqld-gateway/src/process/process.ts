@@ -96,7 +96,8 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
 export async function restartSqld(previous: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
-  const lock = await DirectoryLock.acquire(directory)
+  let server: SqldProcess | null = null
+  const lock = await DirectoryLock.acquire(directory, () => void server?.kill())
   try {
     await killOrphan(directory)
     await clearEmptyVersion(directory)
@@ -105,13 +106,14 @@ export async function restartSqld(previous: SqldProcess | null, options: SqldOpt
       previous?.crashedOnMigration === true,
     )
     const started = await startWithFreePorts(binary, directory, options)
-    return new SqldProcess({
+    server = new SqldProcess({
       ...started,
       version: await readVersion(binary),
       resumesMigration,
       lock,
       temporary,
     })
+    return server
   } catch (error) {
     await lock.release()
     await temporary?.remove()
@@ -210,7 +212,7 @@ export class SqldProcess implements AsyncDisposable {
     const { child, stopWatchdog, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
     stopWatchdog()
-    await rm(getPidFile(plan.directory), { force: true })
+    if (!lock.isLost) await rm(getPidFile(plan.directory), { force: true })
     await lock.release()
     forgetChild(child)
     await temporary?.remove()

@@ -16,7 +16,7 @@ import {
   TruncatedResponseError,
   type UpstreamResponse,
 } from './exchange.ts'
-import { restartSqld, type SqldProcess } from './process.ts'
+import { restartSqld, SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import {
   buildNamespaceHeader,
@@ -238,6 +238,13 @@ export class Upstream {
         this.#restarting = null
       })
     await this.#restarting
+  }
+
+  /** Kills the server, which then writes nothing. */
+  async abandon(): Promise<void> {
+    this.#isClosed = true
+    void this.#pool?.destroy()
+    if (this.#process instanceof SqldProcess) await this.#process.kill()
   }
 
   async close(): Promise<void> {

@@ -105,6 +105,11 @@ export class Replica implements AsyncDisposable {
     await this.#upstream.restart()
   }
 
+  /** Kills the server. */
+  async abandon(): Promise<void> {
+    await this.#upstream.abandon()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#upstream.close()
     await this.#proxy[Symbol.asyncDispose]()

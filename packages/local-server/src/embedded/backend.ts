@@ -241,6 +241,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     await requestsEnded
   }
 
+  async abandon(): Promise<void> {
+    this.#migrations.close()
+    await this.#workers.abandon()
+  }
+
   async abortRequests(): Promise<void> {
     await this.#running.abortAll()
   }

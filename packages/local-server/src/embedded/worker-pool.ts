@@ -215,6 +215,12 @@ export class WorkerPool {
     await worker.release({ keep: true })
   }
 
+  /** Ends all workers at once, without closing their databases. */
+  async abandon(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.abandon()))
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()

@@ -22,9 +22,11 @@ export interface LocalHandlerOptions {
   readonly domains?: Readonly<Record<string, string>>
   /** Origins of web pages that may use it, such as `https://app.example`, in addition to pages on this machine. @default [] */
   readonly allowOrigins?: readonly string[]
+  /** Called if another server has taken the lock of `dataDirectory`; calls then reject. @default a process warning */
+  readonly onLost?: (error: Error) => void
 }
 
-const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins'] as const
+const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins', 'onLost'] as const
 const ORIGIN = 'http://localhost'
 
 /** Keeps each request as long as the body of its response: a request follows its caller's signal only until it is garbage collected. */
@@ -96,7 +98,7 @@ export class LocalHandler implements AsyncDisposable {
 
   async #start(): Promise<Service> {
     if (this.#isClosed) throw new Error('the handler is closed')
-    const { dataDirectory, auth = false, domains = {}, allowOrigins = [] } = this.#options
+    const { dataDirectory, auth = false, domains = {}, allowOrigins = [], onLost } = this.#options
     this.#service ??= Service.start({
       backend: 'embedded',
       dataDirectory,
@@ -113,6 +115,7 @@ export class LocalHandler implements AsyncDisposable {
       domain: null,
       inspector: false,
       log: new ServerLog('none'),
+      onLost,
     })
     return await this.#service
   }

@@ -134,7 +134,11 @@ interface Handler extends Pick<PlatformDependencies, 'access' | 'controlPlane' |
 }
 
 async function handle(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
-  const rejection = handler.access.findRejection(incoming) ?? checkTarget(incoming.url ?? '/')
+  const { loss } = handler.controlPlane
+  const rejection =
+    (loss && errorResponse(503, loss.message)) ??
+    handler.access.findRejection(incoming) ??
+    checkTarget(incoming.url ?? '/')
   const response = rejection === null ? await route(handler, request, incoming) : toResponse(rejection)
   // the rest of a rejected upload is not read
   if (!incoming.complete) response.headers.set('connection', 'close')

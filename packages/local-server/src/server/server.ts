@@ -84,6 +84,11 @@ export interface LocalServerOptions {
    * logs all requests. @default 'none'
    */
   readonly log?: LogLevel
+  /**
+   * Called if the lock of `dataDirectory` was removed and another server has taken it. This server then ends at once, without writing
+   * anything: requests get 503, and calls reject. @default a process warning
+   */
+  readonly onLost?: (error: Error) => void
 }
 
 /** The address of a database, in the form that clients accept as their configuration. */
@@ -109,6 +114,7 @@ const OPTION_NAMES = [
   'platform',
   'inspector',
   'log',
+  'onLost',
 ] as const
 
 /** Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`. */
@@ -190,6 +196,7 @@ function serviceOptions(
     domain: platform?.domain ?? null,
     inspector: options.inspector ?? false,
     log,
+    onLost: options.onLost,
   }
 }
 

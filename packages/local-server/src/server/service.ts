@@ -26,7 +26,7 @@ import {
   runAll,
   type TemporaryDirectory,
 } from '@batonsql/server-common/base'
-import type { ServiceRequest, ServiceResponse } from '@batonsql/server-common/http'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
@@ -47,6 +47,8 @@ export interface ServiceOptions extends BackendSelection {
   /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
+  /** Called if another server has locked the data directory. */
+  readonly onLost?: ((error: Error) => void) | undefined
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -121,7 +123,8 @@ export class Service implements AsyncDisposable {
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     // no other server uses a temporary directory
-    const lock = temporary ? null : await DirectoryLock.acquire(directory)
+    let onLost = (_: Error): void => {}
+    const lock = temporary ? null : await DirectoryLock.acquire(directory, (error) => onLost(error))
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
@@ -147,6 +150,7 @@ export class Service implements AsyncDisposable {
         },
         version,
       )
+      onLost = (error) => void service.#abandon(error, options)
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
       // only on the first start: later, a missing database or group is deliberate
@@ -296,7 +300,17 @@ export class Service implements AsyncDisposable {
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
+    const { loss } = this.controlPlane
+    if (loss !== null) return errorResponse(503, loss.message)
     return await this.#gateway.handle(request)
+  }
+
+  /** Ends at once, without writing anything: another server uses the data directory. */
+  async #abandon(error: Error, { log, onLost = process.emitWarning }: ServiceOptions): Promise<void> {
+    this.#isClosed = true
+    await this.controlPlane.abandon(error)
+    log.write('error', 'lost', { message: error.message })
+    onLost(error)
   }
 
   /** Rejects changes to databases from now on. */
@@ -316,6 +330,7 @@ export class Service implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const { directory, controlPlane, lock, temporary } = this.#parts
+    if (controlPlane.loss !== null) return await lock?.release()
     await runAll([
       () => controlPlane.stop(),
       () => controlPlane.backend[Symbol.asyncDispose](),
@@ -331,7 +346,7 @@ export class Service implements AsyncDisposable {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new Error('the server is closed')
+    if (this.#isClosed) throw this.controlPlane.loss ?? new Error('the server is closed')
   }
 
   #find(name: string): DatabaseRow | undefined {
