@@ -162,7 +162,8 @@ test.skipIf(isMissing)(
       for (const prelude of isPragma ? [''] : PRELUDES) await runs(statement, prelude)
       for (const sql of SPELLINGS.slice(0, isPragma ? 1 : undefined).map((spell) => spell(statement))) {
         if (sql !== statement) await runs(sql, PRELUDES[index % PRELUDES.length] as string)
-        await check('', { type: 'describe', sql }, { type: 'describe', sql, sqlId: null })
+        if (!isPragma || sql.includes('='))
+          await check('', { type: 'describe', sql }, { type: 'describe', sql, sqlId: null })
       }
     }
     expect(missed).toEqual([])
