@@ -54,7 +54,7 @@ export class DirectoryLock implements AsyncDisposable {
    */
   static async acquire(
     directory: string,
-    onLost: (error: Error) => void = process.emitWarning,
+    onLost: (error: Error) => void = (error) => process.emitWarning(error),
   ): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     try {

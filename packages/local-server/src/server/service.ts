@@ -123,8 +123,8 @@ export class Service implements AsyncDisposable {
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     // no other server uses a temporary directory
-    let onLost = (_: Error): void => {}
-    const lock = temporary ? null : await DirectoryLock.acquire(directory, (error) => onLost(error))
+    let onLost: ((error: Error) => void) | null = null
+    const lock = temporary ? null : await DirectoryLock.acquire(directory, (error) => onLost?.(error))
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
@@ -306,11 +306,12 @@ export class Service implements AsyncDisposable {
   }
 
   /** Ends at once, without writing anything: another server uses the data directory. */
-  async #abandon(error: Error, { log, onLost = process.emitWarning }: ServiceOptions): Promise<void> {
+  async #abandon(error: Error, { log, onLost }: ServiceOptions): Promise<void> {
     this.#isClosed = true
     await this.controlPlane.abandon(error)
     log.write('error', 'lost', { message: error.message })
-    onLost(error)
+    if (onLost) onLost(error)
+    else process.emitWarning(error)
   }
 
   /** Rejects changes to databases from now on. */
