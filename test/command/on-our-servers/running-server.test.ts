@@ -67,6 +67,11 @@ test('databases are listed, created, exported and deleted through the port', asy
   expect(JSON.parse(copied.output)).toEqual({ name: 'notes', url: `${url}/notes/` })
   expect(await query(`${url}/notes/`, 'select text from note')).toEqual([['from the file']])
   expect((await baton('databases', 'create', 'notes', '--port', port)).errors).toContain('already exists')
+  const grouped = await baton('databases', 'create', 'grouped', '--group', 'default', '--port', port)
+  expect(grouped).toMatchObject({ code: 0, errors: '' })
+  expect((await baton('databases', 'create', 'x', '--group', 'g', '--port', port)).errors).toContain(
+    'group "g" does not exist; the groups are: default',
+  )
 
   const list = await baton('databases', 'list', '--port', port)
   expect(list.output).toMatch(/^NAME +URL\n/)
@@ -147,7 +152,6 @@ test('commands do not trust a runtime directory that others can write to, and th
 })
 
 test.each([
-  [['databases', 'create', 'app', '--group', 'g'], 'missing URL of the platform API'],
   [
     ['databases', 'create', 'app', '--from-file', 'a.db', '--api-url', 'http://127.0.0.1:1', '--token', 't'],
     '--from-file is for a server of this machine, --api-url for a platform API',
