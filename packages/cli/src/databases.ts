@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { databaseUrl } from '@batonsql/platform'
+import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase } from './control/control-server.ts'
@@ -98,6 +99,7 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
   onServer: async ({ values, operands, context }) => {
     const [name] = operands as [string]
     const { 'from-file': file, group } = values
+    if (file !== undefined) await checkFile(file)
     const fromFile = file === undefined ? undefined : resolve(file)
     const json = await control<ControlledDatabase>(
       values,

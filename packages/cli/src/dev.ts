@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
+import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { ControlServer } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
@@ -88,6 +89,7 @@ async function openCopy(
   if (isNew && server.databaseNames.includes(name)) await server.removeDatabase(name)
   if (server.databaseNames.includes(name))
     return `${name}: the copy in the data directory; ${file} was not read again`
+  await checkFile(file)
   await server.createDatabase(name, { fromFile: file })
   return `${name}: a copy of ${file}, which is not changed`
 }

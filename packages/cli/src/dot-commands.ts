@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import type { Client, Stream } from '@batonsql/core'
+import { checkFile } from './check-file.ts'
 import type { CommandContext } from './command-context.ts'
 import { textFor } from './escape-controls.ts'
 import { readWholeText } from './read-text.ts'
@@ -82,6 +83,7 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     help: 'run the statements and dot commands in a file',
     run: async (session, [file]) => {
       if (file === undefined) throw new Error('.read needs a FILE')
+      await checkFile(file)
       await session.runScript(await readWholeText(createReadStream(file), file), file)
     },
   },

@@ -47,7 +47,7 @@ test('baton sql: errors explain what to do', async () => {
     /^baton: .*HTTP 404.*\nIs the name of the database correct\?$/,
   )
   expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
-  expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
+  expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*nowhere\.sql does not exist/)
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })
 

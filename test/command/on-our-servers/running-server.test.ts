@@ -189,6 +189,14 @@ test('--open keeps the copy of an earlier run, whatever its name', async () => {
   expect(await query(after.url, 'select text from note')).toEqual([['from the file'], ['added']])
 })
 
+test('a file that does not exist is named in one sentence', async () => {
+  const { baton, port } = await startDev()
+  const expected = { code: 2, output: '', errors: 'baton: the file nowhere.db does not exist\n' }
+  expect(await runBaton(['dev', '--port', '0', '--open', 'nowhere.db'])).toEqual(expected)
+  const create = ['databases', 'create', 'x', '--from-file', 'nowhere.db', '--port', port]
+  expect(await baton(...create)).toEqual(expected)
+})
+
 test('two files of one name are rejected, with both named', async () => {
   const folder = await createFolder()
   for (const name of ['a', 'b']) await mkdir(join(folder, name))
