@@ -197,6 +197,26 @@ test('a file that does not exist is named in one sentence', async () => {
   expect(await baton(...create)).toEqual(expected)
 })
 
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  '%s, however often it is repeated, leaves no temporary data',
+  async (signal) => {
+    const directory = await createFolder()
+    const env = { XDG_RUNTIME_DIR: directory, TMPDIR: directory }
+    const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend], env)
+    await once(child.stdout, 'data')
+    const data = (await readdir(directory)).filter((name) => name.startsWith('baton-'))
+    expect(data).toHaveLength(1)
+    const exited = once(child, 'exit')
+    // the signals that wrappers forward arrive during the shutdown
+    while (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal)
+      await new Promise(setImmediate)
+    }
+    await exited
+    expect((await readdir(directory)).filter((name) => name.startsWith('baton-'))).toEqual([])
+  },
+)
+
 test('two files of one name are rejected, with both named', async () => {
   const folder = await createFolder()
   for (const name of ['a', 'b']) await mkdir(join(folder, name))
