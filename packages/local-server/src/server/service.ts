@@ -8,6 +8,7 @@ import {
   type GroupRow,
   getReplicaLocations,
   isLocation,
+  LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
   type TokenAccess,
@@ -392,7 +393,10 @@ interface ServiceComponents {
 /** Adds locations to the default group. @throws TypeError for an unknown one */
 function addReplicas({ registry, operator }: ControlPlane, locations: readonly string[]): void {
   const unknown = locations.find((location) => !isLocation(location))
-  if (unknown !== undefined) throw new TypeError(`startLocalServer: unknown location ${unknown}`)
+  if (unknown !== undefined)
+    throw new TypeError(
+      `startLocalServer: unknown location ${unknown}; the locations are ${Object.keys(LOCATIONS).join(', ')}`,
+    )
   const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
   if (group === undefined || locations.length === 0) return
   const updatedGroup = { ...group, locations: [...new Set([...group.locations, ...locations])] }
