@@ -1,5 +1,5 @@
 // Packs the published packages into a folder (default: packed), and prints the command that installs them in another project. They
-// name each other, so they must be installed together.
+// name each other, so they must be installed together. Also prints the command that replaces @libsql/client, which needs them.
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -14,6 +14,8 @@ for (const path of globSync('packages/*'))
 
 const files = globSync(`${folder}/batonsql-*.tgz`).sort()
 console.log(`\nIn your project, run:\n\nnpm install ${files.join(' ')}\n`)
+const replacement = files.find((file) => file.includes('/batonsql-libsql-client-'))
+console.log(`To replace @libsql/client with Baton as well:\n\nnpm install @libsql/client@${replacement}\n`)
 
 function run(command, args, cwd) {
   const { status, stdout, stderr, error } = spawnSync(command, args, {

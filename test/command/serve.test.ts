@@ -12,34 +12,65 @@ const hasSqld = await findSqld().then(
   () => false,
 )
 
+/** Starts `baton serve` with a platform API for the rest of the test. */
+async function startServe() {
+  const folder = await temporaryDirectory()
+  const [data, file] = [join(folder, 'data'), join(folder, 'tokens.json')]
+  const runtime = { XDG_RUNTIME_DIR: folder }
+  const options = ['--data', data, '--port', '0', '--platform-port', '0', '--token-file', file, '--json']
+  const child = startBaton(['serve', ...options], runtime)
+  onTestFinished(async () => {
+    const exited = once(child, 'exit')
+    if (child.kill('SIGTERM')) await exited
+  })
+  await once(child.stdout, 'data')
+  const announcement = JSON.parse(await readFile(file, 'utf8'))
+  const { platform } = announcement
+  const env = { ...runtime, BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+  return { child, announcement, folder, data, env }
+}
+
+test.skipIf(!hasSqld)(
+  'an exported file is restored into the group of its database, whose replicas follow, as self-hosting.md says',
+  async () => {
+    const { announcement, folder, data, env } = await startServe()
+    const baton = async (...args: string[]): Promise<string> => {
+      const { code, output, errors } = await runBaton(args, { env })
+      expect([code, errors]).toEqual([0, ''])
+      return output
+    }
+    await baton('groups', 'create', 'shop')
+    await baton('groups', 'add-location', 'shop', 'fra')
+    await baton('databases', 'create', 'orders', '--group', 'shop')
+    const url = `${announcement.url}/orders/`
+    const token = (await baton('database-tokens', 'create', 'orders')).trim()
+    await query(url, 'CREATE TABLE o (a)', { token })
+    await query(url, "INSERT INTO o VALUES ('kept')", { token })
+    const file = join(folder, 'orders.db')
+    await baton('export', 'orders', file, '--data', data)
+    await baton('databases', 'destroy', 'orders', '--yes', '--data', data)
+
+    const create = ['databases', 'create', 'orders', '--from-file', file, '--data', data]
+    const wrong = await runBaton([...create, '--group', 'stores'], { env })
+    expect([wrong.code, wrong.errors]).toEqual([
+      1,
+      'baton: group "stores" does not exist; the groups are: default, shop\n',
+    ])
+    const [, newToken = ''] = /token: (\S+)/.exec(await baton(...create, '--group', 'shop')) ?? []
+    expect(await baton('databases', 'show', 'orders')).toMatch(/^group +shop$/m)
+    expect(await query(url, 'SELECT a FROM o', { token: newToken })).toEqual([['kept']])
+    const [, replica = ''] = /^fra +replica +(\S+)$/m.exec(await baton('instances', 'list', 'orders')) ?? []
+    expect(await query(replica, 'SELECT a FROM o', { token: newToken })).toEqual([['kept']])
+  },
+)
+
 test.skipIf(!hasSqld)(
   'baton serve runs libsql-server with tokens, without the inspector, and its groups can have replicas',
   async () => {
-    const folder = await temporaryDirectory()
-    const file = join(folder, 'tokens.json')
-    const child = startBaton(
-      [
-        'serve',
-        '--data',
-        join(folder, 'data'),
-        '--port',
-        '0',
-        '--platform-port',
-        '0',
-        '--token-file',
-        file,
-        '--json',
-      ],
-      { XDG_RUNTIME_DIR: folder },
-    )
-    onTestFinished(async () => {
-      const exited = once(child, 'exit')
-      if (child.kill('SIGTERM')) await exited
-    })
+    const { child, announcement, env } = await startServe()
     let log = ''
     child.stderr.on('data', (part) => (log += part))
-    await once(child.stdout, 'data')
-    const { url, inspector, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
+    const { url, inspector, databases } = announcement
     expect(await (await fetch(`${url}/version`)).text()).toMatch(/^sqld /)
     expect([inspector, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
     const denied = await fetch(`${url}/v2/pipeline`, { method: 'POST', body: '{"requests":[]}' })
@@ -47,7 +78,6 @@ test.skipIf(!hasSqld)(
     const { token } = databases.default
     expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
 
-    const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
     const api = async (...args: string[]) => (await runBaton(args, { env })).output
     expect(await api('locations', 'list')).toMatch(/^CODE +DESCRIPTION\n(?:.*\n)*fra +\S/)
     expect(await api('groups', 'add-location', 'default', 'fra')).toBe('added fra to default\n')

@@ -308,6 +308,32 @@ describe.skipIf(browserPath === null)(
       expect(problems).toEqual([])
     })
 
+    test.each(BACKENDS)(
+      'opens the database default, names several statements as the problem, and removes the previous result: %s',
+      async (backend) => {
+        await using server = await startLocalServer({ backend, inspector: true })
+        await server.createDatabase('app')
+        await query(server.url, 'create table t (a)')
+        await using inspectorPage = await openDataTab(server)
+        const { page } = inspectorPage
+        await page.getByRole('button', { name: 't', exact: false }).first().waitFor()
+        expect(await page.locator('#database').inputValue()).toBe('default')
+        for (const mayWrite of [false, true]) {
+          await page.locator('#may-write').setChecked(mayWrite, { force: true })
+          await runStatement(page, 'select 1 as one')
+          await page.getByRole('heading', { name: 'Result' }).waitFor()
+          await runStatement(page, 'select 1; select 2')
+          await page
+            .getByRole('alert')
+            .getByText('There is more than one statement: run them one at a time.')
+            .waitFor()
+          expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0)
+          await runStatement(page, '-- nothing')
+          await page.getByRole('alert').getByText('There is no statement.').waitFor()
+        }
+      },
+    )
+
     test('displays names and values with markup as text', async () => {
       const hostileText =
         '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'

@@ -5,6 +5,7 @@ import type { InspectorFeed } from './inspector-feed.ts'
 
 /** Path of the request inspector. */
 export const INSPECTOR_PATH = '/_baton'
+const NOT_A_DATABASE = `this is the request inspector, not a database: leave out ${INSPECTOR_PATH}`
 
 /** The files of the page by their paths. */
 const PAGE_FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
@@ -44,7 +45,10 @@ export class InspectorPage {
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const rejection = findRejection(request)
     if (rejection !== null) return errorResponse(403, rejection)
-    if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
+    if (request.method !== 'GET') {
+      const { headers, body } = errorResponse(405, NOT_A_DATABASE)
+      return { status: 405, headers: { ...headers, allow: 'GET' }, body }
+    }
     const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
     if (name === '/databases') return jsonResponse(this.#databaseNames())

@@ -31,12 +31,19 @@ export interface CommandContext {
   readonly stderr: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
   readonly env: Readonly<Record<string, string | undefined>>
   readonly commands: readonly Command[]
-  /** Aborted by Ctrl-C, and when the reader of the output is closed. */
+  /** Aborted by Ctrl-C and SIGTERM, and when the reader of the output is closed. */
   readonly signal: AbortSignal
 }
 
-/** The command was interrupted with Ctrl-C. The exit code is 130. */
-export class InterruptedError extends Error {}
+/** The command was interrupted with Ctrl-C or SIGTERM. */
+export class InterruptedError extends Error {
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super('interrupted')
+    this.exitCode = exitCode
+  }
+}
 
 /** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipeError extends Error {}

@@ -34,8 +34,10 @@ export function openDatabase(
       ...settings,
     })
   } catch (error) {
-    if (error instanceof TypeError) throw new UsageError(`baton: ${error.message}`)
-    throw error
+    if (!(error instanceof TypeError)) throw error
+    const message =
+      target === env['DATABASE_URL'] ? error.message.replace(/^url /, 'DATABASE_URL ') : error.message
+    throw new UsageError(`baton: ${message}`)
   }
 }
 
@@ -53,8 +55,12 @@ export function readTarget(
   if (firstOperand !== undefined && operands.length > maxOthers) return { target: firstOperand, remaining }
   const url = env['DATABASE_URL']
   if (url) return { target: url, remaining: operands }
-  // a single argument that is not a database is reported as such
-  if (firstOperand !== undefined && maxOthers === 1) return { target: firstOperand, remaining }
+  if (firstOperand !== undefined && maxOthers === 1) {
+    if (isTarget(firstOperand)) return { target: firstOperand, remaining }
+    throw new UsageError(
+      `baton: DATABASE_URL is not set, and ${describeNonTarget(firstOperand)} Pass the database first, or set DATABASE_URL.`,
+    )
+  }
   throw new UsageError('baton: missing database: pass its URL or NAME, or set DATABASE_URL')
 }
 
@@ -67,12 +73,14 @@ export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
 
 /** Returns the URL of a database that the command line names. @throws UsageError if it is neither a URL nor a name */
 export function toDatabaseUrl(target: string): string {
-  if (isUrl(target)) return target
+  // the client reports quotes and spaces
+  if (isUrl(target) || /^["'\s]|["'\s]$/.test(target)) return target
   if (isName(target)) return `${LOCAL_SERVER}/${target}/`
-  throw new UsageError(
-    `baton: ${JSON.stringify(target)} is neither a URL nor the name of a database. For a file: \`baton dev --open FILE.db\` serves a copy of it.`,
-  )
+  throw new UsageError(`baton: ${describeNonTarget(target)}`)
 }
+
+const describeNonTarget = (text: string): string =>
+  `${JSON.stringify(text)} is neither a URL nor the name of a database. For a file: \`baton dev --open FILE.db\` serves a copy of it.`
 
 function readTimeout(seconds: string): number {
   const ms = Number(seconds) * 1_000

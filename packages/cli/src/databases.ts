@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { databaseUrl } from '@batonsql/platform'
+import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase } from './control/control-server.ts'
@@ -20,12 +21,11 @@ import {
 } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
-/** The two forms of a command, and the options that only one of them has. */
+/** The two forms of a command, and the options that only a server of this machine has. */
 interface ServerOrPlatform<Options extends typeof DATABASE_OPTIONS> {
   readonly onServer: (input: CommandInput<Options>) => Promise<CommandOutput>
   readonly onPlatform: (input: CommandInput<Options>) => Promise<void>
   readonly onlyOnServer?: readonly string[]
-  readonly onlyOnPlatform?: readonly string[]
 }
 
 /** Creates a command that uses a platform API if one is given, and otherwise a running server of this machine. */
@@ -33,7 +33,6 @@ function withServerOrPlatform<Options extends typeof DATABASE_OPTIONS>({
   onServer,
   onPlatform,
   onlyOnServer = [],
-  onlyOnPlatform = [],
 }: ServerOrPlatform<Options>): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
     const { context } = input
@@ -41,7 +40,7 @@ function withServerOrPlatform<Options extends typeof DATABASE_OPTIONS>({
     const find = (names: readonly string[]): string | undefined =>
       names.find((name) => values[name] !== undefined)
     const serverOption = find(['port', 'data', ...onlyOnServer])
-    const platformOption = find(['api-url', 'token', 'organization', ...onlyOnPlatform])
+    const platformOption = find(['api-url', 'token', 'organization'])
     if (serverOption !== undefined && platformOption !== undefined)
       throw new UsageError(
         `baton: --${serverOption} is for a server of this machine, --${platformOption} for a platform API`,
@@ -97,12 +96,16 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
 /** Creates a database, waits until it accepts requests, and prints its URL. */
 export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
   onlyOnServer: ['from-file'],
-  onlyOnPlatform: ['group'],
   onServer: async ({ values, operands, context }) => {
     const [name] = operands as [string]
-    const { 'from-file': file } = values
-    const fromFile = file === undefined ? {} : { fromFile: resolve(file) }
-    const json = await control<ControlledDatabase>(values, { command: 'create', name, ...fromFile }, context)
+    const { 'from-file': file, group } = values
+    if (file !== undefined) await checkFile(file)
+    const fromFile = file === undefined ? undefined : resolve(file)
+    const json = await control<ControlledDatabase>(
+      values,
+      { command: 'create', name, fromFile, group },
+      context,
+    )
     const { url, authToken } = json
     return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
   },

@@ -25,6 +25,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /group \S+ is protected from deletion/,
     '`baton groups configure NAME --delete-protection off` unprotects it.',
   ],
+  [
+    /^[A-Z]+ \/v1\/\S* returned HTTP 404$/,
+    'That is not the platform API: `baton dev --platform-port` prints its URL, whose port is not that of the databases.',
+  ],
+  [/invalid location: /, '`baton locations list` lists the locations.'],
   // errors of the platform API name the missing object
   [/^(?![A-Z]+ \/v1\/).*returned HTTP 404/, 'Is the name of the database correct?'],
   [/Response is too large/i, '`baton sql --json` and `--csv` print results of any size.'],
@@ -40,6 +45,8 @@ export function describeError(error: unknown): string {
 function withHint(message: string): string {
   const hint = HINTS.find(([pattern]) => pattern.test(message))
   // the remedy of a program is not that of the command
-  const text = message.replace(': read it with readRows(), or with LIMIT', '')
+  const text = message
+    .replace(': read it with readRows(), or with LIMIT', '')
+    .replace(/^startLocalServer: /, '')
   return hint === undefined ? text : `${text}\n${hint[1]}`
 }

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
-import type { CommandInput } from './command-context.ts'
+import { checkFile } from './check-file.ts'
+import type { CommandContext, CommandInput } from './command-context.ts'
 import { ControlServer } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
@@ -11,18 +13,18 @@ import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
-export const runDev = ({ values }: CommandInput<typeof DEV_OPTIONS>): Promise<void> => serve(values)
+export const runDev = ({ values, context }: CommandInput<typeof DEV_OPTIONS>): Promise<void> =>
+  serve(values, context)
 
 /** Serves databases of libsql-server until a signal stops the process, with the settings of a server that others use. */
-export async function runServe({ values }: CommandInput<typeof SERVE_OPTIONS>): Promise<void> {
+export async function runServe({ values, context }: CommandInput<typeof SERVE_OPTIONS>): Promise<void> {
   if (values.data === undefined) throw new UsageError('baton serve: missing --data DIR')
-  await serve({ log: 'errors', ...values, backend: 'sqld', auth: true })
+  await serve({ log: 'errors', ...values, backend: 'sqld', auth: true }, context)
 }
 
-async function serve(values: DevValues): Promise<void> {
+async function serve(values: DevValues, { signal }: CommandContext): Promise<void> {
   const { options, databases } = readDevOptions(values)
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
-  const stopRequested = waitForStopSignal()
   const files = nameFiles(values.open ?? [])
   const isNew = isEmptyDirectory(values.data)
   const server = await startLocalServer(options)
@@ -46,7 +48,7 @@ async function serve(values: DevValues): Promise<void> {
       announce(server, options, announcement, tokenFile)
       for (const line of copies) console.log(line)
     }
-    await stopRequested
+    if (!signal.aborted) await once(signal, 'abort')
   } finally {
     await control?.[Symbol.asyncDispose]()
     await server.close()
@@ -88,6 +90,7 @@ async function openCopy(
   if (isNew && server.databaseNames.includes(name)) await server.removeDatabase(name)
   if (server.databaseNames.includes(name))
     return `${name}: the copy in the data directory; ${file} was not read again`
+  await checkFile(file)
   await server.createDatabase(name, { fromFile: file })
   return `${name}: a copy of ${file}, which is not changed`
 }
@@ -292,10 +295,4 @@ function announce(
   if (!server.takesTokens && !LOOPBACK.test(host)) {
     console.log(`Anyone who can reach ${host} has full access; --auth requires tokens.`)
   }
-}
-
-function waitForStopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
-  })
 }

@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs'
 import type { Client, Stream } from '@batonsql/core'
+import { checkFile } from './check-file.ts'
 import type { CommandContext } from './command-context.ts'
-import { escapeLines } from './escape-controls.ts'
+import { textFor } from './escape-controls.ts'
 import { readWholeText } from './read-text.ts'
 import { MODES, type ResultOutput } from './result-output.ts'
 
@@ -33,7 +34,11 @@ interface DotCommand {
 const IS_OWN_TABLE = `name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
   and name not like '\\_\\_turso\\_internal\\_%' escape '\\'`
 const TABLES = `select name from sqlite_schema where type in ('table', 'view') and ${IS_OWN_TABLE} order by name`
-const SCHEMA = `select sql || ';' from sqlite_schema where sql is not null and (?1 is null or tbl_name = ?1 collate nocase)
+/** Without a name, excludes the tables that are created together with others: those of SQLite, virtual tables and vector indexes. */
+const SCHEMA = `select sql from sqlite_schema as s where sql is not null
+  and (tbl_name = ?1 collate nocase or ?1 is null and tbl_name not like 'sqlite\\_%' escape '\\'
+    and tbl_name not like 'libsql\\_%' escape '\\' and tbl_name not in (select name from pragma_table_list where type = 'shadow')
+    and not exists (select 1 from sqlite_schema as i where i.type = 'index' and s.tbl_name = i.name || '_shadow'))
   order by rowid`
 
 const COMMANDS: Readonly<Record<string, DotCommand>> = {
@@ -46,7 +51,7 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     operands: '[TABLE]',
     help: 'the statements that created them',
     run: async (session, [name]) => {
-      const count = await printTexts(session, SCHEMA, [name ?? null])
+      const count = await printTexts(session, SCHEMA, [name ?? null], endStatement)
       if (count === 0 && name !== undefined) throw new Error(`there is no table or view ${name}`)
     },
   },
@@ -78,6 +83,7 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     help: 'run the statements and dot commands in a file',
     run: async (session, [file]) => {
       if (file === undefined) throw new Error('.read needs a FILE')
+      await checkFile(file)
       await session.runScript(await readWholeText(createReadStream(file), file), file)
     },
   },
@@ -143,12 +149,20 @@ function readSwitch(name: string, word: string | undefined): boolean {
   return word === 'on'
 }
 
+/** Ends a statement with a semicolon, which must not be in a comment at its end. */
+const endStatement = (sql: string): string => (/--.*$/.test(sql) ? `${sql}\n;` : `${sql};`)
+
 /** Prints the texts in the only column of a result. @returns their number */
-async function printTexts(session: Session, sql: string, args: readonly (string | null)[]): Promise<number> {
+async function printTexts(
+  session: Session,
+  sql: string,
+  args: readonly (string | null)[],
+  format = (text: string): string => text,
+): Promise<number> {
   let count = 0
   await session.onStream(async (stream, signal) => {
     const { rows } = await stream.execute(sql, [...args], { rowMode: 'array', signal })
-    for (const [text] of rows) await session.print(escapeLines(String(text)))
+    for (const [text] of rows) await session.print(textFor(session.context.output, format(String(text))))
     count = rows.length
   })
   return count

@@ -2,6 +2,7 @@ import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promi
 import { dump } from '@batonsql/core'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
+import { textFor } from './escape-controls.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 
@@ -17,10 +18,20 @@ export async function runDump({
   try {
     const parts = dump(db, { signal: context.signal }).bytes()
     if (file !== undefined) await writeAtomically(file, parts, context)
-    else for await (const part of parts) await print(context, part)
+    else await printParts(parts, context)
   } finally {
     await db.close()
   }
+}
+
+async function printParts(parts: AsyncIterable<Uint8Array>, context: CommandContext): Promise<void> {
+  const decoder = new TextDecoder()
+  const { output } = context
+  for await (const part of parts)
+    await print(
+      context,
+      output.isTTY === true ? textFor(output, decoder.decode(part, { stream: true })) : part,
+    )
 }
 
 /** Writes a file completely, or not at all, and never replaces it with an incomplete one. */

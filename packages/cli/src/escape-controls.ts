@@ -8,5 +8,13 @@ export const escapeControls = (text: string): string =>
     (character) => ESCAPES[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** Like `escapeControls`, but keeps line breaks. */
-export const escapeLines = (text: string): string => text.split('\n').map(escapeControls).join('\n')
+/** Like `escapeControls`, but keeps tabs and line breaks, which a terminal shows as they are. */
+export const escapeLines = (text: string): string =>
+  text
+    .split(/(\r?\n|\t)/)
+    .map((part, index) => (index % 2 === 0 ? escapeControls(part) : part))
+    .join('')
+
+/** Returns a text for an output: unchanged, unless the output is a terminal, which control characters could take over. */
+export const textFor = ({ isTTY }: { readonly isTTY?: boolean | undefined }, text: string): string =>
+  isTTY === true ? escapeLines(text) : text

@@ -14,7 +14,7 @@ const EXIT_CODES = [
     'Failure: a server rejected a request or could not be reached, or a file could not be read or written.',
   ],
   ['2', 'The command line is invalid; nothing was done.'],
-  ['130', 'Interrupted with Ctrl-C. (`baton dev` exits with 0.)'],
+  ['130, 143', 'Interrupted with Ctrl-C, or with SIGTERM. (`baton dev` and `baton serve` exit with 0.)'],
 ] as const
 
 /** Returns the usage of a command: `baton sql [URL|NAME] [STATEMENTS] [options]`. */

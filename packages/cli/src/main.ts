@@ -10,17 +10,17 @@ import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
 import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
+import { abortOnSignals } from './stop-signals.ts'
 import { describeUnknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
  * Runs the command that the arguments name, and reports errors on stderr.
- * @returns the exit code: 0; 1 on failure; 2 for invalid arguments; 130 if interrupted
+ * @returns the exit code: 0; 1 on failure; 2 for invalid arguments; 130 or 143 if interrupted
  */
 export async function main(args: readonly string[]): Promise<number> {
   const controller = new AbortController()
-  const interrupt = (): void => controller.abort(new InterruptedError())
-  process.once('SIGINT', interrupt)
+  abortOnSignals(controller, (code) => process.exit(code))
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
@@ -31,11 +31,9 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     const cause = findRootCause(error)
     if (cause instanceof BrokenPipeError) return 0
-    if (cause instanceof InterruptedError) return 130
+    if (cause instanceof InterruptedError) return cause.exitCode
     stderr.write(`${describeError(error)}\n`)
     return error instanceof UsageError ? 2 : 1
-  } finally {
-    process.off('SIGINT', interrupt)
   }
 }
 

@@ -266,7 +266,7 @@ export const CREATE_DATABASE_OPTIONS = {
   group: {
     type: 'string',
     value: 'NAME',
-    help: 'Group of the new database (default "default"). With a platform API',
+    help: 'Group of the new database (default "default")',
   },
   ...DATABASE_OPTIONS,
 } as const satisfies OptionTable

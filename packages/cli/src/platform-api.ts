@@ -160,7 +160,10 @@ function withUsageError<T>(create: () => T): T {
   try {
     return create()
   } catch (error) {
-    if (error instanceof TypeError) throw new UsageError(`baton: ${error.message}`)
-    throw error
+    if (!(error instanceof TypeError)) throw error
+    // the remedy of a program is not that of the command
+    throw new UsageError(
+      `baton: ${error.message.replace('apiTokens.create', 'baton api-tokens create NAME')}`,
+    )
   }
 }

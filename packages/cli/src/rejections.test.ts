@@ -4,7 +4,9 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import type { CommandContext } from './command-context.ts'
 import { describeError } from './describe-error.ts'
-import { listGroups } from './groups.ts'
+import { runDev } from './dev.ts'
+import { addLocation, listGroups } from './groups.ts'
+import { runImport } from './import-command.ts'
 import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
 import { runRestore } from './restore.ts'
 import { runSql } from './sql.ts'
@@ -47,7 +49,7 @@ test('baton sql: errors explain what to do', async () => {
     /^baton: .*HTTP 404.*\nIs the name of the database correct\?$/,
   )
   expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
-  expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
+  expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*nowhere\.sql does not exist/)
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })
 
@@ -84,6 +86,57 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
   expect(otherDatabaseOutput).toContain('HTTP 401')
   expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
   expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
+})
+
+test('a DATABASE_URL that is not set, or was copied with more than the URL, is named', async () => {
+  for (const unset of [{}, { DATABASE_URL: '' }])
+    expect(await sql(['select 1'], {}, unset)).toMatch(
+      /^usage: baton: DATABASE_URL is not set, and "select 1" is neither .* Pass the database first, or set DATABASE_URL\.$/,
+    )
+  const importFile = runToText((context) => runImport({ values: {}, operands: ['people.csv'], context }))
+  expect(await importFile).toMatch(/^usage: baton: DATABASE_URL is not set, and "people\.csv" is neither/)
+  for (const quoted of [`"${url}"`, `'${url}'`, `${url}"`])
+    expect(await sql(['select 1'], {}, { DATABASE_URL: quoted })).toBe(
+      'usage: baton: DATABASE_URL begins or ends with a quote: remove it where it is set',
+    )
+  for (const spaced of [`${url}\n`, ` ${url}`])
+    expect(await sql(['select 1'], {}, { DATABASE_URL: spaced })).toBe(
+      'usage: baton: DATABASE_URL begins or ends with a space or a line break: remove it where it is set',
+    )
+  expect(await sql(['"http://127.0.0.1:1"', 'select 1'])).toBe(
+    'usage: baton: url begins or ends with a quote: remove it where it is set',
+  )
+})
+
+test('the URL of something else is recognized: the inspector, the port of the databases', async () => {
+  await using open = await startLocalServer({ inspector: true })
+  expect(await sql([`${open.url}/_baton`, 'select 1'])).toMatch(
+    /HTTP 405: this is the request inspector, not a database: leave out \/_baton/,
+  )
+  const { token } = platform
+  const list = (apiUrl: string, apiToken = token) =>
+    runToText((context) =>
+      listGroups({ values: { 'api-url': apiUrl, token: apiToken }, operands: [], context }),
+    )
+  for (const apiUrl of [url, open.url, `${open.url}/_baton`, `${url}/default/`])
+    expect(await list(apiUrl)).toMatch(
+      /^baton: GET .* returned HTTP 404\nThat is not the platform API: `baton dev --platform-port` prints its URL/,
+    )
+  expect(await list(platform.url, await server.createToken('default'))).toBe(
+    'usage: baton: token is a database token, which the platform API rejects: create an API token with `baton api-tokens create NAME`',
+  )
+})
+
+test('an unknown location is rejected with the locations, or with the command that lists them', async () => {
+  const values = { 'api-url': platform.url, token: platform.token }
+  const operands = ['default', 'frankfurt']
+  expect(await runToText((context) => addLocation({ values, operands, context }))).toMatch(
+    /invalid location: frankfurt\n`baton locations list` lists the locations\.$/,
+  )
+  const serve = { port: '0', backend: 'sqld', replica: ['frankfurt'] }
+  expect(await runToText((context) => runDev({ values: serve, operands: [], context }))).toMatch(
+    /^baton: unknown location frankfurt; the locations are local, ams, fra, /,
+  )
 })
 
 test('baton restore: rejects a file that is not a dump, without suggesting --resume', async () => {

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { RestoreError, restore, SqlError } from '@batonsql/core'
+import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
@@ -17,10 +18,7 @@ export async function runRestore({
   const { target, remaining } = readTarget(operands, 1, context)
   const [file] = remaining
   if (file === undefined) throw new UsageError('baton restore: missing FILE, or DATABASE_URL')
-  if (file !== '-')
-    await access(file).catch((error: Error) => {
-      throw new UsageError(`baton restore: ${error.message}`)
-    })
+  if (file !== '-') await checkFile(file)
   const db = openDatabase(target, values, context)
   const progress = new Progress(context.stderr)
   try {

@@ -1,6 +1,7 @@
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
 import { type CommandContext, getStyle, print } from './command-context.ts'
 import { formatCsvRow } from './csv-text.ts'
+import { textFor } from './escape-controls.ts'
 import { formatJson, formatLines, formatMarkdownRow, formatTable } from './result-text.ts'
 
 export const MODES = ['table', 'line', 'csv', 'json', 'markdown'] as const
@@ -35,7 +36,13 @@ export class ResultOutput {
   /** How to print a result while it arrives; null if its form needs all rows at once. */
   get rowFormat(): RowFormat | null {
     const format = ROW_FORMATS[this.mode] ?? null
-    return format === null || this.showsHeaders ? format : { ...format, header: () => '' }
+    const { output } = this.#context
+    return (
+      format && {
+        header: (columns) => (this.showsHeaders ? textFor(output, format.header(columns)) : ''),
+        row: (cells, columns) => textFor(output, format.row(cells, columns)),
+      }
+    )
   }
 
   /** Prints a result, if it has columns. */

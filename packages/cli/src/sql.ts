@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { access } from 'node:fs/promises'
 import {
   type Client,
   openStream,
@@ -8,6 +7,7 @@ import {
   SqlError,
   type Stream,
 } from '@batonsql/core'
+import { checkFile } from './check-file.ts'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
 import { runDotCommand, type Session } from './dot-commands.ts'
@@ -50,9 +50,7 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
 
 async function readScript(file: string | undefined, { input }: CommandContext): Promise<string> {
   if (file === undefined) return await readWholeText(input as AsyncIterable<Uint8Array>, 'the input')
-  await access(file).catch((error: Error) => {
-    throw new UsageError(`baton sql: ${error.message}`)
-  })
+  await checkFile(file)
   return await readWholeText(createReadStream(file), file)
 }
 
@@ -124,9 +122,12 @@ class ScriptSession implements Session {
       return await runDotCommand(this, command)
     } catch (error) {
       this.context.signal.throwIfAborted()
-      throw new Error(`${file === null ? 'line ' : `${file}:`}${line}: ${(error as Error).message}`, {
-        cause: error,
-      })
+      throw new Error(
+        `${file === null ? 'line ' : `${file}:`}${line}: ${(error as Error).message.replace(/^baton: /, '')}`,
+        {
+          cause: error,
+        },
+      )
     }
   }
 

@@ -6,7 +6,6 @@ import {
 } from '@batonsql/core'
 import {
   type Client,
-  type Config,
   type InArgs,
   type InStatement,
   LibsqlError,
@@ -14,10 +13,11 @@ import {
   type ResultSet,
   type TransactionMode,
 } from '@libsql/core/api'
-import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
+import type { ExpandedConfig } from '@libsql/core/config'
 import { encodeBaseUrl } from '@libsql/core/uri'
 import { supportedUrlLink } from '@libsql/core/util'
 import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
+import { type ClientConfig, expand } from './expand.ts'
 import { toResultSet } from './results.ts'
 import { HttpTransaction } from './transaction.ts'
 import { type AnyStatement, toStatement } from './values.ts'
@@ -33,12 +33,9 @@ const BATON_KEY = Symbol.for('@batonsql/libsql-client')
 
 const BATON_MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
-/** Configuration of a client. An undefined option counts as absent, even with `exactOptionalPropertyTypes`. */
-export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
-
 /** Creates a client. @throws LibsqlError for an invalid URL or option */
 export function createClient(config: ClientConfig): Client {
-  return _createClient(expandConfig(config as Config, true))
+  return _createClient(expand(config, true))
 }
 
 /** @private */
@@ -60,8 +57,7 @@ export function _createClient(config: ExpandedConfig): HttpClient {
       `A "${scheme}:" URL cannot opt ${tls ? 'into TLS by using ?tls=1' : 'out of TLS by using ?tls=0'}`,
       'URL_INVALID',
     )
-  // relative to the last folder, as in the original
-  return new HttpClient(new URL('.', encodeBaseUrl(isSecure ? 'https' : 'http', authority, path)), config)
+  return new HttpClient(encodeBaseUrl(isSecure ? 'https' : 'http', authority, path), config)
 }
 
 /** A client over HTTP. */

@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { type Client, type Config, LibsqlError } from '@libsql/core/api'
-import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
+import { type Client, LibsqlError } from '@libsql/core/api'
+import type { ExpandedConfig } from '@libsql/core/config'
 import type { _createClient as CreateFileClient } from 'libsql-client-original/sqlite3'
-import { _createClient, type ClientConfig } from './http.ts'
+import { type ClientConfig, expand } from './expand.ts'
+import { _createClient } from './http.ts'
 
 export * from '@libsql/core/api'
 export { baton } from './http.ts'
@@ -14,7 +15,7 @@ export { baton } from './http.ts'
  * @throws LibsqlError for an invalid URL or option
  */
 export function createClient(config: ClientConfig): Client {
-  const expandedConfig = expandConfig(config as Config, true)
+  const expandedConfig = expand(config, true)
   return expandedConfig.scheme === 'file' ? createFileClient(expandedConfig) : _createClient(expandedConfig)
 }
 

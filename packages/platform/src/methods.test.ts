@@ -449,9 +449,10 @@ describe('readiness', () => {
     ])
   })
 
-  test('databaseUrl() uses http on this machine, and https elsewhere', () => {
+  test('databaseUrl() uses http on this machine, and https elsewhere; a path ends with a slash', () => {
     expect(databaseUrl('db-acme.turso.example')).toBe('https://db-acme.turso.example')
-    expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db')
+    expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db/')
+    expect(databaseUrl('db.example/a/b/')).toBe('https://db.example/a/b/')
     expect(databaseUrl('localhost:8080')).toBe('http://localhost:8080')
     expect(databaseUrl('db-acme.localhost:8080')).toBe('http://db-acme.localhost:8080')
     expect(databaseUrl('localhost.example')).toBe('https://localhost.example')

@@ -19,8 +19,14 @@ const LONGEST_WAIT_MS = 1_000
 /** A request without effect, on the route that clients use. */
 const CLOSE = '{"requests":[{"type":"close"}]}'
 
-/** Returns the URL of a database from its `hostname`: `http` on this machine, `https` elsewhere. */
-export function databaseUrl(hostname: string): string {
+/**
+ * Returns the URL of a database from its `hostname`: `http` on this machine, `https` elsewhere. A path ends with a slash, because
+ * other clients drop the last segment of a path without one.
+ */
+export const databaseUrl = (hostname: string): string =>
+  baseUrl(hostname).replace(/(?<!\/)(\/[^/]+)+$/, '$&/')
+
+function baseUrl(hostname: string): string {
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/]*\.localhost)(:|\/|$)/.test(hostname)
   return `${isLocal ? 'http' : 'https'}://${hostname}`
 }
@@ -33,7 +39,7 @@ export async function waitForDatabase(
 ): Promise<void> {
   checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
   const { signal, timeoutMs = 30_000, authToken } = options
-  const path = `${databaseUrl(hostname)}/v2/pipeline`
+  const path = `${baseUrl(hostname)}/v2/pipeline`
   const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, details = {}): PlatformError =>
     new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...details })
   let lastStatus = 'no response'

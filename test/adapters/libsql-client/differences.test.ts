@@ -233,6 +233,61 @@ test('a transaction that is open when the client is closed is rolled back at onc
   await ours.execute("delete from t where a = 'next'")
 })
 
+/** Returns the URL of the first request of a client. */
+async function requestedUrl(create: typeof createOriginal, url: string): Promise<string> {
+  let requested = ''
+  const fetch = async (request: Request): Promise<Response> => {
+    requested ||= request.url
+    return new Response(null, { status: 404 })
+  }
+  const client = create({ url, fetch })
+  await client.execute('select 1').catch(() => {})
+  client.close()
+  return requested
+}
+
+test.each(['http://x/a', 'http://x/a/', 'http://x/a/b', 'http://x', 'libsql://x:1/a%20b?tls=0'])(
+  '%s is the URL of a database, whether or not it ends with a slash',
+  async (url) => {
+    const { pathname } = new URL(url.replace('libsql', 'http'))
+    const path = pathname.replace(/\/$/, '')
+    expect(await requestedUrl(createClient, url)).toMatch(new RegExp(`^http://x(:1)?${path}/v\\d`))
+    // the original uses the parent
+    const parent = pathname.slice(0, pathname.lastIndexOf('/'))
+    expect(await requestedUrl(createOriginal, url)).toMatch(new RegExp(`^http://x(:1)?${parent}/v\\d`))
+  },
+)
+
+test('a database without the slash at the end of its URL is that database', async () => {
+  const client = createClient({ ...config, url: database.url.replace(/\/$/, '') })
+  expect((await client.execute('select count(*) as n from t')).rows).toEqual([{ n: expect.any(Number) }])
+  client.close()
+})
+
+test.each([
+  [undefined, 'url is undefined: is its environment variable set?'],
+  ['', 'url is empty: is its environment variable set?'],
+  ['"http://x"', 'url begins or ends with a quote: remove it where it is set'],
+  ["'http://x'", 'url begins or ends with a quote'],
+  ['http://x/a"', 'url begins or ends with a quote'],
+  ['http://x/a\n', 'url begins or ends with a space or a line break'],
+  [' file:x.db', 'url begins or ends with a space or a line break'],
+  ['localhost:8080', 'url has no scheme: did you mean http://localhost:8080?'],
+  ['127.0.0.1:8080/a', 'url has no scheme: did you mean http://127.0.0.1:8080/a?'],
+])('the URL %j is rejected with the remedy', async (url, message) => {
+  const modules = await Promise.all([
+    import('@batonsql/libsql-client'),
+    import('@batonsql/libsql-client/web'),
+    import('@batonsql/libsql-client/ws'),
+  ])
+  for (const { createClient: create, LibsqlError: ErrorClass } of modules) {
+    const createWrong = (): unknown => create({ url: url as string })
+    expect(createWrong).toThrow(ErrorClass)
+    expect(createWrong).toThrow(expect.objectContaining({ code: 'URL_INVALID' }))
+    expect(createWrong).toThrow(message)
+  }
+})
+
 test('ws: uses HTTP, as does libsql: without TLS', async () => {
   const { host, pathname } = new URL(`${database.url}/`)
   for (const url of [`ws://${host}${pathname}`, `libsql://${host}${pathname}?tls=0`]) {

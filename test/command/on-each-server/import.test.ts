@@ -183,6 +183,54 @@ test('files without a header row, with another delimiter and with given types ca
   expect((await baton(['import', onlyHeader])).output).toBe('imported 0 rows into empty (a TEXT, b TEXT)\n')
 })
 
+test('an import that may be a mistake says so: the delimiter, numbers that stay TEXT, a table that has rows', async () => {
+  const { baton } = await openDatabase()
+  const semicolons = await writeCsv('semicolons.csv', 'id;name\n1;Ada\n')
+  const hint = `the file has one column, "id;name"; --delimiter ';' splits it into several\n`
+  expect(await baton(['import', semicolons])).toEqual({
+    code: 0,
+    output: 'imported 1 row into semicolons (id;name TEXT)\n',
+    errors: `note: ${hint}`,
+  })
+  const tabs = await writeCsv('tabbed.csv', 'id\tname\n1\tAda, Countess\n')
+  expect((await baton(['import', tabs])).errors).toMatch(
+    /cannot be stored[^]*line 2: 2 cells instead of 1\n *the file has one column, "id\\tname"; --delimiter tab splits it/,
+  )
+  const prices = await writeCsv(
+    'prices.csv',
+    'id,price,quoted,zip,mixed,text\n1,9.50,"1",01234,9.50,9.50\n2,250.00,"2",94103,"3",x\n3,1,,,7,1.50\n',
+  )
+  expect(await baton(['import', prices])).toEqual({
+    code: 0,
+    output:
+      'imported 3 rows into prices (id INTEGER, price TEXT, quoted TEXT, zip TEXT, mixed TEXT, text TEXT)\n',
+    errors:
+      'note: price is TEXT, because a number would be printed differently than in the file (9.50); --type price=REAL makes it a number\n' +
+      'note: quoted is TEXT, because its numbers are in quotes ("1"); --type quoted=INTEGER makes it a number\n' +
+      'note: mixed is TEXT, because a number would be printed differently than in the file (9.50); --type mixed=REAL makes it a number\n',
+  })
+  const again = await baton(['import', prices])
+  expect(again.output).toMatch(/\), which had 3 rows before and has 6 rows now\n$/)
+  expect(again.errors).toBe('')
+  expect((await baton(['import', semicolons, '--table', 'prices'])).errors).toContain(`no column id;name`)
+  expect((await baton(['import', semicolons, '--table', 'prices'])).errors).toContain(hint)
+  const right = ['--type', 'price=REAL', '--type', 'quoted=INTEGER', '--type', 'mixed=REAL']
+  expect((await baton(['import', prices, '--table', 'typed', ...right])).errors).toBe('')
+})
+
+test('a file that does not exist, or is a directory, is named in one sentence', async () => {
+  const { baton } = await openDatabase()
+  const missing = join(folder, 'missing')
+  const commands = [['import'], ['sql', '--file'], ['restore']]
+  for (const command of commands) {
+    const expected = { code: 2, output: '', errors: `baton: the file ${missing} does not exist\n` }
+    expect(await baton([...command, missing])).toEqual(expected)
+    expect((await baton([...command, folder])).errors).toBe(`baton: ${folder} is a directory, not a file\n`)
+  }
+  for (const command of [`.read ${missing}`, `.import ${missing} t`])
+    expect((await baton(['sql', command])).errors).toBe(`baton: line 1: the file ${missing} does not exist\n`)
+})
+
 test.each<[string, string | Uint8Array, readonly string[], number, string]>([
   ['empty', '', [], 1, 'the file is empty'],
   ['twice', 'a,A\n1,2\n', [], 1, 'the file has two columns A'],
@@ -251,7 +299,7 @@ test('dot commands work as an argument, in standard input and in files', async (
   expect((await baton(['sql', '.mode wide'])).errors).toContain(
     'the modes are table, line, csv, json, markdown',
   )
-  expect((await baton(['sql', '.read /nowhere.sql'])).errors).toContain('ENOENT')
+  expect((await baton(['sql', '.read /nowhere.sql'])).errors).toContain('does not exist')
   expect((await baton(['sql', '--json', '--csv', 'select 1'])).code).toBe(2)
 })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runBaton } from '../../support/baton-command.ts'
+import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
 const server = await openTestServer()
@@ -41,6 +42,32 @@ test('prints a table with right-aligned numbers, NULL, blobs and exact integers,
     errors: '',
   })
 })
+
+test('a terminal shows tabs and line breaks, but gets no control characters', async ({ skip }) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const colored = "create table if not exists colored (\n\ta default '\u001b[31m\u009b\r')"
+  await runSql([`${colored}; insert into colored default values`])
+  for (const args of [
+    ['.schema colored'],
+    ['--csv', 'select a from colored'],
+    ['--json', 'select a from colored'],
+  ]) {
+    const terminal = new Terminal(['sql', url, ...args], folder, { BATON_AUTH_TOKEN: authToken ?? '' })
+    const shown = await terminal.waitForText('u009b')
+    expect(await terminal.waitForExit()).toBe(0)
+    expect(shown).not.toMatch(CONTROL)
+    if (args.length === 1) expect(shown).toContain('(\r\n\ta default')
+  }
+  const dumped = new Terminal(['dump', url], folder, { BATON_AUTH_TOKEN: authToken ?? '' })
+  const shown = await dumped.waitForText('COMMIT')
+  await dumped.waitForExit()
+  expect(shown).toContain('u001b[31m')
+  expect(shown).not.toMatch(CONTROL)
+})
+
+/** Control characters, except tabs and the line breaks of a terminal. */
+// oxlint-disable-next-line no-control-regex -- matches them deliberately
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]|\r(?!\n)/
 
 test('prints a REAL with a decimal point, and an INTEGER without one', async () => {
   const { output } = await runSql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
@@ -140,4 +167,33 @@ test('dumps to standard output, or to a file that is never partial, and restores
   const failed = await runBaton(['dump', 'http://127.0.0.1:1', '-o', file])
   expect([failed.code, await readFile(file, 'utf8')]).toEqual([1, output])
   expect((await runBaton(['restore', target.url, join(folder, 'nowhere')])).code).toBe(2)
+})
+
+test('.schema prints statements that create the same schema elsewhere, with tabs, line breaks and comments', async () => {
+  const file = join(folder, 'schema.sql')
+  await writeFile(
+    file,
+    `create table tabs (\n\tid integer primary key autoincrement,\r\n\tname text default '\t\u001b[31m' -- a comment\n);
+     create virtual table words using fts5(text);
+     create table vectors (v f32_blob(2));
+     create index near on vectors (libsql_vector_idx(v));
+     create view noted as select 1 as one -- a comment at the end
+     ;
+     create index names on tabs (name);`,
+  )
+  const first = await server.createDatabase()
+  const run = (database: typeof first, ...args: string[]) =>
+    runBaton(['sql', database.url, ...args], { env: { BATON_AUTH_TOKEN: database.authToken ?? '' } })
+  expect(await run(first, '--file', file)).toMatchObject({ code: 0, errors: '' })
+  const schema = await run(first, '.schema')
+  expect(schema.output).toContain(
+    "\n\tid integer primary key autoincrement,\r\n\tname text default '\t\u001b[31m'",
+  )
+  // a table that another one created is shown if it is named
+  expect((await run(first, '.schema words_data')).output).toMatch(/^CREATE TABLE 'words_data'/)
+  const copy = join(folder, 'copy.sql')
+  await writeFile(copy, schema.output)
+  const second = await server.createDatabase()
+  expect(await run(second, '--file', copy)).toMatchObject({ code: 0, errors: '' })
+  expect((await run(second, '.schema')).output).toBe(schema.output)
 })

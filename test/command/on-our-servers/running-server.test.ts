@@ -67,6 +67,11 @@ test('databases are listed, created, exported and deleted through the port', asy
   expect(JSON.parse(copied.output)).toEqual({ name: 'notes', url: `${url}/notes/` })
   expect(await query(`${url}/notes/`, 'select text from note')).toEqual([['from the file']])
   expect((await baton('databases', 'create', 'notes', '--port', port)).errors).toContain('already exists')
+  const grouped = await baton('databases', 'create', 'grouped', '--group', 'default', '--port', port)
+  expect(grouped).toMatchObject({ code: 0, errors: '' })
+  expect((await baton('databases', 'create', 'x', '--group', 'g', '--port', port)).errors).toContain(
+    'group "g" does not exist; the groups are: default',
+  )
 
   const list = await baton('databases', 'list', '--port', port)
   expect(list.output).toMatch(/^NAME +URL\n/)
@@ -147,7 +152,6 @@ test('commands do not trust a runtime directory that others can write to, and th
 })
 
 test.each([
-  [['databases', 'create', 'app', '--group', 'g'], 'missing URL of the platform API'],
   [
     ['databases', 'create', 'app', '--from-file', 'a.db', '--api-url', 'http://127.0.0.1:1', '--token', 't'],
     '--from-file is for a server of this machine, --api-url for a platform API',
@@ -184,6 +188,34 @@ test('--open keeps the copy of an earlier run, whatever its name', async () => {
   const after = await startDev('--open', file, '--data', data)
   expect(await query(after.url, 'select text from note')).toEqual([['from the file'], ['added']])
 })
+
+test('a file that does not exist is named in one sentence', async () => {
+  const { baton, port } = await startDev()
+  const expected = { code: 2, output: '', errors: 'baton: the file nowhere.db does not exist\n' }
+  expect(await runBaton(['dev', '--port', '0', '--open', 'nowhere.db'])).toEqual(expected)
+  const create = ['databases', 'create', 'x', '--from-file', 'nowhere.db', '--port', port]
+  expect(await baton(...create)).toEqual(expected)
+})
+
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  '%s, however often it is repeated, leaves no temporary data',
+  async (signal) => {
+    const directory = await createFolder()
+    const env = { XDG_RUNTIME_DIR: directory, TMPDIR: directory }
+    const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend], env)
+    await once(child.stdout, 'data')
+    const data = (await readdir(directory)).filter((name) => name.startsWith('baton-'))
+    expect(data).toHaveLength(1)
+    const exited = once(child, 'exit')
+    // the signals that wrappers forward arrive during the shutdown
+    while (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal)
+      await new Promise(setImmediate)
+    }
+    await exited
+    expect((await readdir(directory)).filter((name) => name.startsWith('baton-'))).toEqual([])
+  },
+)
 
 test('two files of one name are rejected, with both named', async () => {
   const folder = await createFolder()

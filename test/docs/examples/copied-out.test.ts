@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const workspace = readFileSync(`${root}pnpm-workspace.yaml`, 'utf8')
-const examples = readdirSync(`${root}examples`)
+const examples = readdirSync(`${root}examples`).filter((name) => name !== 'README.md')
 
 interface Manifest {
   readonly version: string

@@ -85,7 +85,8 @@ async function refreshDatabases(actionSignal: AbortSignal): Promise<void> {
   const names = await fetchDatabaseNames()
   if (actionSignal.aborted) return
   databases.value = names
-  if (!names.includes(database.value)) database.value = names[0] ?? ''
+  if (!names.includes(database.value))
+    database.value = names.includes('default') ? 'default' : (names[0] ?? '')
   await refreshTables(actionSignal)
 }
 
@@ -169,6 +170,10 @@ function run(statement: string): void {
         result.value = { result: newResult, tookMs: performance.now() - started }
         shownCell.value = null
       })
+    } catch (error) {
+      // the previous result would look like that of this statement
+      if (!actionSignal.aborted) result.value = shownCell.value = null
+      throw error
     } finally {
       if (!actionSignal.aborted) isRunning.value = false
     }

@@ -55,8 +55,15 @@ async function post(database: string, path: string, body: object, signal?: Abort
     body: JSON.stringify(body),
     signal: signal ?? null,
   })
-  if (!response.ok) throw new Error(`HTTP ${response.status}: ${(await response.text()).slice(0, 500)}`)
+  if (!response.ok) throw new Error(describeProblem(response.status, await response.text()))
   return response
+}
+
+function describeProblem(status: number, text: string): string {
+  if (text.includes('more than one statement'))
+    return 'There is more than one statement: run them one at a time.'
+  if (text.includes('not contain any statement')) return 'There is no statement.'
+  return `HTTP ${status}: ${text.slice(0, 500)}`
 }
 
 const toStatement = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })

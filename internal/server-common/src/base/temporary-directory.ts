@@ -26,8 +26,9 @@ export class TemporaryDirectory {
   }
 
   async remove(): Promise<void> {
-    process.off('exit', this.#removeAtExit)
     await rm(this.path, { recursive: true, force: true, maxRetries: 3 })
+    // not before, because the process may exit in the meantime
+    process.off('exit', this.#removeAtExit)
   }
 }
 

@@ -8,7 +8,12 @@ import { directoryLink, findRuntimeDirectory, socketIn } from './socket-path.ts'
 /** A command that changes or reads a running server. */
 export type ControlRequest =
   | { readonly command: 'list' }
-  | { readonly command: 'create'; readonly name: string; readonly fromFile?: string }
+  | {
+      readonly command: 'create'
+      readonly name: string
+      readonly fromFile?: string | undefined
+      readonly group?: string | undefined
+    }
   | { readonly command: 'delete'; readonly name: string }
   | { readonly command: 'export'; readonly name: string; readonly file: string }
 
@@ -92,8 +97,11 @@ async function run(
     case 'list':
       return server.databaseNames.map((name) => ({ name, url: server.urlOf(name) }))
     case 'create': {
-      const { name, fromFile } = request
-      const address = await server.createDatabase(name, fromFile === undefined ? {} : { fromFile })
+      const { name, fromFile, group } = request
+      const address = await server.createDatabase(name, {
+        ...(fromFile !== undefined && { fromFile }),
+        ...(group !== undefined && { group }),
+      })
       return { name, ...address }
     }
     case 'delete':

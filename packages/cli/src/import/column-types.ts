@@ -15,15 +15,19 @@ export function affinityOf(declaredType: string): Affinity {
 
 /** Finds the type of a new column in which each value keeps its text: a number only if all values are written like numbers. */
 export class TypeInference {
-  #hasText = false
   #hasInteger = false
   #hasReal = false
   /** Whether there is a REAL such as 1.0. */
   #hasWholeReal = false
+  /** The first value that is not written like a stored number. */
+  #text: string | QuotedText | null = null
+  /** Whether a column of numbers could store all texts, and one of integers. */
+  #canBeNumber = true
+  #canBeInteger = true
 
   add(cell: Cell): void {
-    if (cell === null || this.#hasText) return
-    if (cell instanceof QuotedText || !isNumberText(cell)) this.#hasText = true
+    if (cell === null || !this.#canBeNumber) return
+    if (cell instanceof QuotedText || !isNumberText(cell)) this.#addText(cell)
     else if (/^-?\d+$/.test(cell)) this.#hasInteger = true
     else {
       this.#hasReal = true
@@ -31,9 +35,29 @@ export class TypeInference {
     }
   }
 
+  #addText(cell: string | QuotedText): void {
+    this.#text ??= cell
+    try {
+      if (typeof toValue(cell, 'REAL') !== 'bigint') this.#canBeInteger = false
+    } catch {
+      this.#canBeNumber = false
+    }
+  }
+
+  /** Returns a note about a column that stays TEXT although its values are numbers; null if it is none. */
+  describeText(name: string): string | null {
+    const example = this.#text
+    if (example === null || !this.#canBeNumber) return null
+    const reason =
+      example instanceof QuotedText
+        ? `its numbers are in quotes ("${example.text}")`
+        : `a number would be printed differently than in the file (${example})`
+    return `${name} is TEXT, because ${reason}; --type ${name}=${this.#canBeInteger && !this.#hasReal ? 'INTEGER' : 'REAL'} makes it a number`
+  }
+
   /** The declared type. TEXT if there are no values, empty if integers and REALs such as 1.0 are mixed. */
   get type(): string {
-    if (this.#hasText || !(this.#hasInteger || this.#hasReal)) return 'TEXT'
+    if (this.#text !== null || !(this.#hasInteger || this.#hasReal)) return 'TEXT'
     if (!this.#hasReal) return 'INTEGER'
     if (!this.#hasInteger) return 'REAL'
     // a REAL column would change 1 to 1.0, and a NUMERIC column 1.0 to 1

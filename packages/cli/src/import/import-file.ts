@@ -31,6 +31,7 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
   const progress = new Progress(context.stderr)
   try {
     const target = await ImportTarget.open(db, table, context.signal)
+    const countBefore = await target.countRows(db, context.signal)
     const scan = await scanRows(source, { target, types, columns, signal: context.signal })
     const loader = new RowLoader(db, { scan, target, source, skipsBadRows, signal: context.signal })
     await loader.prepare(resume)
@@ -50,10 +51,14 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
     })
     progress.end()
     for (const problem of loader.problems) context.stderr.write(`skipped ${problem}\n`)
-    await print(
-      context,
-      `imported ${count(loader.imported)} into ${table} (${scan.columns.map(({ name, type }) => `${name} ${type}`.trim()).join(', ')})\n`,
-    )
+    const countAfter = countBefore ? await target.countRows(db, context.signal) : null
+    const columnList = scan.columns.map(({ name, type }) => `${name} ${type}`.trim()).join(', ')
+    const growth =
+      countBefore && countAfter !== null
+        ? `, which had ${count(countBefore)} before and has ${count(countAfter)} now`
+        : ''
+    await print(context, `imported ${count(loader.imported)} into ${table} (${columnList})${growth}\n`)
+    for (const note of scan.notes) context.stderr.write(`note: ${note}\n`)
   } finally {
     progress.end()
     await source.close()

@@ -1,12 +1,12 @@
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { checkFile } from '../check-file.ts'
 import type { CommandContext } from '../command-context.ts'
 import { readText } from '../read-text.ts'
-import { UsageError } from '../usage-error.ts'
 import { type CsvRecord, readCsv } from './csv-records.ts'
 
 /** A CSV file that can be read several times. Standard input is kept in a temporary file, which only this user can read. */
@@ -32,9 +32,7 @@ export class ImportSource {
     { input, signal }: CommandContext,
   ): Promise<ImportSource> {
     if (file !== '-') {
-      await access(file).catch((error: Error) => {
-        throw new UsageError(`baton: ${error.message}`)
-      })
+      await checkFile(file)
       return new ImportSource(file, file, delimiter, null)
     }
     const folder = await mkdtemp(join(tmpdir(), 'baton-import-'))

@@ -6,6 +6,9 @@ export interface TargetColumn {
   readonly type: string
 }
 
+/** Time limit of counting the rows of a table, which only the report needs, in ms. */
+const COUNT_MS = 5_000
+
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** The table to import into. */
@@ -25,13 +28,27 @@ export class ImportTarget {
     return new ImportTarget(table, rows.length === 0 ? null : rows)
   }
 
-  /** Finds the column for a name in the file, regardless of case. @throws Error if the existing table has no such column */
-  findColumn(name: string): TargetColumn | null {
+  /** Returns the number of its rows; null if it does not exist, or if counting takes too long. */
+  async countRows(db: Client, signal: AbortSignal): Promise<number | null> {
+    if (this.columns === null) return null
+    try {
+      const sql = `select count(*) as n from ${quoteName(this.table)}`
+      const { rows } = await db.execute<{ n: number | bigint }>(sql, [], { signal, timeoutMs: COUNT_MS })
+      return Number(rows[0]?.n)
+    } catch {
+      signal.throwIfAborted()
+      return null
+    }
+  }
+
+  /** Finds the column for a name in the file, regardless of case. @param notes added to the error @throws Error if the existing table has no such column */
+  findColumn(name: string, notes: readonly string[] = []): TargetColumn | null {
     if (this.columns === null) return null
     const column = this.columns.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase())
     if (column !== undefined) return column
+    const columns = this.columns.map((each) => each.name).join(', ')
     throw new Error(
-      `table ${this.table} has no column ${name}; its columns are ${this.columns.map((each) => each.name).join(', ')}`,
+      [`table ${this.table} has no column ${name}; its columns are ${columns}`, ...notes].join('\n'),
     )
   }
 }

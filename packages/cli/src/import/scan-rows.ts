@@ -27,6 +27,8 @@ export class Scan {
   readonly columns: readonly FileColumn[]
   readonly rowCount: number
   readonly hasHeader: boolean
+  /** What may have been a mistake. */
+  readonly notes: readonly string[]
   /** Problems of rows, each with its line; the first ones only. */
   readonly #problems: readonly string[]
   readonly #badCount: number
@@ -34,12 +36,13 @@ export class Scan {
   constructor(
     columns: readonly FileColumn[],
     rowCount: number,
-    hasHeader: boolean,
+    { hasHeader, notes }: Pick<Scan, 'hasHeader' | 'notes'>,
     { listed, count }: { readonly listed: readonly string[]; readonly count: number },
   ) {
     this.columns = columns
     this.rowCount = rowCount
     this.hasHeader = hasHeader
+    this.notes = notes
     this.#problems = listed
     this.#badCount = count
   }
@@ -47,10 +50,11 @@ export class Scan {
   /** @throws Error if a row cannot be stored */
   throwIfBad(): void {
     if (this.#badCount === 0) return
+    const hints = findDelimiterNotes(this.columns.map(({ name }) => name))
     const more = this.#badCount - this.#problems.length
     const list = [...this.#problems, ...(more > 0 ? [`and ${more} more`] : [])]
     throw new Error(
-      `${this.#badCount === 1 ? 'a row' : `${this.#badCount} rows`} cannot be stored, so nothing was imported; --skip-bad-rows imports the others:\n  ${list.join('\n  ')}`,
+      `${this.#badCount === 1 ? 'a row' : `${this.#badCount} rows`} cannot be stored, so nothing was imported; --skip-bad-rows imports the others:\n  ${[...list, ...hints].join('\n  ')}`,
     )
   }
 }
@@ -110,7 +114,26 @@ export async function scanRows(source: ImportSource, options: ScanOptions): Prom
     const type = inferences[index]?.type ?? 'TEXT'
     return column ?? { name: names[index] as string, type, affinity: affinityOf(type) }
   })
-  return new Scan(columns, rowCount, givenNames === null, { listed: problems, count: badCount })
+  const textNotes = names.flatMap((name, index) => inferences[index]?.describeText(name) ?? [])
+  const details = { hasHeader: givenNames === null, notes: [...findDelimiterNotes(names), ...textNotes] }
+  return new Scan(columns, rowCount, details, { listed: problems, count: badCount })
+}
+
+/** Characters that separate columns in some files, with the value of --delimiter. */
+const DELIMITERS: readonly (readonly [string, string])[] = [
+  [';', "';'"],
+  ['\t', 'tab'],
+  ['|', "'|'"],
+  [',', "','"],
+]
+
+/** Returns a note about the name of the only column, if it seems to contain the names of several. */
+function findDelimiterNotes(names: readonly string[]): readonly string[] {
+  const [name = ''] = names
+  const [, option] = (names.length === 1 && DELIMITERS.find(([delimiter]) => name.includes(delimiter))) || []
+  return option === undefined
+    ? []
+    : [`the file has one column, ${JSON.stringify(name)}; --delimiter ${option} splits it into several`]
 }
 
 /** A column whose type is not known yet: all of its values can be stored. */
@@ -134,14 +157,17 @@ function describeKnown(
   const unknownType = [...types.keys()].find((name) => !names.includes(name))
   if (unknownType !== undefined)
     throw new UsageError(
-      `baton import: --type names the column ${unknownType}, but the file has ${names.join(', ')}`,
+      [
+        `baton import: --type names the column ${unknownType}, but the file has ${names.join(', ')}`,
+        ...findDelimiterNotes(names),
+      ].join('\n'),
     )
   if (target.columns !== null && types.size > 0)
     throw new UsageError(`baton import: --type is for a new table, but ${target.table} exists`)
   return names.map((name) => {
     const type = types.get(name)
     if (type !== undefined) return { name, type, affinity: affinityOf(type) }
-    const column = target.findColumn(name)
+    const column = target.findColumn(name, findDelimiterNotes(names))
     return column && { name: column.name, type: column.type, affinity: affinityOf(column.type) }
   })
 }

@@ -5,8 +5,10 @@ import {
   type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
+  type GroupRow,
   getReplicaLocations,
   isLocation,
+  LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
   type TokenAccess,
@@ -82,6 +84,8 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   readonly isSchema?: boolean
   /** Name of the database whose schema it shares; the new database begins as a copy of it. */
   readonly schema?: string
+  /** Name of its group, whose locations its replicas are in; groups are created with the platform API. @default 'default' */
+  readonly group?: string
 }
 
 /** Permissions and lifetime of a new token. */
@@ -205,28 +209,32 @@ export class Service implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
-    const { fromFile, isSchema = false, schema, ...settings } = options
+    const { fromFile, isSchema = false, schema, group: groupName = DEFAULT_GROUP, ...settings } = options
     const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, settings)
-    const { operator, registry, addresses, databases } = this.controlPlane
+    const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
-    const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
-    if (group === undefined) throw new Error(`the group "${DEFAULT_GROUP}" was removed`)
+    const group = this.#getGroup(groupName)
     await databases.create({
       organization: operator.organization,
       group,
       name,
-      source: this.#toSource({ fromFile, isSchema, schema }),
+      source: this.#toSource({ fromFile, isSchema, schema, group }),
       configuration,
       readyDelayMs: 0,
     })
   }
 
-  /** Returns the source that the options specify. @throws TypeError if they specify more than one */
-  #toSource({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
+  /** Returns the source that the options specify. @throws TypeError if they specify more than one, or a schema of another group */
+  #toSource({ fromFile, isSchema, schema, group }: SourceOptions): DatabaseSource {
     const sources: DatabaseSource[] = []
     if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
     if (isSchema) sources.push({ type: 'schema' })
-    if (schema !== undefined) sources.push({ type: 'schema-child', parent: this.#getDatabase(schema).id })
+    if (schema !== undefined) {
+      const parent = this.#getDatabase(schema)
+      if (parent.group !== group.id)
+        throw new TypeError('createDatabase: a database and its schema must be in the same group')
+      sources.push({ type: 'schema-child', parent: parent.id })
+    }
     if (sources.length > 1)
       throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
     return sources[0] ?? { type: 'empty' }
@@ -355,6 +363,19 @@ export class Service implements AsyncDisposable {
     return registry.findDatabase(operator.organization.id, name)
   }
 
+  #getGroup(name: string): GroupRow {
+    const { registry, operator } = this.controlPlane
+    const group = registry.findGroup(operator.organization.id, name)
+    if (group === undefined) {
+      const names = registry.groups.rows.filter((row) => row.organization === operator.organization.id)
+      throw new Error(
+        `group "${name}" does not exist; the groups are: ${names.map((row) => row.name).join(', ') || 'none'}`,
+      )
+    }
+    if (group.isArchived) throw new Error(`group "${name}" is archived; unarchive it first`)
+    return group
+  }
+
   #getDatabase(name: string): DatabaseRow {
     this.#checkOpen()
     const row = this.#find(name)
@@ -368,6 +389,7 @@ interface SourceOptions {
   readonly fromFile: string | undefined
   readonly isSchema: boolean
   readonly schema: string | undefined
+  readonly group: GroupRow
 }
 
 interface ServiceComponents {
@@ -387,7 +409,10 @@ interface ServiceComponents {
 /** Adds locations to the default group. @throws TypeError for an unknown one */
 function addReplicas({ registry, operator }: ControlPlane, locations: readonly string[]): void {
   const unknown = locations.find((location) => !isLocation(location))
-  if (unknown !== undefined) throw new TypeError(`startLocalServer: unknown location ${unknown}`)
+  if (unknown !== undefined)
+    throw new TypeError(
+      `startLocalServer: unknown location ${unknown}; the locations are ${Object.keys(LOCATIONS).join(', ')}`,
+    )
   const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
   if (group === undefined || locations.length === 0) return
   const updatedGroup = { ...group, locations: [...new Set([...group.locations, ...locations])] }

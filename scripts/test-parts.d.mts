@@ -1,0 +1,1 @@
+export function vitestArguments(args: readonly string[]): string[]
