@@ -12,7 +12,7 @@ const MAX_TOTAL_BYTES = Math.max(256 * MEBIBYTE, 2 * MAX_BODY_BYTES)
 const MAX_ITEMS = 500_000
 
 /** Limits of request bodies. */
-export interface BodyLimits {
+interface BodyLimits {
   readonly bodyBytes: number
   readonly totalBytes: number
   readonly items: number
