@@ -164,3 +164,23 @@ test.skipIf(!canCreate)(
     await expect(restore(parent, dump)).rejects.toThrow('the database already has tables')
   },
 )
+
+test.skipIf(!canCreate).each([
+  ['batch', ['rollback', 'create table u (a)']],
+  ['batch', ['pragma foreign_keys = off', 'commit', 'create table u (a)', 'select 1']],
+  ['batch', ['/* a comment */ end;', 'insert into t values (1)']],
+  ['sequence', ['rollback', 'create table u (a)']],
+] as const)('a %s of %j, on which libsql-server exits, is an error', async (type, statements) => {
+  const name = `parent-${(count += 1)}`
+  const { url } = await server.createDatabase(name, { isSchema: true })
+  await using db = createClient({ url })
+  await db.execute('create table t (a)')
+  const request =
+    type === 'batch'
+      ? { type, batch: { steps: statements.map((sql) => ({ stmt: { sql } })) } }
+      : { type, sql: statements.join('; ') }
+  const body = JSON.stringify({ requests: [request, { type: 'close' }] })
+  const response = await fetch(new URL('v3/pipeline', url.replace(/\/?$/, '/')), { method: 'POST', body })
+  expect([response.status, await response.json()]).toMatchObject([200, { results: [{ type: 'error' }, {}] }])
+  expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+})

@@ -542,6 +542,7 @@ export class SqldBackend implements DatabaseBackend {
       permissions,
       blockReads,
       blockWrites,
+      isSchema,
       migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(settings) : null,
       // does not reveal the ids of other databases
       resolveName: (name) => {

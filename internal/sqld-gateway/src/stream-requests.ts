@@ -54,6 +54,8 @@ interface ResponseStream {
 export interface StreamRules {
   readonly permissions: SenderPermissions
   readonly blockReads: boolean
+  /** Whether programs that write are migrations. */
+  readonly isSchema: boolean
   readonly blockWrites: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not reject it. */
   readonly migrationRejection: string | null
@@ -87,7 +89,7 @@ export class StreamRequests {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, resolveName: resolve, blockReads, blockWrites } = getRules()
+    const { permissions, migrationRejection, resolveName: resolve, ...rules } = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
@@ -102,9 +104,9 @@ export class StreamRequests {
     }
     const hadAttached = stream?.hasAttached === true
     const body = rebuildBody(decodedBody, {
-      blockReads,
+      ...rules,
       resolveName,
-      mayWrite: mayWrite && !blockWrites,
+      mayWrite: mayWrite && !rules.blockWrites,
       hadAttached,
       isReplica: this.#isReplica,
     })

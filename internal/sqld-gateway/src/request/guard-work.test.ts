@@ -110,7 +110,13 @@ describe('limits the tokens of a request', () => {
 
 test('a rejected search keeps its reason', () => {
   const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
-  const rules = { mayWrite: false, blockReads: false, resolveName: () => undefined, hadAttached: false }
+  const rules = {
+    mayWrite: false,
+    blockReads: false,
+    isSchema: false,
+    resolveName: () => undefined,
+    hadAttached: false,
+  }
   const { text } = rebuildBody(decodeBody('/v3/pipeline', JSON.stringify({ requests })), rules)
   expect(JSON.parse(text).requests[0].sql).toMatch(/^SELECT "vector_top_k \(refused: it needs three/)
 })

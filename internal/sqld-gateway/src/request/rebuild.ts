@@ -38,6 +38,8 @@ export interface BodyRules {
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
   readonly blockReads: boolean
+  /** Whether programs that write are migrations. */
+  readonly isSchema: boolean
   /** Whether a replica receives the request. */
   readonly isReplica?: boolean
   readonly resolveName: ResolveName

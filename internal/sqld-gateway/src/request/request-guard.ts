@@ -3,6 +3,7 @@ import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
+import { isWord, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
 const READ_STATEMENT = 'SELECT 1'
@@ -23,6 +24,8 @@ export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isRe
   readonly resolveName: ResolveName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
+  /** Whether programs that write are migrations. */
+  readonly isSchema: boolean
 }
 
 /** Whether any of the requests attaches a database, or stores SQL that does. */
@@ -39,6 +42,7 @@ export function attachesDatabase(requests: readonly PipelineRequest[]): boolean 
  * and the form of any other SQL error.
  */
 export function guardRequest(request: PipelineRequest, context: GuardContext): PipelineRequest {
+  if (context.isSchema && crashesMigration(request)) return executeRequest(rejectedSql(END_FIRST))
   switch (request.type) {
     case 'execute':
       return { ...request, statement: guardStatement(request.statement, context) }
@@ -60,6 +64,29 @@ export function guardRequest(request: PipelineRequest, context: GuardContext): P
     default:
       return request satisfies never
   }
+}
+
+const END_FIRST = {
+  type: 'rejected',
+  name: 'the end of a transaction',
+  reason: 'the server would exit if a migration began with it',
+} as const
+const READS = /^(?:select|values|pragma|commit|end|rollback|begin|savepoint|release|explain)$/i
+
+/** Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. */
+function crashesMigration(request: PipelineRequest): boolean {
+  const texts =
+    request.type === 'batch'
+      ? request.steps.map(({ statement }) => statement.sql)
+      : [request.type === 'sequence' ? request.sql : null]
+  const statements = texts.flatMap((sql) => (sql === null ? [] : splitTokens(tokenizeSql(sql).tokens)))
+  const [first, ...others] = statements.filter(([verb]) => verb !== undefined && !isWord(verb, 'pragma'))
+  return (
+    first !== undefined &&
+    /^(?:commit|end|rollback)$/i.test(first[0]?.text ?? '') &&
+    !first.some((token) => isWord(token, 'to')) &&
+    others.some(([verb]) => !READS.test(verb?.text ?? ''))
+  )
 }
 
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
