@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { createClient, restore } from '@batonsql/core'
 import { BackendRejection, type DatabaseBackend } from '@batonsql/server-common/backend'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import type { DatabaseRow } from './registry/rows.ts'
@@ -27,6 +26,8 @@ export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file:
     attach: [],
     tables: [],
   })
+  // loaded here, so that a version of Node that is too old for both packages is reported by the server
+  const { createClient, restore } = await import('@batonsql/core')
   const db = createClient({
     url: 'http://localhost',
     authToken,

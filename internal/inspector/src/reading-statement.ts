@@ -4,7 +4,7 @@ const READ = 'select|values|with'
 const CHANGE = 'insert|replace|update|delete'
 const EXPLAIN = `explain${BLANK}(?:query${BLANK}plan${BLANK})?`
 const READING_STATEMENT = new RegExp(
-  `^${BLANK}(?:${READ}|${EXPLAIN}(?:${READ}|${CHANGE}))(?![\\w$\\x80-\\uffff])`,
+  `^${BLANK}(?:$|(?:${READ}|${EXPLAIN}(?:${READ}|${CHANGE}))(?![\\w$\\x80-\\uffff]))`,
   'i',
 )
 
@@ -17,7 +17,7 @@ const READING_PRAGMA = new RegExp(
 )
 
 /**
- * Whether a server may prepare the first statement of SQL text without effect, judging by the text: preparing some statements
+ * Whether a server may prepare the first statement of SQL text, if it has one, without effect, judging by the text: preparing some statements
  * executes them, such as PRAGMAs with an argument, and with libSQL the DDL of vector indexes.
  */
 export function isReadingStatement(sql: string): boolean {
