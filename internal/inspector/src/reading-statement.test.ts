@@ -12,12 +12,13 @@ test.each([
   'pragma main.table_info("t")',
   'pragma integrity_check;',
   'select(1)',
+  '',
+  '-- nothing',
 ])('%s can be prepared without effect', (sql) => {
   expect(isReadingStatement(sql)).toBe(true)
 })
 
 test.each([
-  '',
   'drop index v',
   '/* select */ drop index v',
   ';drop index v',
