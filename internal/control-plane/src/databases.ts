@@ -16,6 +16,7 @@ import { Rejection } from './rejection.ts'
 
 /** Maximum number of concurrent back-end calls when many databases are processed. */
 const MAX_CONCURRENT_CALLS = 16
+const SQLITE_FULL = 13
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
@@ -238,6 +239,20 @@ export class Databases {
     const { rows } = this.#options.registry.databases
     if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
       throw new Rejection(400, `cannot delete \`${name}\` because databases are still refering to it`)
+  }
+
+  /**
+   * Records a removal. On a full disk, the data is removed first, because the registry cannot record anything until then.
+   * @param record calls `markDeleting` in a transaction
+   */
+  async recordRemoval({ id }: DatabaseRow, record: () => void): Promise<void> {
+    try {
+      record()
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+      await this.#enqueue(id, () => this.#options.backend.remove(id))
+      record()
+    }
   }
 
   /** Begins a removal, within the caller's transaction. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, rm, truncate } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
@@ -287,11 +287,26 @@ export class SqldBackend implements DatabaseBackend {
     this.#attachable.delete(id)
     this.#baseCounts.delete(id)
     this.#writes.remove(id)
-    await this.#upstream.withAdmin((admin) => admin.remove(id))
+    const removeNamespace = (): Promise<void> => this.#upstream.withAdmin((admin) => admin.remove(id))
+    await removeNamespace().catch(async (error: Error) => {
+      // the server records the removal before it frees the space
+      if (this.#options.remote !== undefined || !error.message.includes('disk is full')) throw error
+      await this.#emptyFiles(id)
+      await removeNamespace()
+    })
     // the server leaves behind a directory in which a file was created during the removal
     if (this.#options.remote === undefined)
       await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
     for (const replica of await this.#getStartedReplicas()) await replica.remove(id)
+  }
+
+  /** Empties the files of a database that nobody uses. */
+  async #emptyFiles(id: DatabaseId): Promise<void> {
+    const folder = dirname(this.#getDataFile(id))
+    for (const name of ['data', 'data-wal', 'wallog'])
+      await truncate(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {

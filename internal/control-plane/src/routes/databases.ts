@@ -256,8 +256,10 @@ export async function deleteDatabase(call: Call): Promise<string> {
   const { databases } = call.plane
   databases.checkRemovable(row)
   const data = { database: row.name }
-  call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
-    databases.markDeleting(row),
+  await databases.recordRemoval(row, () =>
+    call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
+      databases.markDeleting(row),
+    ),
   )
   await databases.finishRemoval(row)
   return row.name

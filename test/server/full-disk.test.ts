@@ -1,0 +1,31 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+
+const PROGRAM = fileURLToPath(new URL('programs/full-disk.ts', import.meta.url))
+/** Runs a shell with a mount namespace of its own, so that the disk is gone when it ends. */
+const NAMESPACE = ['--map-root-user', '--mount', 'sh', '-c'] as const
+const canMount = spawnSync('unshare', [...NAMESPACE, 'mount -t tmpfs tmpfs /mnt']).status === 0
+
+test.skipIf(!canMount).each(['embedded', 'sqld'])(
+  'on a full disk, a database can be deleted, and its space is free again: %s',
+  async (backend) => {
+    const disk = await mkdtemp(join(tmpdir(), 'baton-disk-'))
+    onTestFinished(() => rm(disk, { recursive: true, force: true }))
+    const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
+    const program = [
+      process.execPath,
+      '--conditions=@batonsql/source',
+      '--no-warnings',
+      PROGRAM,
+      disk,
+      backend,
+    ]
+    const { stdout } = await promisify(execFile)('unshare', [...NAMESPACE, script, disk, ...program])
+    expect(JSON.parse(stdout)).toEqual({ statuses: [200, 200, 404, 200], hasFreed: true })
+  },
+)
