@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { BackendRejection, type DatabaseBackend } from '@batonsql/server-common/backend'
-import { fromRequest, toResponse } from '@batonsql/server-common/http'
+import { fromRequest, releaseBody, toResponse } from '@batonsql/server-common/http'
 import type { DatabaseRow } from './registry/rows.ts'
 import { mintDatabaseToken } from './tokens/database-tokens.ts'
 
@@ -32,7 +32,10 @@ export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file:
     url: 'http://localhost',
     authToken,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
-    fetch: async (url, init) => toResponse(await backend.handle(row.id, fromRequest(new Request(url, init)))),
+    async fetch(url, init) {
+      const request = fromRequest(new Request(url, init))
+      return toResponse(await backend.handle(row.id, request).finally(() => releaseBody(request.body)))
+    },
   })
   try {
     await restore(db, createReadStream(file))

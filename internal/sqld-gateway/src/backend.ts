@@ -300,7 +300,7 @@ export class SqldBackend implements DatabaseBackend {
     for (const replica of await this.#getStartedReplicas()) await replica.remove(id)
   }
 
-  /** Empties the files of a database that nobody uses. */
+  /** Empties the files of a database that has no users any longer. */
   async #emptyFiles(id: DatabaseId): Promise<void> {
     const folder = dirname(this.#getDataFile(id))
     for (const name of ['data', 'data-wal', 'wallog'])

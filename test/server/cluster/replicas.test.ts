@@ -218,7 +218,8 @@ test('after a restart of the primary, which counts from the beginning again, rea
   await waitFor(async () =>
     expect((await db.execute('select count(*) as n from pair')).rows).toEqual([{ n: 11 }]),
   )
-  expect(Number(db.replicationIndex)).toBeLessThan(index)
+  // with the same index, if the primary has recovered all but the last frame
+  expect(Number(db.replicationIndex)).toBeLessThanOrEqual(index)
 }, 60_000)
 
 test('a slow read whose index the replica has reached neither fails nor is sent twice', async () => {

@@ -1,6 +1,9 @@
 import { PassThrough, Readable } from 'node:stream'
-import { expect, test } from 'vitest'
-import { readRequestBody, releaseBody } from './request-body.ts'
+import { expect, test, vi } from 'vitest'
+
+// a module of its own: others in this process may hold bodies
+vi.resetModules()
+const { readRequestBody, releaseBody } = await import('./request-body.ts')
 
 const LIMITS = { bodyBytes: 10_000, totalBytes: 300_000, items: 1_000 }
 const toBody = (text: string, partBytes = 97): Readable => {
