@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { describe, expect, inject, test } from 'vitest'
 import {
   ACCESS_CHANGES,
@@ -172,7 +174,9 @@ test.concurrent('an aborted export counts as far as it was read', async ({ expec
   const database = await DatabaseInUse.start(harness, 'app')
   await database.createLongTable()
   const aborted = send(database.client, 'GET', '/export/1')
-  await aborted.started
+  const [response] = (await aborted.started) as [IncomingMessage]
+  // a part has arrived
+  await once(response, 'readable')
   aborted.abort()
   const readUsage = async () =>
     (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database.total
