@@ -169,6 +169,8 @@ test.skipIf(!canCreate).each([
   ['batch', ['rollback', 'create table u (a)']],
   ['batch', ['pragma foreign_keys = off', 'commit', 'create table u (a)', 'select 1']],
   ['batch', ['/* a comment */ end;', 'insert into t values (1)']],
+  ['batch', ['commit', 'pragma foreign_keys = off']],
+  ['batch', ['pragma foreign_keys = off', 'commit']],
   ['sequence', ['rollback', 'create table u (a)']],
 ] as const)('a %s of %j, on which libsql-server exits, is an error', async (type, statements) => {
   const name = `parent-${(count += 1)}`
@@ -183,4 +185,25 @@ test.skipIf(!canCreate).each([
   const response = await fetch(new URL('v3/pipeline', url.replace(/\/?$/, '/')), { method: 'POST', body })
   expect([response.status, await response.json()]).toMatchObject([200, { results: [{ type: 'error' }, {}] }])
   expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+})
+
+test.skipIf(!canCreate)('a schema database does not exit on stored SQL either', async () => {
+  const name = `parent-${(count += 1)}`
+  const { url } = await server.createDatabase(name, { isSchema: true })
+  await using db = createClient({ url })
+  const stored = { sql_id: 1 }
+  for (const [sql, request] of [
+    [
+      'rollback',
+      { type: 'batch', batch: { steps: [{ stmt: stored }, { stmt: { sql: 'create table u (a)' } }] } },
+    ],
+    ['create table u (a)', { type: 'batch', batch: { steps: [{ stmt: { sql: 'end' } }, { stmt: stored }] } }],
+    ['pragma foreign_keys = off; commit', { type: 'sequence', ...stored }],
+  ] as const) {
+    const requests = [{ type: 'store_sql', ...stored, sql }, request, { type: 'close' }]
+    const address = new URL('v3/pipeline', url.replace(/\/?$/, '/'))
+    const response = await fetch(address, { method: 'POST', body: JSON.stringify({ requests }) })
+    expect([sql, response.status < 500]).toEqual([sql, true])
+  }
+  expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
 })

@@ -228,7 +228,7 @@ export class Databases {
    */
   async remove(row: DatabaseRow): Promise<void> {
     this.checkRemovable(row)
-    this.#options.registry.transaction(() => this.markDeleting(row))
+    await this.recordRemoval([row], () => this.#options.registry.transaction(() => this.markDeleting(row)))
     await this.finishRemoval(row)
   }
 
@@ -242,15 +242,15 @@ export class Databases {
   }
 
   /**
-   * Records a removal. On a full disk, the data is removed first, because the registry cannot record anything until then.
+   * Records removals. On a full disk, the data is removed first, because the registry cannot record anything until then.
    * @param record calls `markDeleting` in a transaction
    */
-  async recordRemoval({ id }: DatabaseRow, record: () => void): Promise<void> {
+  async recordRemoval(rows: readonly DatabaseRow[], record: () => void): Promise<void> {
     try {
       record()
     } catch (error) {
       if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
-      await this.#enqueue(id, () => this.#options.backend.remove(id))
+      for (const { id } of rows) await this.#enqueue(id, () => this.#options.backend.remove(id))
       record()
     }
   }

@@ -256,7 +256,7 @@ export async function deleteDatabase(call: Call): Promise<string> {
   const { databases } = call.plane
   databases.checkRemovable(row)
   const data = { database: row.name }
-  await databases.recordRemoval(row, () =>
+  await databases.recordRemoval([row], () =>
     call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
       databases.markDeleting(row),
     ),

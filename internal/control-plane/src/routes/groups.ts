@@ -137,11 +137,13 @@ async function deleteGroup(call: Call) {
   if (protectedRow !== undefined)
     throw new Rejection(400, `database ${protectedRow.name} is protected from deletion`)
   const data = { group: group.name, databases: rows.map(({ name }) => name) }
-  call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
-    for (const row of rows) databases.markDeleting(row)
-    revokeGroupTokens(call, group)
-    call.plane.registry.groups.delete(group.id)
-  })
+  await databases.recordRemoval(rows, () =>
+    call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
+      for (const row of rows) databases.markDeleting(row)
+      revokeGroupTokens(call, group)
+      call.plane.registry.groups.delete(group.id)
+    }),
+  )
   await databases.finishRemovals(rows)
   await databases.cleanUpGroup(group.id)
   return { group: groupView(call, group) }

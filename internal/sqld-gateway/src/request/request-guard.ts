@@ -71,22 +71,26 @@ const END_FIRST = {
   name: 'the end of a transaction',
   reason: 'the server would exit if a migration began with it',
 } as const
-const READS = /^(?:select|values|pragma|commit|end|rollback|begin|savepoint|release|explain)$/i
+const READS = /^(?:select|values|commit|end|rollback|begin|savepoint|release|explain)$/i
 
-/** Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. */
+/**
+ * Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. Stored SQL may be
+ * anything that may be stored.
+ */
 function crashesMigration(request: PipelineRequest): boolean {
   const texts =
     request.type === 'batch'
       ? request.steps.map(({ statement }) => statement.sql)
-      : [request.type === 'sequence' ? request.sql : null]
-  const statements = texts.flatMap((sql) => (sql === null ? [] : splitTokens(tokenizeSql(sql).tokens)))
-  const [first, ...others] = statements.filter(([verb]) => verb !== undefined && !isWord(verb, 'pragma'))
-  return (
-    first !== undefined &&
-    /^(?:commit|end|rollback)$/i.test(first[0]?.text ?? '') &&
-    !first.some((token) => isWord(token, 'to')) &&
-    others.some(([verb]) => !READS.test(verb?.text ?? ''))
+      : [request.type === 'sequence' || request.type === 'store_sql' ? request.sql : null]
+  const statements = texts.flatMap((sql) => (sql === null ? [null] : splitTokens(tokenizeSql(sql).tokens)))
+  const first = statements.find(
+    (statement) => statement?.[0] !== undefined && !isWord(statement[0], 'pragma'),
   )
+  const isEnd =
+    /^(?:commit|end|rollback)$/i.test(first?.[0]?.text ?? '') && !first?.some((token) => isWord(token, 'to'))
+  if (!isEnd) return false
+  const others = statements.filter((statement) => statement !== first)
+  return request.type === 'store_sql' || others.some((statement) => !READS.test(statement?.[0]?.text ?? ''))
 }
 
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>

@@ -98,3 +98,15 @@ test('a long statement in many chunks is scanned a few times, not once per chunk
   // 20,000 scans of 10 MB each would exceed the time limit of the test
   expect((await read(pieces))[0]).toHaveLength(script.length - 1)
 })
+
+test.each(['\n', '\r\n', ' ', ''])(
+  'a virtual table of libsql-server, whose quotes are not doubled, ends before %j',
+  async (separator) => {
+    const virtualTable =
+      "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','f','f',0,'CREATE VIRTUAL TABLE f USING fts5(a, tokenize=\"unicode61 separators ';''\")');"
+    const script = [virtualTable, 'CREATE TABLE t(a);', virtualTable].join(separator)
+    const statements = [virtualTable.slice(0, -1), 'CREATE TABLE t(a)', virtualTable.slice(0, -1)]
+    for (const size of [1, 7, 10_000])
+      expect(await read(script.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [])).toEqual(statements)
+  },
+)

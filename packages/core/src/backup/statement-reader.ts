@@ -38,7 +38,8 @@ export async function* readStatementGroups(
     scanLength = text.length * 2
     yield statements
   }
-  text += decode(decoder)
+  // the last statement may end with the source instead of a line
+  text += `${decode(decoder)}\n`
   const { statements, end } = completeStatements(text)
   yield statements
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
@@ -47,9 +48,11 @@ export async function* readStatementGroups(
 /** Returns the end of a statement. That for a virtual table, whose quotes libsql-server does not double, ends with its line. */
 function findDumpEnd(text: string, start: number, findEnd: (text: string, start: number) => number): number {
   if (!text.startsWith(LIBSQL_VIRTUAL_TABLE, start)) return findEnd(text, start)
-  const lineEnd = text.indexOf("');\n", start)
-  if (lineEnd < 0) throw new SyntaxError('the definition of a virtual table is incomplete')
-  return lineEnd + 2
+  const end = /'\);(?=[\s\w])/g
+  end.lastIndex = start
+  const match = end.exec(text)
+  if (match === null) throw new SyntaxError('the definition of a virtual table is incomplete')
+  return match.index + 2
 }
 
 /** Returns the statements that end with a semicolon, and the end of the last one. */
