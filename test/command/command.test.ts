@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -34,6 +35,22 @@ describe('baton dev', () => {
       expect((await result).code).toBe(0)
     },
   )
+
+  test('continues when the readers of its output and of its log have gone', async () => {
+    const child = startBaton(['dev', '--port', '0', '--log', 'requests'])
+    let output = ''
+    // leaving the loop closes the pipe
+    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+      output += chunk.toString()
+      if (/^database: .*\n/m.test(output)) break
+    }
+    child.stderr.destroy()
+    const [, url = ''] = /^database: (\S+)$/m.exec(output) ?? []
+    for (let request = 0; request < 5; request += 1) expect(await query(url, 'SELECT 1')).toEqual([['1']])
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+  })
 })
 
 test('--json and --token-file print everything a program needs, with the secrets in a separate file', async () => {

@@ -22,10 +22,10 @@ export async function runServe({ values, context }: CommandInput<typeof SERVE_OP
   await serve({ log: 'errors', ...values, backend: 'sqld', auth: true }, context)
 }
 
-async function serve(values: DevValues, { output, signal }: CommandContext): Promise<void> {
+async function serve(values: DevValues, { output, stderr, signal }: CommandContext): Promise<void> {
   const { options, databases } = readDevOptions(values)
-  // a server continues when the reader of its output has gone, as in `baton dev | head -1`
-  output.removeAllListeners('error').on('error', () => {})
+  // a server continues when the reader of its output or its log has gone, as in `baton dev | head -1`
+  for (const stream of [output, stderr]) stream.removeAllListeners('error').on('error', () => {})
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const files = nameFiles(values.open ?? [])
   const isNew = isEmptyDirectory(values.data)
