@@ -11,9 +11,14 @@ const PROGRAM = fileURLToPath(new URL('programs/full-disk.ts', import.meta.url))
 const NAMESPACE = ['--map-root-user', '--mount', 'sh', '-c'] as const
 const canMount = spawnSync('unshare', [...NAMESPACE, 'mount -t tmpfs tmpfs /mnt']).status === 0
 
-test.skipIf(!canMount).each(['embedded', 'sqld'])(
-  'on a full disk, a database can be deleted, and its space is free again: %s',
-  async (backend) => {
+test.skipIf(!canMount).each([
+  ['embedded', '/databases/big'],
+  ['embedded', '/groups/extra'],
+  ['sqld', '/databases/big'],
+  ['sqld', '/groups/extra'],
+])(
+  'on a full disk of the back end %s, DELETE %s succeeds, and the space is free again',
+  async (backend, deleted) => {
     const disk = await mkdtemp(join(tmpdir(), 'baton-disk-'))
     onTestFinished(() => rm(disk, { recursive: true, force: true }))
     const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
@@ -24,6 +29,7 @@ test.skipIf(!canMount).each(['embedded', 'sqld'])(
       PROGRAM,
       disk,
       backend,
+      deleted,
     ]
     const { stdout } = await promisify(execFile)('unshare', [...NAMESPACE, script, disk, ...program])
     expect(JSON.parse(stdout)).toEqual({ statuses: [200, 200, 404, 200], hasFreed: true })

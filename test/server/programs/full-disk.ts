@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 
-// Fills a small disk with one database and deletes that database through the platform API.
-const [disk = '', backend = 'embedded'] = process.argv.slice(2)
+// Fills a small disk with one database, and deletes that database or its group through the platform API.
+const [disk = '', backend = 'embedded', deleted = '/databases/big'] = process.argv.slice(2)
 const server = await startLocalServer({
   backend: backend as 'embedded' | 'sqld',
   dataDirectory: join(disk, 'data'),
@@ -17,7 +17,8 @@ const send = async (method: string, path: string, body?: object): Promise<number
   const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
   return (await fetch(`${url}/v1/organizations/local${path}`, init)).status
 }
-const statuses = [await send('POST', '/databases', { name: 'big', group: 'default' })]
+await send('POST', '/groups', { name: 'extra', location: 'local' })
+const statuses = [await send('POST', '/databases', { name: 'big', group: 'extra' })]
 const db = createClient({ url: `${server.url}/big` })
 await db.execute('create table t (a)')
 const fill = async (): Promise<void> => {
@@ -35,7 +36,7 @@ try {
   // the disk is full
 }
 const freeBefore = statfsSync(disk).bavail
-statuses.push(await send('DELETE', '/databases/big'), await send('GET', '/databases/big'))
+statuses.push(await send('DELETE', deleted), await send('GET', '/databases/big'))
 const freed = statfsSync(disk).bavail - freeBefore
 for (const file of rest) rmSync(file, { force: true })
 statuses.push(await send('POST', '/databases', { name: 'next', group: 'default' }))
