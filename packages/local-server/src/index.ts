@@ -13,6 +13,6 @@ export {
   type LocalServerOptions,
   startLocalServer,
 } from './server/server.ts'
-export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server/service.ts'
+export type { DatabaseOptions, InitialDatabases, NewDatabaseOptions, TokenOptions } from './server/service.ts'
 
 rejectOldNode()

@@ -1,4 +1,5 @@
 import { ReadStream } from 'node:fs'
+import { Readable } from 'node:stream'
 import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
@@ -117,6 +118,13 @@ export class Gateway {
     else console.error(`${database}: request failed (reference ${reference}): ${details}`)
   }
 
+  /** Reports a response whose rest is missing: its status has been sent, so that no reference can reach the client. */
+  #reportCutOff(database: string, path: string, { message }: Error): void {
+    const details = `the response to ${path} was cut off: ${message}`
+    if (this.#options.log.isEnabled) this.#options.log.write('error', 'failure', { database, details })
+    else console.error(`${database}: ${details}`)
+  }
+
   /** Discards the counters of a removed database. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
@@ -160,6 +168,11 @@ export class Gateway {
     } catch (error) {
       response = toErrorResponse(error, request, report)
     }
+    const { body } = response
+    if (body instanceof Readable)
+      body.once('error', (error) => {
+        if (!request.controller.signal.aborted) this.#reportCutOff(name, path, error)
+      })
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
     return response

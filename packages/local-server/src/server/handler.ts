@@ -115,6 +115,7 @@ export class LocalHandler implements AsyncDisposable {
       domain: null,
       inspector: false,
       log: new ServerLog('none'),
+      databases: {},
       onLost,
     })
     return await this.#service

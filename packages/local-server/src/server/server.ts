@@ -26,6 +26,7 @@ import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
   DEFAULT_ORGANIZATION,
+  type InitialDatabases,
   type NewDatabaseOptions,
   Service,
   type ServiceOptions,
@@ -52,6 +53,12 @@ export interface LocalServerOptions {
   readonly dialect?: Dialect
   /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
   readonly platform?: PlatformOptions
+  /**
+   * Databases that are created before the server accepts requests, by name, such as `{ files: { fromFile: 'files.db' } }`. Those that
+   * the data directory already contains stay as they are. A function is called only for a database that must be created.
+   * @default {}
+   */
+  readonly databases?: InitialDatabases
   /** Path of the libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
   /** Uses a libsql-server that is already running with `--enable-namespaces`, instead of starting one. */
@@ -101,6 +108,7 @@ export interface DatabaseAddress {
 const OPTION_NAMES = [
   'backend',
   'dataDirectory',
+  'databases',
   'port',
   'host',
   'auth',
@@ -196,6 +204,7 @@ function serviceOptions(
     domain: platform?.domain ?? null,
     inspector: options.inspector ?? false,
     log,
+    databases: options.databases ?? {},
     onLost: options.onLost,
   }
 }

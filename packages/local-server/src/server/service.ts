@@ -49,9 +49,15 @@ export interface ServiceOptions extends BackendSelection {
   /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
+  readonly databases: InitialDatabases
   /** Called if another server has locked the data directory. */
   readonly onLost?: ((error: Error) => void) | undefined
 }
+
+/** Databases that a server creates at its start unless it has them: their options, or functions that return them. */
+export type InitialDatabases = Readonly<
+  Record<string, NewDatabaseOptions | (() => NewDatabaseOptions | Promise<NewDatabaseOptions>)>
+>
 
 /** Settings of a database that can be changed at any time. */
 export interface DatabaseOptions {
@@ -157,9 +163,7 @@ export class Service implements AsyncDisposable {
       onLost = (error) => void service.#abandon(error, options)
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
-      // only on the first start: later, a missing database or group is deliberate
-      if (service.databaseNames.length === 0 && service.#canCreateDefaultDatabase())
-        await service.createDatabase(DEFAULT_DATABASE)
+      await service.#createInitialDatabases(options.databases)
       return service
     } catch (error) {
       await runAll([
@@ -170,6 +174,18 @@ export class Service implements AsyncDisposable {
         () => temporary?.remove(),
       ]).catch(() => {}) // reports the first error instead
       throw error
+    }
+  }
+
+  async #createInitialDatabases(databases: InitialDatabases): Promise<void> {
+    // only on the first start: later, a missing database or group is deliberate
+    const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
+    for (const [name, options] of Object.entries({
+      ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
+      ...databases,
+    })) {
+      if (!this.databaseNames.includes(name))
+        await this.createDatabase(name, typeof options === 'function' ? await options() : options)
     }
   }
 
