@@ -78,14 +78,6 @@ export const databaseRoutes: readonly Route[] = [
     async (call) => ({ database: await deleteDatabase(call) }),
   ),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
-  // all databases run the server's version
-  undocumented(
-    'POST',
-    `${DATABASE}/update`,
-    scoped('db:configure'),
-    { response: null },
-    (call) => void call.database(),
-  ),
 ]
 
 function listDatabases(call: Call) {

@@ -82,30 +82,19 @@ export const groupRoutes: readonly Route[] = [
     GROUP_RESPONSE,
     removeLocation,
   ),
-  undocumented(
-    'GET',
-    `${GROUP}/locations/:location/wait`,
-    scoped('read'),
-    { response: null },
-    (call) => void call.group(),
-  ),
+  undocumented('GET', `${GROUP}/locations/:location/wait`, scoped('read'), { response: null }, (call) => {
+    // a location has its replica as soon as it is in the list
+    const { name, locations } = call.group()
+    const location = call.param('location')
+    if (!locations.includes(location))
+      throw new Rejection(404, `group ${name} is not in location ${location.slice(0, 40)}`)
+  }),
   undocumented(
     'POST',
     `${GROUP}/rename`,
     scoped('group:configure'),
     { ...GROUP_RESPONSE, body: RenameBody },
     renameGroup,
-  ),
-  undocumented(
-    'GET',
-    `${GROUP}/aws/migration/info`,
-    organizationWide('viewer'),
-    { response: v.object({ status: v.string(), comment: v.string() }) },
-    (call) => {
-      call.group()
-      // so that the vendor's CLI does not offer to start a migration
-      return { status: 'finished', comment: 'groups on this server have nothing to migrate' }
-    },
   ),
 ]
 
