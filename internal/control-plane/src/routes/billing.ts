@@ -1,6 +1,6 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { isPlan, PLANS } from '../rules/plans.ts'
 import { ANY_TOKEN, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -65,7 +65,7 @@ function listPlans() {
 function listInvoices(call: Call) {
   const type = call.query('type') ?? 'all'
   if (!(INVOICE_TYPES as readonly string[]).includes(type))
-    throw new Rejection(400, `invalid type: expected one of ${INVOICE_TYPES.join(', ')}`)
+    throw new ApiError(400, `invalid type: expected one of ${INVOICE_TYPES.join(', ')}`)
   return { invoices: [] }
 }
 
@@ -76,7 +76,7 @@ function subscriptionView({ plan, overages, timeline }: OrganizationRow) {
 function subscribe(call: Call): void {
   const { organization, plane } = call
   const body = call.body(SubscriptionBody)
-  if (!isPlan(body.plan)) throw new Rejection(400, `plan ${body.plan.slice(0, 40)} does not exist`)
+  if (!isPlan(body.plan)) throw new ApiError(400, `plan ${body.plan.slice(0, 40)} does not exist`)
   const row: OrganizationRow = {
     ...organization,
     plan: body.plan,

@@ -1,4 +1,4 @@
-import { notSupported } from '../rejection.ts'
+import { notSupported } from '../api-error.ts'
 import { OWN_USER, organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
 import { DATABASE, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
 

@@ -11,7 +11,7 @@ import { ServerStream } from '../stream/server-stream.ts'
 
 /**
  * Runs a statement, or a batch that is its own transaction, in one request.
- * @param hasBegun whether the work belongs to a call that may continue while the client is being closed
+ * @param isContinuation whether it is the rest of a call that began before the client was closed
  */
 // oxlint-disable-next-line max-params
 export function run(
@@ -20,12 +20,12 @@ export function run(
   scope: 'autocommit' | 'atomic',
   options: AtomicBatchOptions,
   coalescer: Coalescer | null = null,
-  hasBegun = false,
+  isContinuation = false,
 ): Promise<Results> {
   if (scope === 'atomic') {
     if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
     // the request is sent some microtasks later, when the client may be closing
-    http.lifetime.begin(hasBegun)
+    http.lifetime.begin(isContinuation)
     const stream = new ServerStream(http, true)
     const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the request also closes the stream
@@ -34,7 +34,7 @@ export function run(
   }
   const send = async (call: QueuedCall): Promise<void> => {
     const { deadline } = call
-    http.lifetime.begin(hasBegun)
+    http.lifetime.begin(isContinuation)
     try {
       if (coalescer && canShareConnection((statements[0] as EncodedStatement).kind))
         await coalescer.send(call)

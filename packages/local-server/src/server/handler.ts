@@ -1,7 +1,7 @@
 import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { checkOptionNames } from '@batonsql/server-common/base'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
-import { DEFAULT_DATABASE } from './gateway.ts'
+import { DEFAULT_DATABASE } from './database-router.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
 import {

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import {
+  ApiError,
   type ControlPlane,
   createPlatformApp,
   DumpStore,
-  Rejection,
   readLimited,
 } from '@batonsql/control-plane'
 import type { AccessPolicy } from '@batonsql/server-common/auth'
@@ -181,7 +181,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
         'metrics require a token of the owner that is unrestricted or has the scope metrics',
       )
   } catch (error) {
-    if (!(error instanceof Rejection)) throw error
+    if (!(error instanceof ApiError)) throw error
     return errorResponse(error.status, error.message)
   }
   return textResponse(200, 'text/plain; version=0.0.4', metrics())

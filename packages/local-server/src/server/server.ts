@@ -18,7 +18,7 @@ import {
   listen,
   type ServiceResponse,
 } from '@batonsql/server-common/http'
-import { DEFAULT_DATABASE } from './gateway.ts'
+import { DEFAULT_DATABASE } from './database-router.ts'
 import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'

@@ -30,7 +30,7 @@ import {
 } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
-import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
+import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -113,7 +113,7 @@ export const DEFAULT_ORGANIZATION = 'local'
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
   readonly #parts: ServiceComponents
-  readonly #gateway: Gateway
+  readonly #router: DatabaseRouter
   #closing: Promise<void> | null = null
   #isClosed = false
   readonly version: string
@@ -124,8 +124,8 @@ export class Service implements AsyncDisposable {
     this.version = version
     this.dataDirectory = parts.directory
     const { controlPlane, access, domains, inspector, notices, log } = parts
-    this.#gateway = new Gateway({ controlPlane, version, domains, access, inspector, log })
-    notices.on('notice', (id, text) => this.#gateway.reportNotice(id, text))
+    this.#router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
+    notices.on('notice', (id, text) => this.#router.reportNotice(id, text))
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
@@ -162,7 +162,7 @@ export class Service implements AsyncDisposable {
       )
       onLost = (error) => void service.#abandon(error, options)
       for (const { id, state } of controlPlane.registry.databases.rows)
-        if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
+        if (state === 'lost') service.#router.reportNotice(id, LOST_NOTICE)
       await service.#createInitialDatabases(options.databases)
       return service
     } catch (error) {
@@ -291,7 +291,7 @@ export class Service implements AsyncDisposable {
 
   async removeDatabase(name: string): Promise<void> {
     const row = this.#getDatabase(name)
-    this.#gateway.forget(row.id)
+    this.#router.forget(row.id)
     await this.controlPlane.databases.remove(row)
   }
 
@@ -316,17 +316,17 @@ export class Service implements AsyncDisposable {
 
   /** Returns metrics in the Prometheus text format. */
   metrics(): string {
-    return this.#gateway.metrics()
+    return this.#router.metrics()
   }
 
   requestCount(name?: string): number {
-    return this.#gateway.requestCount(name)
+    return this.#router.requestCount(name)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { loss } = this.controlPlane
     if (loss !== null) return errorResponse(503, loss.message)
-    return await this.#gateway.handle(request)
+    return await this.#router.handle(request)
   }
 
   /** Ends at once, without writing anything: another server uses the data directory. */

@@ -1,6 +1,6 @@
 import { ReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
-import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
+import { ApiError, type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
 import {
@@ -49,8 +49,8 @@ const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
 ])
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
-/** Options of a {@link Gateway}. */
-export interface GatewayOptions {
+/** Options of a {@link DatabaseRouter}. */
+export interface DatabaseRouterOptions {
   readonly controlPlane: ControlPlane
   readonly version: string
   /** Maps host names to databases. */
@@ -67,8 +67,8 @@ export interface GatewayOptions {
  * segment of the path, by the `x-namespace-bin` or `x-namespace` header, by a configured domain, or by the platform's domain or
  * `<name>.localhost`; otherwise it is `default`.
  */
-export class Gateway {
-  readonly #options: GatewayOptions
+export class DatabaseRouter {
+  readonly #options: DatabaseRouterOptions
   /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
@@ -77,7 +77,7 @@ export class Gateway {
   readonly #inspector: InspectorPage | null
   #total = 0
 
-  constructor(options: GatewayOptions) {
+  constructor(options: DatabaseRouterOptions) {
     this.#options = options
     this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
     this.#inspector =
@@ -356,7 +356,7 @@ function findBodyRejection({ method, headers }: ServiceRequest): ServiceResponse
 }
 
 function toRejectionResponse(error: unknown): ServiceResponse {
-  if (!(error instanceof Rejection)) throw error
+  if (!(error instanceof ApiError)) throw error
   return errorResponse(error.status, error.message)
 }
 
