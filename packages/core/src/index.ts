@@ -28,6 +28,7 @@ export { executeMultiple } from './client/execute-multiple.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
 export { findFailingStatement } from './client/find-failing-statement.ts'
 export { readRows } from './client/read-rows.ts'
+export type { Executor } from './client/sql-executor.ts'
 export { openStream, type Stream } from './client/stream.ts'
 export type { Transaction } from './client/transaction.ts'
 export type { TransactionMode } from './codec/control.ts'
@@ -53,7 +54,6 @@ export type {
   AtomicBatchOptions,
   BatchOptions,
   CallOptions,
-  Executor,
   RowsOptions,
   StatementOptions,
 } from './options.ts'
