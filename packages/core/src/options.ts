@@ -1,4 +1,5 @@
-import type { TransactionMode } from './codec/control.ts'
+import { CALL_OPTIONS, type RulesOf } from '@batonsql/options'
+import { TRANSACTION_MODES, type TransactionMode } from './codec/control.ts'
 import type { RowMode } from './codec/result.ts'
 
 /** Settings of one call. */
@@ -41,3 +42,10 @@ export interface AtomicBatchOptions extends BatchOptions {
    */
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
+
+export const STATEMENT_OPTIONS: RulesOf<StatementOptions> = {
+  ...CALL_OPTIONS,
+  readOnly: 'boolean',
+  rowMode: ['object', 'array'],
+}
+export const BATCH_OPTIONS: RulesOf<BatchOptions> = { ...STATEMENT_OPTIONS, mode: TRANSACTION_MODES }

@@ -1,11 +1,12 @@
-import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
-import { beginStatement, type TransactionMode } from '../codec/control.ts'
+import { checkOption, checkOptions, TIME } from '@batonsql/options'
+import { beginStatement, TRANSACTION_MODES, type TransactionMode } from '../codec/control.ts'
 import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
 import type { AtomicBatchOptions } from '../options.ts'
+import { BATCH_OPTIONS } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { run } from './run.ts'
@@ -40,7 +41,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(http) : null
     super(
       (statements, scope, options) => run(http, statements, scope, options, coalescer),
-      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
+      { ...BATCH_OPTIONS, foreignKeys: ['on', 'off'] },
       (statement) => {
         rejectControl(statement)
         rejectSavepoint(statement)
@@ -85,7 +86,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     options: TransactionOptions = {},
   ): Promise<T> {
     checkCallback(callback)
-    checkOptions(options, TRANSACTION_OPTIONS)
+    checkOptions(options, { mode: TRANSACTION_MODES, retry: 'number' })
     const { lifetime, events } = getHttp(this)
     const { mode, retry = 0 } = options
     lifetime.begin()

@@ -1,4 +1,4 @@
-import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import {
@@ -10,6 +10,7 @@ import {
   rejectControl,
 } from '../codec/statement.ts'
 import type { BatchOptions, StatementOptions } from '../options.ts'
+import { BATCH_OPTIONS, STATEMENT_OPTIONS } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
 /** Runs checked statements: a single one, or those of a batch. Receives a copy of the options. */
@@ -22,13 +23,13 @@ type Run<Options> = (
 /** Runs statements: a client, a stream or a transaction. */
 export abstract class SqlExecutor<Options extends BatchOptions = BatchOptions> {
   readonly #run: Run<Options | StatementOptions>
-  readonly #batchOptions: OptionRules
+  readonly #batchOptions: RulesOf<Options>
   readonly #check: (statement: EncodedStatement) => void
 
   /** @param check rejects statements of `execute`; by default those that begin or end transactions */
   constructor(
     run: Run<Options | StatementOptions>,
-    batchOptions: OptionRules = BATCH_OPTIONS,
+    batchOptions: RulesOf<Options> = BATCH_OPTIONS as RulesOf<Options>,
     check = rejectControl,
   ) {
     this.#run = run

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Http, unwrap } from '../http/http.ts'

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions, TIME } from '@batonsql/options'
 import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'

@@ -1,5 +1,5 @@
+import { checkOption, describeType, TIME } from '@batonsql/options'
 import { createTransport } from '#transport'
-import { checkOption, describeType, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'

@@ -163,6 +163,6 @@ test.skipIf(isSqldMissing)(
 
 test('an unknown level is rejected', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
-    'startLocalServer: log must be none, errors or requests, not debug',
+    "startLocalServer: log must be 'none' or 'errors' or 'requests', not 'debug'",
   )
 })

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
+import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import {
   type RemoteSqldOptions,
@@ -9,8 +10,8 @@ import {
   ReplicaConditions,
   type ReplicaLag,
 } from '@batonsql/server-common/backend'
-import { checkOptionNames, runAll } from '@batonsql/server-common/base'
-import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
+import { runAll } from '@batonsql/server-common/base'
+import { DIALECTS, type Dialect } from '@batonsql/server-common/hrana'
 import {
   createHttpServer,
   errorResponse,
@@ -105,38 +106,34 @@ export interface DatabaseAddress {
   readonly authToken?: string
 }
 
-const OPTION_NAMES = [
-  'backend',
-  'dataDirectory',
-  'databases',
-  'port',
-  'host',
-  'auth',
-  'dialect',
-  'sqldPath',
-  'sqld',
-  'replicas',
-  'replicaLagMs',
-  'domains',
-  'allowOrigins',
-  'platform',
-  'inspector',
-  'log',
-  'onLost',
-] as const
+const BACKENDS = ['embedded', 'sqld'] as const
+const OPTIONS: RulesOf<LocalServerOptions> = {
+  backend: BACKENDS,
+  dataDirectory: 'string',
+  databases: 'object',
+  port: NON_NEGATIVE_INTEGER,
+  host: 'string',
+  auth: 'boolean',
+  dialect: DIALECTS,
+  platform: 'object',
+  sqldPath: 'string',
+  sqld: 'object',
+  replicas: 'object',
+  replicaLagMs: 'number or object',
+  domains: 'object',
+  allowOrigins: 'object',
+  inspector: 'boolean',
+  log: LOG_LEVELS,
+  onLost: 'function',
+}
+const CONDITION: RulesOf<ReplicaCondition> = { lagMs: 'number', isDown: 'boolean' }
 
 /** Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`. */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
-  checkOptionNames('startLocalServer', options, OPTION_NAMES)
+  checkOptions(options, OPTIONS, 'startLocalServer')
   const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
-  if (backend !== 'embedded' && backend !== 'sqld')
-    throw new TypeError(`startLocalServer: unknown back end ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
-  if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
-    throw new TypeError(`startLocalServer: log must be none, errors or requests, not ${options.log}`)
-  const { dialect } = options
-  if (dialect !== undefined) checkDialect('startLocalServer', dialect)
-  if (dialect !== undefined && backend !== 'embedded')
+  if (options.dialect !== undefined && backend !== 'embedded')
     throw new TypeError('startLocalServer: dialect requires the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld requires the back end "sqld"')
@@ -177,7 +174,7 @@ function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServe
 }
 
 function checkCondition(subject: string, condition: ReplicaCondition): void {
-  checkOptionNames(subject, condition, ['lagMs', 'isDown'])
+  checkOptions(condition, CONDITION, subject)
   const { lagMs = 0 } = condition
   if (!Number.isInteger(lagMs) || lagMs < 0 || lagMs >= 2 ** 31)
     throw new RangeError(`${subject}: the lag must be a whole number of milliseconds below 2^31`)
@@ -211,7 +208,7 @@ function serviceOptions(
 
 const takesTokens = ({ auth, platform }: LocalServerOptions): boolean => auth ?? platform !== undefined
 
-type Backend = 'embedded' | 'sqld'
+type Backend = (typeof BACKENDS)[number]
 
 /** A running local server. */
 export class LocalServer implements AsyncDisposable {

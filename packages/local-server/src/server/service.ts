@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import {
   ControlPlane,
   claimBackend,
-  type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
   type GroupRow,
@@ -13,6 +12,7 @@ import {
   NEW_CONFIGURATION,
   type TokenAccess,
 } from '@batonsql/control-plane'
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
@@ -21,13 +21,7 @@ import {
   type ReplicaCondition,
   type ReplicaConditions,
 } from '@batonsql/server-common/backend'
-import {
-  checkOptionNames,
-  DirectoryLock,
-  openDirectory,
-  runAll,
-  type TemporaryDirectory,
-} from '@batonsql/server-common/base'
+import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
@@ -104,7 +98,28 @@ export interface TokenOptions {
   readonly attach?: readonly string[]
 }
 
-const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
+const SETTINGS: RulesOf<DatabaseOptions> = {
+  sizeLimitBytes: {
+    text: 'a positive whole number or null',
+    accepts: (size) => size === null || (Number.isInteger(size) && (size as number) > 0),
+  },
+  blockReads: 'boolean',
+  blockWrites: 'boolean',
+  blockReason: { text: 'string or null', accepts: (reason) => reason === null || typeof reason === 'string' },
+  allowAttach: 'boolean',
+}
+const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
+  ...SETTINGS,
+  fromFile: 'string',
+  isSchema: 'boolean',
+  schema: 'string',
+  group: 'string',
+}
+const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
+  access: ['full-access', 'read-only'],
+  expiresInSeconds: 'number',
+  attach: 'object',
+}
 const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
 /** Default slug of the server's organization. */
@@ -225,8 +240,8 @@ export class Service implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
+    checkOptions(options, NEW_DATABASE, 'createDatabase')
     const { fromFile, isSchema = false, schema, group: groupName = DEFAULT_GROUP, ...settings } = options
-    const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, settings)
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
     const group = this.#getGroup(groupName)
@@ -235,7 +250,7 @@ export class Service implements AsyncDisposable {
       group,
       name,
       source: this.#toSource({ fromFile, isSchema, schema, group }),
-      configuration,
+      configuration: { ...NEW_CONFIGURATION, ...settings },
       readyDelayMs: 0,
     })
   }
@@ -276,8 +291,8 @@ export class Service implements AsyncDisposable {
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     const row = this.#getDatabase(name)
-    const configuration = mergeSettings('updateDatabase', row.configuration, options)
-    await this.controlPlane.databases.change({ ...row, configuration })
+    checkOptions(options, SETTINGS, 'updateDatabase')
+    await this.controlPlane.databases.change({ ...row, configuration: { ...row.configuration, ...options } })
   }
 
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
@@ -296,11 +311,9 @@ export class Service implements AsyncDisposable {
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    checkOptionNames('createToken', options, ['access', 'expiresInSeconds', 'attach'])
+    checkOptions(options, TOKEN_OPTIONS, 'createToken')
     const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options
     if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
-    if (access !== 'full-access' && access !== 'read-only')
-      throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#getDatabase(name)
     const attach = names.map((attachedName) => this.#getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
@@ -441,18 +454,4 @@ function checkDatabaseName(name: string): void {
       `"${name}" is not a valid database name: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"; reserved names are ${[...RESERVED_NAMES].join(', ')}`,
     )
   }
-}
-
-function mergeSettings(
-  subject: string,
-  current: DatabaseConfiguration,
-  options: DatabaseOptions,
-): DatabaseConfiguration {
-  checkOptionNames(subject, options, SETTING_NAMES)
-  const configuration = { ...current, ...options }
-  const { sizeLimitBytes } = configuration
-  if (sizeLimitBytes !== null && !(Number.isInteger(sizeLimitBytes) && sizeLimitBytes > 0)) {
-    throw new RangeError(`${subject}: sizeLimitBytes must be a positive whole number or null`)
-  }
-  return configuration
 }
