@@ -3,6 +3,7 @@ export { exportFile } from './backup/export-file.ts'
 export { type RestoreOptions, type RestoreProgress, restore } from './backup/restore.ts'
 export type { ScriptSource } from './backup/statement-reader.ts'
 export {
+  ConflictError,
   type ConstraintViolation,
   DatabaseError,
   HttpError,
@@ -50,6 +51,13 @@ export {
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
 export { isHealthy, serverVersion } from './endpoints/server-status.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
+export type { Attempt } from './optimistic/attempt.ts'
+export {
+  type OptimisticOptions,
+  type OptimisticReader,
+  optimistic,
+  runOptimistically,
+} from './optimistic/optimistic.ts'
 export type {
   AtomicBatchOptions,
   BatchOptions,

@@ -1,8 +1,7 @@
 import { type EncodedStatement, rejectForeignKeys } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
-import type { AtomicBatchOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
-import { areReadOnly, type QueuedCall, type Results } from '../request/queued-call.ts'
+import { areReadOnly, type QueuedCall, type ReadOptions, type Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
@@ -18,7 +17,7 @@ export function run(
   http: Http,
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
-  options: AtomicBatchOptions,
+  options: ReadOptions,
   coalescer: Coalescer | null = null,
   isContinuation = false,
 ): Promise<Results> {
