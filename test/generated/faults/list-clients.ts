@@ -1,4 +1,4 @@
-import { type Client, optimistic, type OptimisticReader, type Transaction } from '@batonsql/core'
+import { type Client, type OptimisticReader, optimistic, type Transaction } from '@batonsql/core'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { CompiledQuery, type ControlledTransaction, Kysely } from 'kysely'
