@@ -94,6 +94,17 @@ test('runs the callback again if another client has changed what it read, and ke
   ])
 })
 
+test('works on a server that supports only /v2', async () => {
+  proxy.hidesV3 = true
+  await using client = createClient({ ...database.config, url: proxy.url })
+  const { attempts } = await move(
+    client,
+    async (attempt) => attempt === 1 && (await direct.execute('update wallet set cents = 1 where id = 2')),
+  )
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([900, 101])
+})
+
 test('a change of other rows is no conflict', async () => {
   const { attempts } = await move(db, () => direct.execute('insert into wallet (cents) values (5)'))
   expect(attempts).toBe(1)
