@@ -31,6 +31,7 @@ const STEPS = [
   ['imports', process.execPath, ['scripts/check-imports.mjs']],
   ['words', process.execPath, ['scripts/words.mjs']],
   ['pages', process.execPath, ['scripts/docs-pages.mjs']],
+  ['fixes of SQLite', process.execPath, ['scripts/sqlite-fixes.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/cli/dist/cli.js', '--version']],
