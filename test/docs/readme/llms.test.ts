@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { readResults } from '../../../bench/lib/results.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
@@ -18,41 +19,61 @@ test('llms.txt has the expected form', () => {
 })
 
 test('every page is listed in site/pages.mjs, from which llms.txt, the README and the site are generated', () => {
-  const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-pages.mjs'], {
+  const { status, stderr } = spawnSync(process.execPath, ['--no-warnings', 'scripts/pages.ts', '--check'], {
     cwd: root,
     encoding: 'utf8',
   })
   expect([status, stderr]).toEqual([0, ''])
 })
 
-test('the list of decisions links to every record, and the numbers of the records have no gaps', () => {
+test('the list of decisions links to every record, and each has the same three parts', () => {
   const records = pagesOf('docs/decisions').filter((page) => !page.endsWith('README.md'))
   const links = [...read('docs/decisions/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
   expect(links.map((link) => `docs/decisions/${link}`)).toEqual(records.toSorted())
-  for (const [index, record] of records.toSorted().entries()) {
-    expect(record).toMatch(new RegExp(`/${String(index + 1).padStart(4, '0')}-`))
-    expect(
-      read(record)
-        .match(/^#+ .*$/gm)
-        ?.slice(1),
-    ).toEqual(['## Context', '## Decision', '## Consequences'])
+  for (const record of records) {
+    const [title, ...parts] = read(record).match(/^#+ .*$/gm) ?? []
+    expect(title).toMatch(new RegExp(`^# ${Number(/\/(\d+)-/.exec(record)?.[1])}\\. `))
+    expect(parts).toEqual(['## Context', '## Decision', '## Consequences'])
   }
 })
 
-test('the speeds in the README match the stored benchmark results', () => {
+test('the speeds in the README match the recorded benchmark results', () => {
   const [, ...row] =
     /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
-  const page = read('docs/performance.md')
   const getRatios = (operation: string): number[] => {
-    const line = page.split('\n').find((text) => text.includes(`[${operation}`)) ?? ''
-    const [baton = 0, original = 0, serverless = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(
-      ([, text = '']) => Number(text.replace(',', '')),
+    const { subjects = {} } =
+      readResults().rows.find((candidate) => candidate.operation === operation && candidate.unit === 'µs') ??
+      {}
+    const [original = 0] = subjects['@libsql/client'] ?? []
+    return ['baton', '@libsql/client', '@tursodatabase/serverless'].map(
+      (subject) => original / (subjects[subject]?.[0] ?? 0),
     )
-    return [original / baton, 1, original / serverless]
   }
-  const [select, rows] = [getRatios('SELECT, one by one'), getRatios('10,000 rows')]
+  const [select, rows] = [
+    getRatios('SELECT, one by one'),
+    getRatios('10,000 rows of six columns, per row'),
+  ] as const
   const expected = select.map((ratio, index) => `${formatRatio(ratio)}×, ${formatRatio(rows[index] ?? 0)}×`)
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
+})
+
+test('every page that has the figures of torn transactions has those of the recorded run', () => {
+  const { torn } = readResults()
+  const format = (count = -1): string => count.toLocaleString('en')
+  const [transactions, ended] = [format(torn.transactions), format(torn.endedByServer)]
+  const [baton, original, serverless] = ['@batonsql/core', '@libsql/client', '@tursodatabase/serverless'].map(
+    (client) => format(torn.torn[client]),
+  )
+  expect(torn.torn['@batonsql/libsql-client']).toBe(torn.torn['@batonsql/core'])
+  expect(read('README.md')).toContain(`of ${transactions} | ${baton} | ${original} | ${serverless} |`)
+  const page = read('packages/core/docs/transactions.md')
+  for (const count of [baton, original, serverless]) expect(page).toContain(`| ${count} of ${transactions} |`)
+  expect(page).toMatch(new RegExp(`ends ${ended} of\\s+them`))
+  const dropIn = read('packages/libsql-client/README.md').replaceAll('\n', ' ')
+  expect(dropIn).toContain(
+    `Of ${transactions} transactions, the server ended ${ended} on its own; ${baton} of`,
+  )
+  expect(dropIn).toContain(`(${original} with the original)`)
 })
 
 test('the files that CONTRIBUTING.md mentions exist', () => {
