@@ -11,7 +11,7 @@ import { ServerStream } from '../stream/server-stream.ts'
 
 /**
  * Runs a statement, or a batch that is its own transaction, in one request.
- * @param hasBegun whether the work belongs to a call that may continue while the client is being closed
+ * @param hasBegun whether a call that began before `close` sends the statements; if so, they run while the client is closing
  */
 // oxlint-disable-next-line max-params
 export function run(

@@ -7,7 +7,7 @@ import type { CallOptions } from '../options.ts'
 
 /**
  * Sends a GET request to the database.
- * @param hasBegun whether the request belongs to a call that may continue while the client is being closed
+ * @param hasBegun whether a call that began before `close` sends the request; if so, it runs while the client is closing
  * @returns the text of the response @throws HttpError for a status other than 2xx
  */
 export async function get(
