@@ -18,6 +18,7 @@ const LAYERS = {
     'request',
     'stream',
     'client',
+    'optimistic',
     'endpoints',
     'backup',
     'index.ts',

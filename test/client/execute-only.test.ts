@@ -1,4 +1,4 @@
-import { type Client, createClient, executeMultiple, openStream, readRows } from '@batonsql/core'
+import { type Client, createClient, executeMultiple, openStream, optimistic, readRows } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
@@ -276,4 +276,20 @@ test('Kysely works', async () => {
   await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   await kysely.destroy()
   expect(await readValues()).toEqual([1, 2])
+})
+
+test('an optimistic transaction is an ordinary one, once it is known that batches are not supported', async () => {
+  await direct.execute(insert(1))
+  const run = (client: Client) =>
+    optimistic(client, async (tx) => {
+      const { rows } = await tx.execute<{ a: number }>('select max(a) as a from t')
+      return [insert((rows[0]?.a ?? 0) + 1)]
+    })
+  await run(db)
+  proxy.requests.length = 0
+  await run(db)
+  expect(proxy.requests.flat().filter((sql) => sql.includes('max(a)'))).toHaveLength(1)
+  await using unused = createClient(config)
+  await run(unused)
+  expect(await readValues()).toEqual([1, 2, 3, 4])
 })

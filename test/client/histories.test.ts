@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { expect, test } from 'vitest'
 import { randomFault } from '../generated/faults/accounting.ts'
 import { runListAppend } from '../generated/faults/list-append.ts'
-import { coreLists, drizzleLists, kyselyLists } from '../generated/faults/list-clients.ts'
+import { coreLists, drizzleLists, kyselyLists, optimisticLists } from '../generated/faults/list-clients.ts'
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
@@ -16,6 +16,7 @@ test.each([
   ['core', coreLists],
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
+  ['optimistic transactions', optimisticLists],
 ])(
   `appends to lists through %s produce a history without cycles (seed ${seed})`,
   { timeout },

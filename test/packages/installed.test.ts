@@ -394,17 +394,16 @@ describe.each(TOO_OLD_NODES)('on node %s, which is too old', (version) => {
     expect(await output.catch(String)).toMatch(new RegExp(`\n\n${expectedError('@batonsql/cli')}\n$`))
   })
 
-  test.for([
-    ['@batonsql/local-server', '@batonsql/local-server'],
-    ['@batonsql/local-server/sqld', '@batonsql/local-server'],
-    ['@batonsql/core', '@batonsql/core'],
-    ['@batonsql/kysely-dialect', '@batonsql/core'],
-    ['@batonsql/drizzle-driver', '@batonsql/core'],
-  ] as const)('importing %s reports it in one sentence', async ([entry, name], context) => {
-    const command = commandOf(`node ${version}`, context)
-    const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
-    expect(await run([...command, '-e', program], { cwd: project })).toBe(`${expectedError(name)}\n`)
-  })
+  test.for(['@batonsql/core', '@batonsql/kysely-dialect', '@batonsql/drizzle-driver'])(
+    'importing %s reports it in one sentence',
+    async (entry, context) => {
+      const command = commandOf(`node ${version}`, context)
+      const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
+      expect(await run([...command, '-e', program], { cwd: project })).toBe(
+        `${expectedError('@batonsql/core')}\n`,
+      )
+    },
+  )
 })
 
 test('npm scripts in this repository reject a node that is too old with a one-sentence error', async (context) => {

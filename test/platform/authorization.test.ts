@@ -112,10 +112,9 @@ const ASSUMED_SCOPES: Readonly<Record<string, Scopes>> = {
   // the scope `read` also covers usage and locations
   [`GET ${ORGANIZATION_PATH}/usage`]: READ_SCOPES,
   'GET /v2/organizations/{organizationSlug}/locations': READ_SCOPES,
-  // routes about payments
+  // always 501
   [`POST ${ORGANIZATION_PATH}/billing/portal`]: ADMIN_SCOPES,
   [`PUT ${ORGANIZATION_PATH}/billing/customer`]: ADMIN_SCOPES,
-  // always 501
   'POST /v1/oauth/authorize': PUBLIC_SCOPES,
   'POST /v1/oauth/token': PUBLIC_SCOPES,
 }

@@ -178,6 +178,7 @@ test('requests that only the service supports are rejected with the code `not_su
   for (const [method, path] of [
     ['POST', '/databases/app/seed'],
     ['POST', '/groups/default/aws/migration/start'],
+    ['PUT', '/billing/customer'],
   ] as const)
     expect(await harness.sendRequest(method, orgPath + path, { body: '{}' })).toMatchObject({
       status: 501,

@@ -27,8 +27,10 @@ const rows = (JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]).f
 /** All documented routes. */
 export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status === 'documented')
 
-/** Routes known only from the vendor's tools, or from pages about individual features. */
-export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status !== 'documented')
+/** Routes known only from the vendor's tools, or from pages about individual features; not those that the service withdrew. */
+export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(
+  ({ status }) => status !== 'documented' && status !== 'withdrawn',
+)
 
 /** Fills in the variables of a path. */
 export function fill(path: string, values: Readonly<Record<string, string>>): string {

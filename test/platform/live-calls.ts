@@ -20,11 +20,12 @@ const VALUES: Readonly<Record<string, string>> = {
   jwksName: 'keys',
 }
 
-/** Separate resources for the routes that delete something, so that other routes are not affected. */
+/** Separate resources for the routes that delete something or need a certain one, so that other routes are not affected. */
 const SEPARATE_RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`DELETE ${DATABASE}`]: { databaseName: 'doomed' },
   [`POST ${DATABASE}/transfer`]: { databaseName: 'copy' },
   [`DELETE ${GROUP}`]: { groupName: 'doomed' },
+  [`GET ${GROUP}/locations/{location}/wait`]: { location: 'local' },
   [`DELETE ${DATABASE}/instances/{instanceName}`]: { instanceName: 'lhr' },
   [`POST ${GROUP}/transfer`]: { groupName: 'leaving' },
   [`POST ${GROUP}/rename`]: { groupName: 'renamed' },
@@ -54,15 +55,9 @@ const BODIES: Readonly<Record<string, object>> = {
   [`POST ${DATABASE}/transfer`]: { org: 'local', group: 'default' },
   [`POST ${GROUP}/rename`]: { name: 'new' },
   [`POST ${ORGANIZATION}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
-  [`PUT ${ORGANIZATION}/billing/customer`]: {
-    name: 'n',
-    email: 'e',
-    billing_address: { line1: 'l', postal_code: 'p' },
-  },
   [`PUT ${ORGANIZATION_V2}/jwks/{jwksName}`]: { jwks_url: 'https://issuer.test/jwks.json' },
   [`POST ${ORGANIZATION_V2}/jwks-template`]: { database: 'app', scope: 'read-only' },
   'POST /v1/organizations': { name: 'n' },
-  'POST /v1/organizations/stripe-customer': { name: 'n' },
   'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },
   'POST /v2/auth/api-tokens/{tokenName}': { organization: 'local' },
 }

@@ -10,8 +10,8 @@ const GROUP = `${ORGANIZATION}/groups/{groupName}`
 const GROUP_V3 = `${ORGANIZATION_V3}/groups/{groupId}`
 
 /**
- * Requests of the vendor's CLI, at commit e149f69 of 2026-06-19. Omits requests that no command sends here: seeding an existing
- * database, and starting and aborting a migration to AWS, which the CLI offers only until a migration is finished.
+ * Requests of the vendor's CLI, at commit e149f69 of 2026-06-19. Omits seeding an existing database, which no command
+ * sends, and what this server has nothing of: payments (`org create`, `org billing`) and migrations to AWS.
  */
 export const COMMAND_LINE_REQUESTS: readonly string[] = [
   'GET /v1/auth/validate',
@@ -25,13 +25,6 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   'POST /v1/organizations',
   `PATCH ${ORGANIZATION}`,
   `DELETE ${ORGANIZATION}`,
-  'POST /v1/organizations/stripe-customer',
-  'POST /v1/billing/portal',
-  'GET /v1/billing/payment-methods',
-  `POST ${ORGANIZATION}/billing/portal`,
-  `GET ${ORGANIZATION}/billing/payment-methods`,
-  `GET ${ORGANIZATION}/billing/customer`,
-  `PUT ${ORGANIZATION}/billing/customer`,
   `GET ${ORGANIZATION}/subscription`,
   `POST ${ORGANIZATION}/subscription`,
   'GET /v1/plans',
@@ -65,7 +58,6 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   `POST ${GROUP}/auth/rotate`,
   `POST ${GROUP}/rename`,
   `POST ${GROUP}/transfer`,
-  `GET ${GROUP}/aws/migration/info`,
   `GET ${ORGANIZATION}/databases`,
   `POST ${ORGANIZATION}/databases`,
   `POST ${ORGANIZATION}/databases/dumps`,
@@ -93,7 +85,8 @@ export const COMMAND_LINE_REQUESTS: readonly string[] = [
   `POST ${GROUP_V3}/auth/tokens`,
 ]
 
-/** Requests of `@tursodatabase/api` 2.0.5. Omits two requests that no server supports, because their paths are incorrect. */
+/** Requests of `@tursodatabase/api` 2.0.5. Omits two requests that no server supports, because
+ * their paths are incorrect, and one that the service has withdrawn. */
 export const CLIENT_REQUESTS: readonly string[] = [
   'GET /v1/auth/api-tokens',
   'POST /v1/auth/api-tokens/{tokenName}',
@@ -120,7 +113,6 @@ export const CLIENT_REQUESTS: readonly string[] = [
   `POST ${ORGANIZATION}/databases`,
   `GET ${DATABASE}`,
   `DELETE ${DATABASE}`,
-  `POST ${DATABASE}/update`,
   `GET ${DATABASE}/instances`,
   `GET ${DATABASE}/instances/{instanceName}`,
   `POST ${DATABASE}/auth/tokens`,

@@ -224,6 +224,8 @@ test('sqld silently skips an incomplete statement after others; the other dialec
 })
 
 test('rejects an unknown dialect, and a dialect for another back end', async () => {
-  await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('unknown dialect mysql')
+  await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow(
+    "startLocalServer: dialect must be 'sqld' or 'cloud', not 'mysql'",
+  )
   await expect(startLocalServer({ dialect: 'sqld', backend: 'sqld' })).rejects.toThrow('back end "embedded"')
 })

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { stablePort } from '../support/stable-port.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
@@ -38,6 +39,38 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
   const original = new DatabaseSync(path)
   expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
   original.close()
+})
+
+test('no request is answered before the databases given at the start are created, and later starts keep them', async () => {
+  const directory = await createTemporaryDirectory()
+  const path = join(directory, 'pets.db')
+  createFile(path).close()
+  const port = await stablePort()
+  let copies = 0
+  const options = {
+    port,
+    dataDirectory: join(directory, 'data'),
+    databases: {
+      pets: async () => {
+        copies += 1
+        await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow('fetch failed')
+        return { fromFile: path }
+      },
+      other: {},
+    },
+  }
+  const first = await startLocalServer(options)
+  expect(first.databaseNames).toEqual(['default', 'pets', 'other'])
+  await query(first.urlOf('pets'), "INSERT INTO pet VALUES ('Tom')")
+  await first.close()
+  await using second = await startLocalServer(options)
+  expect(await query(second.urlOf('pets'), 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+  expect(copies).toBe(1)
+  await second.close()
+  const failing = { ...options, databases: { bad: { fromFile: join(directory, 'nowhere.db') } } }
+  await expect(startLocalServer(failing)).rejects.toThrow('nowhere.db')
+  await using third = await startLocalServer(options)
+  expect(third.databaseNames).toEqual(['default', 'pets', 'other'])
 })
 
 test.each([

@@ -124,7 +124,7 @@ const DRIZZLE_VERSIONS = [
     name: 'drizzle-1',
     include: [
       'test/adapters/drizzle-1/*.test.ts',
-      'test/adapters/drizzle/{blobs,faults,queries,transactions}.test.ts',
+      'test/adapters/drizzle/{blobs,faults,optimistic,queries,transactions}.test.ts',
     ],
     exclude: [],
     alias: [

@@ -1,4 +1,4 @@
-import { type ClientEvent, createClient, openStream, SqlError } from '@batonsql/core'
+import { type ClientEvent, createClient, openStream, optimistic, SqlError } from '@batonsql/core'
 import { expect, test } from 'vitest'
 import { holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
@@ -241,4 +241,19 @@ test('a call on the client that is awaited inside a transaction callback fails w
     message: expect.stringContaining("make it with the transaction's own handle"),
   })
   expect((await db.execute('select * from t')).rows).toEqual([])
+})
+
+test('supports optimistic transactions', async () => {
+  const server = await startTursodb()
+  await using db = createClient({ url: server.url })
+  await db.batch(['create table t (a text, n integer)', "insert into t values ('x', 1), ('y', null)"])
+  let attempts = 0
+  const [update] = await optimistic(db, async (tx) => {
+    attempts += 1
+    const { rows } = await tx.execute<{ n: number }>('select * from t order by a')
+    if (attempts === 1) await db.execute('update t set n = 5 where n = 1')
+    return [{ sql: 'update t set n = ? where a = ?', args: [(rows[0]?.n ?? 0) + 1, 'x'] }]
+  })
+  expect([attempts, update.rowsAffected]).toEqual([2, 1])
+  expect((await db.execute('select n from t order by a')).rows).toEqual([{ n: 6 }, { n: null }])
 })

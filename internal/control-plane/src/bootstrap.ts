@@ -80,7 +80,6 @@ export function newOrganization(
     requireMfa: false,
     blockedReads: false,
     blockedWrites: false,
-    customer: null,
     createdAt: Date.now(),
   }
 }

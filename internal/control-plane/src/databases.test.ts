@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
-  BackendRejection,
+  BackendError,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
@@ -86,7 +86,7 @@ test('keeps no trace of a database that the back end rejects, and uses a new id 
   const { create: original } = backend
   backend.create = async (id) => {
     await original(id)
-    throw new BackendRejection('the dump is empty')
+    throw new BackendError('the dump is empty')
   }
   await expect(create('a')).rejects.toMatchObject({ status: 400, message: 'the dump is empty' })
   expect([states(), backend.present.size]).toEqual([[], 0])

@@ -1,6 +1,6 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
-  BackendRejection,
+  BackendError,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
@@ -8,11 +8,11 @@ import {
   newDatabaseId,
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
+import { ApiError } from './api-error.ts'
 import { type DumpSource, loadDump } from './load-dump.ts'
 import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
-import { Rejection } from './rejection.ts'
 
 /** Maximum number of concurrent back-end calls when many databases are processed. */
 const MAX_CONCURRENT_CALLS = 16
@@ -94,13 +94,13 @@ export class Databases {
     this.#pending.stop()
   }
 
-  /** Creates a database. @throws Rejection if the back end cannot create it; in that case nothing is kept */
+  /** Creates a database. @throws ApiError if the back end cannot create it; in that case nothing is kept */
   async create(options: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = options
     const { registry } = this.#options
     // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
-      throw new Rejection(409, `group ${group.name} was removed`)
+      throw new ApiError(409, `group ${group.name} was removed`)
     const from = this.#checkReadable(source)
     const configuration = { ...options.configuration, ...(from !== undefined && getInheritedAddresses(from)) }
     const now = Date.now()
@@ -125,12 +125,12 @@ export class Databases {
     } catch (error) {
       // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
-      throw error instanceof BackendRejection ? new Rejection(400, error.message) : error
+      throw error instanceof BackendError ? new ApiError(400, error.message) : error
     }
     const createdRow = registry.databases.get(row.id)
     // the group was removed in the meantime, or the server was closed
     if (createdRow?.state !== 'creating')
-      throw new Rejection(409, `database ${name} was removed while it was being created`)
+      throw new ApiError(409, `database ${name} was removed while it was being created`)
     const readyRow: DatabaseRow = { ...createdRow, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
@@ -150,13 +150,13 @@ export class Databases {
     await loadDump(backend, row, source.file)
   }
 
-  /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws Rejection */
+  /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws ApiError */
   #checkReadable(source: DatabaseSource | DumpSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
     if (row?.configuration.blockReads !== true) return row
     const { blockReason: reason } = row.configuration
-    throw new Rejection(
+    throw new ApiError(
       403,
       `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`,
     )
@@ -173,7 +173,7 @@ export class Databases {
   /**
    * Moves a database to a group, possibly in another organization, and aborts its requests in flight. `checkReceiver` is called
    * first, and again after the data has been copied.
-   * @throws Rejection if the database was changed in the meantime; in that case it is not moved
+   * @throws ApiError if the database was changed in the meantime; in that case it is not moved
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
@@ -185,7 +185,7 @@ export class Databases {
       const isUnchanged =
         current?.state === 'ready' && current.group === row.group && current.organization === row.organization
       if (isUnchanged && target?.organization === group.organization) return current
-      throw new Rejection(409, `database ${row.name} or its group was changed in the meantime`)
+      throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
       const movedRow = { ...check(), ...destination }
@@ -205,7 +205,7 @@ export class Databases {
 
   /**
    * Applies the recorded settings to the back end, and aborts requests that use revoked access.
-   * @throws Rejection 500 if the back end fails; the change is retried automatically
+   * @throws ApiError 500 if the back end fails; the change is retried automatically
    */
   async apply(
     id: DatabaseId,
@@ -224,7 +224,7 @@ export class Databases {
 
   /**
    * Removes a database. Its name becomes free at once; resolves when its data has been removed.
-   * @throws Rejection if it is protected, or if others share its schema
+   * @throws ApiError if it is protected, or if others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
     this.checkRemovable(row)
@@ -232,13 +232,13 @@ export class Databases {
     await this.finishRemoval(row)
   }
 
-  /** Checks that a database may be removed. @throws Rejection if it is protected, or if others share its schema */
+  /** Checks that a database may be removed. @throws ApiError if it is protected, or if others share its schema */
   checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
     if (configuration.deleteProtection)
-      throw new Rejection(400, `database ${name} is protected from deletion; unset delete_protection first`)
+      throw new ApiError(400, `database ${name} is protected from deletion; unset delete_protection first`)
     const { rows } = this.#options.registry.databases
     if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
-      throw new Rejection(400, `cannot delete \`${name}\` because databases are still refering to it`)
+      throw new ApiError(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
   /**
@@ -273,7 +273,7 @@ export class Databases {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Finishes a removal. @throws Rejection 500 if the back end fails; the removal is retried automatically */
+  /** Finishes a removal. @throws ApiError 500 if the back end fails; the removal is retried automatically */
   async finishRemoval({ id, group, replicas = [] }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
@@ -354,7 +354,7 @@ export class Databases {
     } catch (error) {
       this.#pending.onFailure(id, error, access)
       // the reason is logged: it may contain paths and ports of the server
-      throw new Rejection(500, NOT_APPLIED_YET, 'not_applied_yet')
+      throw new ApiError(500, NOT_APPLIED_YET, 'not_applied_yet')
     }
     this.#pending.onSuccess(id)
   }

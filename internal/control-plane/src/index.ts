@@ -1,3 +1,4 @@
+export { ApiError } from './api-error.ts'
 export {
   claimBackend,
   DEFAULT_GROUP,
@@ -11,8 +12,7 @@ export { ControlPlane } from './control-plane.ts'
 export { NEW_CONFIGURATION } from './databases.ts'
 export type { PendingChange } from './pending-changes.ts'
 export { REGISTRY_FILE, Registry } from './registry/registry.ts'
-export type { DatabaseConfiguration, DatabaseRow, GroupRow, UserRow } from './registry/rows.ts'
-export { Rejection } from './rejection.ts'
+export type { DatabaseRow, GroupRow, UserRow } from './registry/rows.ts'
 export { getGroupReplicaLocations, getReplicaLocations } from './replica-locations.ts'
 export type { RouteAccess } from './routes/access.ts'
 export { createPlatformApp } from './routes/app.ts'

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { BackendRejection, type DatabaseBackend } from '@batonsql/server-common/backend'
+import { BackendError, type DatabaseBackend } from '@batonsql/server-common/backend'
 import { fromRequest, releaseBody, toResponse } from '@batonsql/server-common/http'
 import type { DatabaseRow } from './registry/rows.ts'
 import { mintDatabaseToken } from './tokens/database-tokens.ts'
@@ -17,7 +17,7 @@ const MAX_REASON_LENGTH = 300
 
 /**
  * Restores a dump into an empty database of a back end, by the rules of `restore()` for every other client.
- * @throws BackendRejection with the first line of the reason
+ * @throws BackendError with the first line of the reason
  */
 export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file: string): Promise<void> {
   const authToken = mintDatabaseToken(row, {
@@ -41,7 +41,7 @@ export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file:
     await restore(db, createReadStream(file))
   } catch (error) {
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new BackendRejection(`the dump could not be loaded: ${reason.slice(0, MAX_REASON_LENGTH)}`)
+    throw new BackendError(`the dump could not be loaded: ${reason.slice(0, MAX_REASON_LENGTH)}`)
   } finally {
     await db.close()
   }

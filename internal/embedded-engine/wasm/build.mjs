@@ -57,14 +57,14 @@ const ALLOWED_HERE = [
 ]
 
 const EXPORTS =
-  `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
+  `malloc free baton_open baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
   baton_row_count baton_result_size baton_dump_rows baton_watch baton_bad_text_index baton_bad_text_length baton_shrink_output baton_bind_text baton_bind_blob
   sqlite3_close_v2 sqlite3_prepare_v3 sqlite3_step sqlite3_reset sqlite3_finalize sqlite3_clear_bindings sqlite3_errmsg
   sqlite3_extended_errcode sqlite3_error_offset sqlite3_changes64 sqlite3_total_changes64 sqlite3_last_insert_rowid
   sqlite3_get_autocommit sqlite3_column_count sqlite3_column_name sqlite3_column_decltype sqlite3_column_int64
   sqlite3_stmt_readonly sqlite3_stmt_isexplain sqlite3_stmt_status sqlite3_bind_parameter_count
   sqlite3_bind_parameter_name sqlite3_bind_null sqlite3_bind_int64 sqlite3_bind_double sqlite3_limit
-  sqlite3_interrupt sqlite3_keyword_check sqlite3_libversion sqlite3_memory_used`.split(/\s+/)
+  sqlite3_interrupt sqlite3_keyword_check sqlite3_libversion`.split(/\s+/)
 
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))

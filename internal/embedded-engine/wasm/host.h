@@ -31,20 +31,6 @@ HOST_IMPORT("interrupted") int host_interrupted(void);
 /* Called when a statement is compiled with limited permissions; `action` is SQLITE_READ, SQLITE_CREATE_TABLE, … */
 HOST_IMPORT("permits") int host_permits(int action, const char *first, const char *second);
 
-/*
-** A database is open for writing in one instance of the engine, and may be open for reading in others, each with its
-** own index of the write-ahead log. A writer checkpoints the log only while no reader is reading.
-*/
-/* Returns 1 if there are no readers; none can then begin to read until host_admit_readers is called. */
-HOST_IMPORT("exclude_readers") int host_exclude_readers(void);
-HOST_IMPORT("admit_readers") void host_admit_readers(void);
-/* Reports whether the whole log is in the file; if so, readers that begin now must not read the log. */
-HOST_IMPORT("log_is_moved") void host_log_is_moved(int isMoved);
-/* Returns 1, or 0 while readers are excluded. */
-HOST_IMPORT("begin_reading") int host_begin_reading(void);
-HOST_IMPORT("end_reading") void host_end_reading(void);
-HOST_IMPORT("sleep") void host_sleep(int milliseconds);
-
 /* A checkpoint has read the header of the log and has not yet copied the log. Tests let other connections write here. */
 HOST_IMPORT("checkpointing") void host_checkpointing(void);
 

@@ -40,13 +40,7 @@ int host_interrupted(void){ return ++checks > MAX_CHECKS; }
 int host_permits(int action, const char *first, const char *second){
   (void)action; (void)first; (void)second; return 1;
 }
-int host_exclude_readers(void){ return 1; }
-void host_admit_readers(void){}
-void host_log_is_moved(int isMoved){ (void)isMoved; }
-int host_begin_reading(void){ return 1; }
-void host_end_reading(void){}
 void host_checkpointing(void){}
-void host_sleep(int milliseconds){ (void)milliseconds; }
 void host_changed(const void *connection, int action, const char *table, int savepoints){
   (void)connection; (void)action; (void)table; (void)savepoints;
 }

@@ -3,9 +3,6 @@
 ** journals. Locks and the index of the write-ahead log are kept here, because all connections that write to a database
 ** are in one instance of this module, and the server prevents a second process from using the directory.
 **
-** A read-only instance reports that it cannot use the shared index. SQLite then builds its own index from the log
-** whenever the log has grown, and holds the lock of readers that use the file (READ_0) while it reads.
-**
 ** Files under ATTACHED_PREFIX are read-only copies of other databases that only this instance uses.
 */
 #include <stdlib.h>
@@ -16,11 +13,6 @@
 #define MAX_PATH_BYTES 512
 #define ATTACHED_PREFIX "/attached/"
 #define SHM_SLOTS SQLITE_SHM_NLOCK
-#define SLOT_READ_0 3
-
-/* Positions in the index of the log: number of committed frames, and number of those copied to the file. */
-#define INDEX_FRAMES 4
-#define INDEX_MOVED 24
 
 /* State shared by the connections to one database file. */
 typedef struct Shared Shared;
@@ -50,10 +42,6 @@ typedef struct File {
 } File;
 
 static Shared *databases = 0;
-static int isReader = 0;
-
-/* Must be called before anything is opened. */
-void baton_only_read(void){ isReader = 1; }
 
 static int isAttachedPath(const char *path){
   return strncmp(path, ATTACHED_PREFIX, sizeof(ATTACHED_PREFIX) - 1) == 0;
@@ -98,10 +86,7 @@ static int fileUnlock(sqlite3_file *base, int level){
   if( !shared || file->level <= level ) return SQLITE_OK;
   if( file->level >= SQLITE_LOCK_RESERVED ) shared->reserved = 0;
   if( file->level >= SQLITE_LOCK_PENDING ) shared->pending = 0;
-  if( file->level == SQLITE_LOCK_EXCLUSIVE ){
-    shared->exclusive = 0;
-    host_admit_readers();
-  }
+  if( file->level == SQLITE_LOCK_EXCLUSIVE ) shared->exclusive = 0;
   if( level == SQLITE_LOCK_NONE ) shared->readers--;
   file->level = level;
   return SQLITE_OK;
@@ -111,7 +96,7 @@ static int fileLock(sqlite3_file *base, int level){
   File *file = (File*)base;
   Shared *shared = file->shared;
   if( !shared || file->level >= level ) return SQLITE_OK;
-  if( (isReader || shared->isAttached) && level > SQLITE_LOCK_SHARED ) return SQLITE_BUSY;
+  if( shared->isAttached && level > SQLITE_LOCK_SHARED ) return SQLITE_BUSY;
   if( level == SQLITE_LOCK_SHARED ){
     if( shared->pending || shared->exclusive ) return SQLITE_BUSY;
     shared->readers++;
@@ -123,7 +108,7 @@ static int fileLock(sqlite3_file *base, int level){
     shared->reserved = 1;
     shared->pending = 1;
     if( file->level < SQLITE_LOCK_PENDING ) file->level = SQLITE_LOCK_PENDING;
-    if( shared->readers > 1 || !host_exclude_readers() ) return SQLITE_BUSY;
+    if( shared->readers > 1 ) return SQLITE_BUSY;
     shared->exclusive = 1;
   }
   file->level = level;
@@ -212,7 +197,6 @@ static int characteristics(sqlite3_file *base){
 static int shmMap(sqlite3_file *base, int region, int size, int extend, void volatile **result){
   Shared *shared = ((File*)base)->shared;
   *result = 0;
-  if( isReader ) return SQLITE_READONLY_CANTINIT;
   if( !shared ) return SQLITE_IOERR_SHMMAP;
   if( region >= shared->regionCount ){
     if( !extend ) return SQLITE_OK;
@@ -229,30 +213,11 @@ static int shmMap(sqlite3_file *base, int region, int size, int extend, void vol
   return SQLITE_OK;
 }
 
-/* Must be called before releasing a lock under which the index has changed. */
-static void notifyReaders(const Shared *shared){
-  if( shared->isAttached || shared->regionCount == 0 ) return;
-  const unsigned *index = (const unsigned*)shared->regions[0];
-  host_log_is_moved(index[INDEX_FRAMES] == index[INDEX_MOVED]);
-}
-
-/* Locks for a read-only instance; the host reports them to the writer. */
-static int lockAsReader(int first, int flags){
-  if( first != SLOT_READ_0 || !(flags & SQLITE_SHM_SHARED) ) return SQLITE_BUSY;
-  if( flags & SQLITE_SHM_UNLOCK ) host_end_reading();
-  else if( !host_begin_reading() ) return SQLITE_BUSY;
-  return SQLITE_OK;
-}
-
 static int shmLock(sqlite3_file *base, int first, int count, int flags){
   File *file = (File*)base;
-  if( isReader ) return lockAsReader(first, flags);
   Shared *shared = file->shared;
   unsigned mask = ((1u << count) - 1u) << first;
-  int concernsReaders = !shared->isAttached && (flags & SQLITE_SHM_EXCLUSIVE) && (mask & (1u << SLOT_READ_0));
   if( flags & SQLITE_SHM_UNLOCK ){
-    if( flags & SQLITE_SHM_EXCLUSIVE ) notifyReaders(shared);
-    if( concernsReaders && (file->exclusiveSlots & mask) ) host_admit_readers();
     for(int i = first; i < first + count; i++){
       unsigned bit = 1u << i;
       if( (flags & SQLITE_SHM_SHARED) && (file->sharedSlots & bit) ) shared->slotReaders[i]--;
@@ -273,7 +238,6 @@ static int shmLock(sqlite3_file *base, int first, int count, int flags){
     int others = shared->slotReaders[i] - ((file->sharedSlots & (1u << i)) ? 1 : 0);
     if( others > 0 || (shared->slotWriter[i] && !(file->exclusiveSlots & (1u << i))) ) return SQLITE_BUSY;
   }
-  if( concernsReaders && !host_exclude_readers() ) return SQLITE_BUSY;
   for(int i = first; i < first + count; i++) shared->slotWriter[i] = 1;
   file->exclusiveSlots |= mask;
   return SQLITE_OK;
@@ -300,7 +264,7 @@ static int vfsOpen(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
   }
   if( flags & SQLITE_OPEN_DELETEONCLOSE ) file->deleteOnClose = strdup(path);
   file->base.pMethods = &FILE_METHODS;
-  if( isReader || isAttachedPath(path) )
+  if( isAttachedPath(path) )
     flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
   if( outFlags ) *outFlags = flags;
   return SQLITE_OK;
@@ -330,9 +294,9 @@ static int vfsRandomness(sqlite3_vfs *vfs, int count, char *into){
   return count;
 }
 
+/* Only a busy handler would wait, and no connection has one. */
 static int vfsSleep(sqlite3_vfs *vfs, int microseconds){
   (void)vfs;
-  host_sleep((microseconds + 999) / 1000);
   return microseconds;
 }
 

@@ -74,8 +74,12 @@ export class InspectorFeed {
     run: (request: ServiceRequest) => Promise<ServiceResponse>,
   ): Promise<ServiceResponse> {
     this.#lastNumber += 1
-    const call = new WatchedCall(this.#lastNumber, database.slice(0, 100), request, this.#streams, (event) =>
-      this.#emit(event),
+    const call = new WatchedRequest(
+      this.#lastNumber,
+      database.slice(0, 100),
+      request,
+      this.#streams,
+      (event) => this.#emit(event),
     )
     try {
       return call.onResponse(await run({ ...request, body: call.watchRequest(request.body) }))
@@ -137,7 +141,7 @@ class Viewer {
 }
 
 /** Observes a request from its body to the end of its response. */
-class WatchedCall {
+class WatchedRequest {
   readonly #n: number
   readonly #database: string
   readonly #request: ServiceRequest

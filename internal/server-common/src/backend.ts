@@ -1,5 +1,5 @@
 export {
-  BackendRejection,
+  BackendError,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,

@@ -1,4 +1,3 @@
-export { checkOptionNames } from './base/check-option-names.ts'
 export { type Clock, SYSTEM_CLOCK } from './base/clock.ts'
 export { DirectoryLock } from './base/directory-lock.ts'
 export { findFreePort } from './base/free-port.ts'

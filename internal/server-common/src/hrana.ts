@@ -1,4 +1,4 @@
-export { checkDialect, type Dialect } from './hrana/dialect.ts'
+export { DIALECTS, type Dialect } from './hrana/dialect.ts'
 export { JsonShapeError } from './hrana/json-shape.ts'
 export { FULL_PERMISSIONS, MIGRATION_PERMISSIONS } from './hrana/permissions.ts'
 export { type FailureContentType, PipelineFailure } from './hrana/pipeline-failure.ts'

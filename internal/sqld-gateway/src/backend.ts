@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  BackendRejection,
+  BackendError,
   buildExportResponse,
   type DatabaseBackend,
   type DatabaseId,
@@ -49,7 +49,7 @@ import { isConnectionError, Upstream, type UpstreamOptions } from './process/ups
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import { Replica, replicaFolder } from './replicas/replica.ts'
 import { buildClientResponse } from './request/rebuild.ts'
-import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
+import { type ClientRequest, StreamRequests, type StreamRules } from './stream-requests.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
 
@@ -220,11 +220,11 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
       // the server crashes on a damaged file
-      throw isConnectionError(error) ? new BackendRejection('libsql-server cannot open the file') : error
+      throw isConnectionError(error) ? new BackendError('libsql-server cannot open the file') : error
     }
   }
 
-  /** @throws BackendRejection for a remote server */
+  /** @throws BackendError for a remote server */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#upstream.ensureRunning()
     await copyOpenDatabase(this.#getDataFile(id), file)
@@ -245,7 +245,7 @@ export class SqldBackend implements DatabaseBackend {
 
   #getDataFile(id: DatabaseId): string {
     if (this.#options.remote !== undefined)
-      throw new BackendRejection('the files of a remote libsql-server are not accessible; use /dump')
+      throw new BackendError('the files of a remote libsql-server are not accessible; use /dump')
     return join(this.#dataFolder, id, 'data')
   }
 
@@ -494,7 +494,7 @@ export class SqldBackend implements DatabaseBackend {
       if (running.isAborted) return revokedResponse()
       if (error instanceof MissingFileError) throw error
       if (location !== null && !this.#isReplicaLocation(location)) return errorResponse(502, REMOVED_MESSAGE)
-      if (error instanceof BackendRejection) return errorResponse(400, error.message)
+      if (error instanceof BackendError) return errorResponse(400, error.message)
       if (error instanceof ReplicaStartError) return errorResponse(503, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
@@ -609,7 +609,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Handles routes without a body. */
-  async #handleWithoutBody(call: ClientCall): Promise<ServiceResponse> {
+  async #handleWithoutBody(call: ClientRequest): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request
     if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.status !== 200)

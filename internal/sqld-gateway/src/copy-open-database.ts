@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { BackendRejection, copyDatabaseFile } from '@batonsql/server-common/backend'
+import { BackendError, copyDatabaseFile } from '@batonsql/server-common/backend'
 import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** Copies all pages in one step: with several steps, a write between them would restart the copy. */
@@ -20,7 +20,7 @@ export async function copyOpenDatabase(from: string, to: string): Promise<void> 
 
 /**
  * Creates the file of a new database from any SQLite file, including its WAL or journal.
- * @throws BackendRejection for a file that libsql-server cannot open
+ * @throws BackendError for a file that libsql-server cannot open
  */
 export async function importFile(from: string, to: string, temporaryFolder: string): Promise<void> {
   const folder = join(temporaryFolder, randomUUID())
@@ -42,7 +42,7 @@ async function checkPageSize(name: string, path: string): Promise<void> {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(2), 0, 2, 16)
     const size = bytesRead < 2 ? PAGE_BYTES : buffer.readUInt16BE()
     if (size !== PAGE_BYTES)
-      throw new BackendRejection(
+      throw new BackendError(
         `${name} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
           `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy that is not in WAL mode`,
       )

@@ -16,7 +16,7 @@ import {
 import { BatonBinding, extractBaton, type StreamAttributes } from './baton-binding.ts'
 import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
-import { type Call, isConnectionError, type Upstream } from './process/upstream.ts'
+import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
@@ -33,7 +33,7 @@ const ABANDONED_MS = 5_000
 const CLOSE_MS = 2_000
 
 /** A request from a client, before it is rebuilt. */
-export interface ClientCall extends Call {
+export interface ClientRequest extends UpstreamRequest {
   readonly request: ServiceRequest
   readonly signal: AbortSignal
 }
@@ -177,7 +177,7 @@ export class StreamRequests {
    */
   async #sendToEnd(
     ticket: WriteTicket,
-    call: ClientCall & RunningCall,
+    call: ClientRequest & RunningCall,
     body: string,
   ): Promise<UpstreamResponse> {
     const { running, signal } = call
@@ -217,7 +217,7 @@ export class StreamRequests {
    * client as a rejection.
    */
   async #sendReadOnlyCursor(
-    call: ClientCall & RunningCall,
+    call: ClientRequest & RunningCall,
     body: string,
     attributes: StreamAttributes,
   ): Promise<ServiceResponse> {

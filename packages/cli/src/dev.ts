@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import { checkFile } from './check-file.ts'
@@ -28,15 +28,25 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
   for (const stream of [output, stderr]) stream.removeAllListeners('error').on('error', () => {})
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const files = nameFiles(values.open ?? [])
-  const isNew = isEmptyDirectory(values.data)
-  const server = await startLocalServer(options)
+  const copied = new Set<string>()
+  const server = await startLocalServer({
+    ...options,
+    databases: {
+      ...Object.fromEntries(databases.map((name) => [name, {}])),
+      ...Object.fromEntries(
+        [...files].map(([name, file]) => [
+          name,
+          async () => {
+            await checkFile(file)
+            copied.add(name)
+            return { fromFile: file }
+          },
+        ]),
+      ),
+    },
+  })
   let control: ControlServer | null = null
   try {
-    const copies: string[] = []
-    for (const [name, file] of files) copies.push(await openCopy(server, { name, file, isNew }))
-    for (const name of databases) {
-      if (!server.databaseNames.includes(name)) await server.createDatabase(name)
-    }
     checkDomains(server, options)
     control = await openControl(server)
     const order = [...files.keys(), ...server.databaseNames.filter((name) => !files.has(name))]
@@ -48,7 +58,7 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
-      for (const line of copies) console.log(line)
+      for (const [name, file] of files) console.log(describeCopy(name, file, copied.has(name)))
     }
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
@@ -77,25 +87,11 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
-/** Whether a data directory is new, so that the server creates the database `default` in it. */
-function isEmptyDirectory(directory: string | undefined): boolean {
-  if (directory === undefined || statSync(directory, { throwIfNoEntry: false }) === undefined) return true
-  return readdirSync(directory).length === 0
-}
-
-/** Creates a database as a copy of a file, unless a previous run has already done so. @returns a description of the copy */
-async function openCopy(
-  server: LocalServer,
-  { name, file, isNew }: { readonly name: string; readonly file: string; readonly isNew: boolean },
-): Promise<string> {
-  // the empty database `default` that the server has just created
-  if (isNew && server.databaseNames.includes(name)) await server.removeDatabase(name)
-  if (server.databaseNames.includes(name))
-    return `${name}: the copy in the data directory; ${file} was not read again`
-  await checkFile(file)
-  await server.createDatabase(name, { fromFile: file })
-  return `${name}: a copy of ${file}, which is not changed`
-}
+/** @param isNew whether this start has made the copy; false if an earlier one did */
+const describeCopy = (name: string, file: string, isNew: boolean): string =>
+  isNew
+    ? `${name}: a copy of ${file}, which is not changed`
+    : `${name}: the copy in the data directory; ${file} was not read again`
 
 /** Opens the socket for commands of this machine. Without it, the server works, but commands cannot change it. */
 async function openControl(server: LocalServer): Promise<ControlServer | null> {

@@ -1,5 +1,5 @@
+import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, type RulesOf, TIME } from '@batonsql/options'
 import { encodeBase64 } from '#base64'
-import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, TIME } from './base/check-options.ts'
 import {
   DEFAULT_CONCURRENCY,
   MAX_RETRIES,
@@ -8,7 +8,7 @@ import {
   TRANSACTION_WINDOW_MS,
   WRITE_LOCK_TIMEOUT_MS,
 } from './base/limits.ts'
-import type { IntMode } from './codec/value.ts'
+import { INT_MODES, type IntMode } from './codec/value.ts'
 import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
 
@@ -97,10 +97,10 @@ export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'>
   readonly headers: Readonly<Record<string, string>>
 }
 
-const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
+const OPTIONS: RulesOf<ClientConfig> = {
   url: 'string or object',
   authToken: 'string or function',
-  intMode: "'auto' or 'number' or 'bigint' or 'string'",
+  intMode: INT_MODES,
   requestTimeoutMs: TIME,
   fetch: 'function',
   headers: 'object',

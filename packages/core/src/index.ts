@@ -3,6 +3,7 @@ export { exportFile } from './backup/export-file.ts'
 export { type RestoreOptions, type RestoreProgress, restore } from './backup/restore.ts'
 export type { ScriptSource } from './backup/statement-reader.ts'
 export {
+  ConflictError,
   type ConstraintViolation,
   DatabaseError,
   HttpError,
@@ -28,6 +29,7 @@ export { executeMultiple } from './client/execute-multiple.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
 export { findFailingStatement } from './client/find-failing-statement.ts'
 export { readRows } from './client/read-rows.ts'
+export type { Executor } from './client/sql-executor.ts'
 export { openStream, type Stream } from './client/stream.ts'
 export type { Transaction } from './client/transaction.ts'
 export type { TransactionMode } from './codec/control.ts'
@@ -49,11 +51,17 @@ export {
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
 export { isHealthy, serverVersion } from './endpoints/server-status.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
+export type { Attempt } from './optimistic/attempt.ts'
+export {
+  type OptimisticOptions,
+  type OptimisticReader,
+  optimistic,
+  runOptimistically,
+} from './optimistic/optimistic.ts'
 export type {
   AtomicBatchOptions,
   BatchOptions,
   CallOptions,
-  Executor,
   RowsOptions,
   StatementOptions,
 } from './options.ts'

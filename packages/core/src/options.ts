@@ -1,6 +1,6 @@
-import type { TransactionMode } from './codec/control.ts'
-import type { ArrayRow, ObjectRow, ResultSet, RowMode } from './codec/result.ts'
-import type { InArgs, InStatement } from './codec/statement.ts'
+import { CALL_OPTIONS, type RulesOf } from '@batonsql/options'
+import { TRANSACTION_MODES, type TransactionMode } from './codec/control.ts'
+import type { RowMode } from './codec/result.ts'
 
 /** Settings of one call. */
 export interface CallOptions {
@@ -43,51 +43,9 @@ export interface AtomicBatchOptions extends BatchOptions {
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
 
-/** Runs statements: a client, a stream or a transaction. */
-export interface Executor<Options extends BatchOptions = BatchOptions> {
-  /**
-   * Runs one statement.
-   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
-   */
-  execute(
-    statement: InStatement,
-    args: InArgs | undefined,
-    options: StatementOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>>
-  /**
-   * Runs one statement.
-   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
-   */
-  execute<Row = ObjectRow>(
-    statement: InStatement,
-    args?: InArgs,
-    options?: StatementOptions,
-  ): Promise<ResultSet<Row>>
-  /**
-   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
-   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
-   * earlier changes remain after a failure. An empty batch sends no request.
-   * @throws SqlError with `statementIndex` and the `results` before it
-   */
-  batch(
-    statements: readonly InStatement[],
-    options: Options & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>[]>
-  /**
-   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
-   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
-   * earlier changes remain after a failure. An empty batch sends no request.
-   * @throws SqlError with `statementIndex` and the `results` before it
-   */
-  batch<const Statements extends readonly InStatement[]>(
-    statements: Statements,
-    options?: Options,
-  ): Promise<{ -readonly [At in keyof Statements]: ResultSet }>
-  /** The same, with the type of each statement's rows: `batch<[Person, Total]>([…, …])`. */
-  batch<Rows extends readonly unknown[]>(
-    statements: { readonly [At in keyof Rows]: InStatement },
-    options?: Options,
-  ): Promise<{ -readonly [At in keyof Rows]: ResultSet<Rows[At]> }>
-  /** The same, with one row type for all statements. */
-  batch<Row>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
+export const STATEMENT_OPTIONS: RulesOf<StatementOptions> = {
+  ...CALL_OPTIONS,
+  readOnly: 'boolean',
+  rowMode: ['object', 'array'],
 }
+export const BATCH_OPTIONS: RulesOf<BatchOptions> = { ...STATEMENT_OPTIONS, mode: TRANSACTION_MODES }

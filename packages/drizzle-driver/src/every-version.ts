@@ -1,5 +1,6 @@
 // Exports shared by the entry points for all Drizzle versions.
 export {
+  ConflictError,
   type ConstraintViolation,
   DatabaseError,
   findDatabaseError,
@@ -9,6 +10,7 @@ export {
   isForeignKeyViolation,
   isNotNullViolation,
   isUniqueViolation,
+  type OptimisticOptions,
   ProtocolError,
   SqlError,
   StreamError,

@@ -3,7 +3,7 @@ import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
 /** Why no migration was marked: the database already has some, or more than one was passed. The codes are Drizzle's own. */
-export interface InitRejection {
+export interface InitFailure {
   readonly exitCode: 'databaseMigrations' | 'localMigrations'
 }
 
@@ -20,7 +20,7 @@ export async function initJournal(
     readonly migrationsTable?: string | undefined
     readonly timeoutMs?: number | undefined
   },
-): Promise<InitRejection | undefined> {
+): Promise<InitFailure | undefined> {
   const migrations = await Promise.all(sources.map(parseMigration))
   const journal = new MigrationJournal(client, layout, { name, timeoutMs })
   const { prepareTable, appliedCount } = await journal.read(migrations)

@@ -12,6 +12,9 @@ export interface Runnable {
   readonly changedTables?: readonly string[]
 }
 
+/** Returns the session of a database. */
+export const sessionOf = <Session>(db: object): Session => (db as { readonly session: Session }).session
+
 /** Prepares a query builder for a batch; null for anything else. */
 export function prepareBuilder(query: unknown): Runnable | null {
   const builder = query as { _prepare?: () => Runnable } | null

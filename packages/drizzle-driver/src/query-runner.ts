@@ -1,5 +1,6 @@
 import {
   type ArrayRow,
+  type Attempt,
   type Client,
   findDatabaseError,
   findFailingStatement,
@@ -39,6 +40,9 @@ function toMode(behavior: TransactionBehavior | undefined): TransactionMode | un
   return behavior && MODES[behavior]
 }
 
+/** What queries run on: a client, a transaction, or an attempt at an optimistic transaction. */
+type QueryExecutor = Client | Transaction | Attempt
+
 /** Whether a failed call may have changed something. */
 const mayBeApplied = (error: unknown): boolean =>
   (error as { readonly outcome?: unknown } | null | undefined)?.outcome === 'unknown'
@@ -48,13 +52,13 @@ const mayBeApplied = (error: unknown): boolean =>
  * versions.
  */
 export class QueryRunner {
-  readonly #executor: Client | Transaction
+  readonly #executor: QueryExecutor
   readonly #onChange: (tables: string[]) => Promise<void>
   /** Tables changed by the transaction, which the cache invalidates at its end; null outside of one. */
   readonly #changedTables: Set<string> | null
 
   constructor(
-    executor: Client | Transaction,
+    executor: QueryExecutor,
     onChange: (tables: string[]) => Promise<void>,
     changedTables: Set<string> | null = null,
   ) {
@@ -87,7 +91,13 @@ export class QueryRunner {
     this.#recordChanges(changedTables)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
       if (mayBeApplied(reason)) await this.#invalidate(changedTables)
-      const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
+      const error = (await findFailingStatement(reason, queries, {
+        batch: (texts) =>
+          this.#send(
+            texts.map((sql) => ({ sql, params: [], changedTables: [] })),
+            'deferred',
+          ),
+      })) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failedQuery = queries[statementIndex ?? -1]
       throw wrap(
@@ -102,7 +112,10 @@ export class QueryRunner {
 
   async #send(queries: readonly RunnableSql[], mode: TransactionMode | undefined): Promise<ArrayResult[]> {
     const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
-    return await this.#executor.batch(statements, { rowMode: 'array', mode })
+    const executor = this.#executor
+    return 'commit' in executor
+      ? ((await executor.commit(statements, { rowMode: 'array' })) as ArrayResult[])
+      : await executor.batch(statements, { rowMode: 'array', mode })
   }
 
   /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
@@ -111,12 +124,24 @@ export class QueryRunner {
     behavior?: TransactionBehavior,
   ): Promise<T> {
     const executor = this.#executor
-    const changedTables = this.#changedTables ?? new Set<string>()
-    const run = (transaction: Transaction): Promise<T> =>
-      callback(new QueryRunner(transaction, this.#onChange, changedTables))
-    if ('savepoint' in executor) return await executor.savepoint(run)
+    if ('savepoint' in executor)
+      return await executor.savepoint((savepoint) => callback(this.#inside(savepoint, this.#changedTables)))
+    if ('commit' in executor) throw new TypeError('an optimistic transaction has no transactions inside it')
+    return await this.perform((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
+  }
+
+  #inside(executor: Transaction | Attempt, changedTables: Set<string> | null): QueryRunner {
+    return new QueryRunner(executor, this.#onChange, changedTables)
+  }
+
+  /** Runs a callback in a transaction that `start` begins, and invalidates the tables that it changed. */
+  async perform<T>(
+    start: (run: (executor: Transaction | Attempt) => Promise<T>) => Promise<T>,
+    callback: (runner: QueryRunner) => Promise<T>,
+  ): Promise<T> {
+    const changedTables = new Set<string>()
     try {
-      const result = await executor.transaction(run, { mode: toMode(behavior) })
+      const result = await start((executor) => callback(this.#inside(executor, changedTables)))
       await this.#invalidate([...changedTables])
       return result
     } catch (error) {

@@ -39,12 +39,12 @@ export class BatonSession<
   static override readonly [entityKind]: string = 'BatonSession'
   /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
-  readonly #runner: QueryRunner
+  readonly runner: QueryRunner
   readonly #context: SessionContext<TSchema>
 
   constructor(runner: QueryRunner, context: SessionContext<TSchema>) {
     super(context.dialect)
-    this.#runner = runner
+    this.runner = runner
     this.#context = context
     this.batch = batchMethod(
       runner,
@@ -73,9 +73,9 @@ export class BatonSession<
       metadata,
       cacheConfig,
       // a transaction may read its own uncommitted changes
-      cache: this.#runner.isTransaction ? undefined : cache,
+      cache: this.runner.isTransaction ? undefined : cache,
       logger,
-      runner: this.#runner,
+      runner: this.runner,
     })
   }
 
@@ -84,12 +84,14 @@ export class BatonSession<
     callback: (tx: BatonTransaction<TFullSchema, TSchema>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
+    return this.runner.transaction((runner) => callback(this.toTransaction(runner)), behavior)
+  }
+
+  /** Returns a transaction whose queries run on a runner. */
+  toTransaction(runner: QueryRunner): BatonTransaction<TFullSchema, TSchema> {
     const { dialect, schema } = this.#context
-    const run = (runner: QueryRunner): Promise<T> => {
-      const session = new BatonSession<TFullSchema, TSchema>(runner, this.#context)
-      return callback(new BatonTransaction(session.batch, 'async', dialect, session, schema))
-    }
-    return this.#runner.transaction(run, behavior)
+    const session = new BatonSession<TFullSchema, TSchema>(runner, this.#context)
+    return new BatonTransaction(session.batch, 'async', dialect, session, schema)
   }
 
   /** Runs `select count(*)`. */

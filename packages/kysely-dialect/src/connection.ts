@@ -1,9 +1,11 @@
 import {
+  type Attempt,
   type Client,
   type Executor,
   type InStatement,
   type InValue,
   openStream,
+  type ResultSet,
   readRows,
   type Stream,
   StreamError,
@@ -35,11 +37,20 @@ export class BatonConnection implements DatabaseConnection {
   #abortController: AbortController | null = null
   /** Whether migrations run without a transaction, and whether one has changed something. */
   #migrating: 'unchanged' | 'changed' | null = null
+  /** The optimistic transaction whose queries it runs. */
+  attempt: Attempt | null = null
   /** The loop that reads the rows of a stream, if any. */
   rowLoop: RowLoop | null = null
 
   constructor(client: Client) {
     this.#client = client
+  }
+
+  /** The client, for an optimistic transaction. @throws TypeError on a connection with its own session or transaction */
+  get idleClient(): Client {
+    if (this.#transaction || this.#session || this.attempt)
+      throw new TypeError('optimistic() needs a Kysely instance without a transaction or settings of its own')
+    return this.#client
   }
 
   /** Whether there is a transaction that can still be rolled back. */
@@ -67,6 +78,7 @@ export class BatonConnection implements DatabaseConnection {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
     const transaction = this.#accept(query)
+    if (this.attempt) throw new TypeError('rows cannot be streamed in an optimistic transaction')
     const source = readRows<R>(this.#executor, toStatement(query), undefined, { signal: options?.signal })
     transaction?.startReading()
     const loop = new RowLoop(this.#client.requestTimeoutMs)
@@ -128,6 +140,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   #begin(begin: string, isManaged: boolean): void {
+    if (this.attempt) throw new TypeError('an optimistic transaction has no transactions inside it')
     if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
     const stream = this.#transaction?.stream ?? this.#session ?? openStream(this.#client)
@@ -141,17 +154,17 @@ export class BatonConnection implements DatabaseConnection {
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
     const kind = RawNode.is(query.query) ? statementKind(query.sql) : 'other'
-    if (kind === 'begin') {
+    if (kind === 'begin' && !this.attempt) {
       this.#begin(query.sql, false)
       return { rows: [] }
     }
     const transaction = this.#accept(query)
     if (kind === 'session' && transaction && /\bforeign_keys\b/i.test(query.sql))
       throw new TypeError(FOREIGN_KEYS_MESSAGE)
-    if (kind === 'session' && !transaction) this.#session ??= openStream(this.#client)
+    if (kind === 'session' && !transaction && !this.attempt) this.#session ??= openStream(this.#client)
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
-    const executor: Executor = this.#executor
+    const executor: Executor = this.attempt ?? this.#executor
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
@@ -167,11 +180,12 @@ export class BatonConnection implements DatabaseConnection {
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     const [transaction] = queries.map((query) => this.#accept(query))
     const executor: Executor = this.#executor
+    const statements = queries.map(toStatement)
+    const signal = this.#abortController?.signal
     try {
-      const results = await executor.batch(queries.map(toStatement), {
-        mode,
-        signal: this.#abortController?.signal,
-      })
+      const results = this.attempt
+        ? ((await this.attempt.commit(statements, { signal })) as ResultSet[])
+        : await executor.batch(statements, { mode, signal })
       if (transaction) transaction.hasRun = true
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {

@@ -1,4 +1,5 @@
 export {
+  ConflictError,
   type ConstraintViolation,
   DatabaseError,
   findDatabaseError,
@@ -8,6 +9,7 @@ export {
   isForeignKeyViolation,
   isNotNullViolation,
   isUniqueViolation,
+  type OptimisticOptions,
   ProtocolError,
   SqlError,
   StreamError,
@@ -23,5 +25,6 @@ export { BatonDriver } from './driver.ts'
 export { jsonArrayFrom, jsonBuildObject, jsonObjectFrom } from './exact-json.ts'
 export { ExactJSONResultsPlugin, type ExactJSONResultsPluginOptions } from './exact-json-plugin.ts'
 export { BatonIntrospector } from './introspector.ts'
+export { optimistic } from './optimistic.ts'
 export { BatonQueryCompiler } from './query-compiler.ts'
 export { cosineDistance, euclideanDistance, nearest, vectorType } from './vector.ts'

@@ -52,8 +52,7 @@ export class BatonIntrospector extends SqliteIntrospector {
       if (isUnreadable(error)) return this.#readSeparately(options)
       throw error
     })
-    const [template] = (await new SqliteIntrospector(SINGLE_TABLE).getTables()) as [TableMetadata]
-    return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))
+    return Array.from(Map.groupBy(rows, (row) => row.table).values(), toTable)
   }
 
   /** Reads tables with their columns. Rejects if the columns of one cannot be read. */
@@ -102,16 +101,7 @@ function isUserTable({ withInternalKyselyTables, where }: TablesOptions): RawBui
         and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internalTables} ${condition}`
 }
 
-/**
- * A fake database that has one table with one column. Kysely's own introspector reads it, to show which keys the metadata has in the
- * installed version. Each method of its query builders returns the builder.
- */
-const SINGLE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
-  get: (_, name) =>
-    name === 'execute' ? async () => [{ table: '', name: '', type: 'table' }] : () => SINGLE_TABLE,
-})
-
-function toTable(rows: readonly ColumnRow[], template: TableMetadata): TableMetadata {
+function toTable(rows: readonly ColumnRow[]): TableMetadata {
   const [table] = rows as [ColumnRow]
   const columns = rows.filter((row) => row.name !== null)
   const primaryKey = columns.filter((column) => Number(column.pk) > 0)
@@ -120,17 +110,21 @@ function toTable(rows: readonly ColumnRow[], template: TableMetadata): TableMeta
   const isRowid =
     primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && Number(table.hasKeyIndex) === 0
   return {
-    ...template,
     name: table.table,
     isView: Number(table.isView) === 1,
-    columns: columns.map((column) => ({
-      ...(template.columns[0] as ColumnMetadata),
-      name: column.name as string,
-      dataType: column.type,
-      isNullable: Number(column.notnull) === 0,
-      isAutoIncrementing: isRowid && column === key,
-      // an INSERT must not set a generated column
-      hasDefaultValue: Number(column.hasDefault) === 1 || Number(column.hidden) > 1,
-    })),
+    isForeign: false,
+    columns: columns.map(
+      (column) =>
+        ({
+          name: column.name as string,
+          dataType: column.type,
+          isNullable: Number(column.notnull) === 0,
+          isAutoIncrementing: isRowid && column === key,
+          // an INSERT must not set a generated column
+          hasDefaultValue: Number(column.hasDefault) === 1 || Number(column.hidden) > 1,
+          // as in Kysely's own introspector
+          comment: undefined,
+        }) as object as ColumnMetadata,
+    ),
   }
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 interface Manifest {
   readonly name: string
   readonly version: string
-  readonly dependencies: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
 }
 
@@ -19,7 +19,7 @@ const internalManifests = readdirSync(new URL('internal/', ROOT)).map((name) =>
 test.each(internalManifests)(
   'the dependencies of $name are also dependencies of this package',
   (manifest) => {
-    const externalDependencies = Object.entries(manifest.dependencies).filter(
+    const externalDependencies = Object.entries(manifest.dependencies ?? {}).filter(
       ([name]) => !name.startsWith('@batonsql/'),
     )
     expect(ownManifest.dependencies).toMatchObject(Object.fromEntries(externalDependencies))
@@ -31,5 +31,5 @@ test('does not depend on an unpublished package', () => {
     Object.fromEntries(internalManifests.map(({ name, version }) => [name, version])),
   )
   const unpublished = internalManifests.map(({ name }) => name)
-  expect(Object.keys(ownManifest.dependencies).filter((name) => unpublished.includes(name))).toEqual([])
+  expect(Object.keys(ownManifest.dependencies ?? {}).filter((name) => unpublished.includes(name))).toEqual([])
 })

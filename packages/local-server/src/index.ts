@@ -1,5 +1,3 @@
-import { rejectOldNode } from './server/supported-node.ts'
-
 export type { PendingChange } from '@batonsql/control-plane'
 export type { RemoteSqldOptions } from '@batonsql/server-common/backend'
 export type { Dialect } from '@batonsql/server-common/hrana'
@@ -13,6 +11,4 @@ export {
   type LocalServerOptions,
   startLocalServer,
 } from './server/server.ts'
-export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server/service.ts'
-
-rejectOldNode()
+export type { DatabaseOptions, InitialDatabases, NewDatabaseOptions, TokenOptions } from './server/service.ts'

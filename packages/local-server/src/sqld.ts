@@ -1,5 +1,3 @@
-import { rejectOldNode } from './server/supported-node.ts'
-
 export {
   findSqld,
   installSqld,
@@ -9,5 +7,3 @@ export {
   type SqldProcess,
   startSqld,
 } from '@batonsql/sqld-gateway/process'
-
-rejectOldNode()

@@ -1,4 +1,4 @@
-import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from './check-options.ts'
+import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from '@batonsql/options'
 import { parseUrl } from './path.ts'
 import { checkPlatformToken, type PlatformToken } from './token.ts'
 

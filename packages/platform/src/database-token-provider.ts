@@ -1,4 +1,4 @@
-import { checkOptions } from './check-options.ts'
+import { checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions } from './config.ts'
 import { type CreateTokenOptions, type Databases, PERMISSIONS } from './routes/databases.ts'
 import type { Groups } from './routes/groups.ts'

@@ -1,5 +1,5 @@
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { call, type Request } from './call.ts'
-import { CALL_OPTIONS, checkOptions } from './check-options.ts'
 import {
   type PlatformCallOptions,
   type PlatformConfig,
@@ -52,7 +52,7 @@ export interface PlatformClient
   ): PlatformCall<T>
 }
 
-const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: 'object', body: 'object', isIdempotent: 'boolean' }
+const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: 'object', body: 'object', isIdempotent: 'boolean' } as const
 const METHODS: readonly Request['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Creates a client for the platform API, without sending anything. @throws TypeError with the invalid option */

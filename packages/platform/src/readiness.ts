@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from './check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions, PlatformFetch } from './config.ts'
 import { PlatformError } from './platform-error.ts'
 import { TimeLimit } from './time-limit.ts'

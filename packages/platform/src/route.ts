@@ -1,5 +1,5 @@
+import { CALL_OPTIONS, checkOptions, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { call, type Request } from './call.ts'
-import { CALL_OPTIONS, checkOptions, POSITIVE_INTEGER, type Rules, type RulesOf } from './check-options.ts'
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
 import { fillPath, type Query } from './path.ts'
@@ -102,7 +102,10 @@ export function buildRoutes(config: ResolvedConfig) {
     pattern: P,
     toQuery: (at: string | null, size: number) => Query,
     read: (at: string | null) => Reader<Page<T>>,
-    { rules, send }: Pick<MethodInput<[], O>, 'send'> & { readonly rules?: Rules } = {},
+    {
+      rules,
+      send,
+    }: Pick<MethodInput<[], O>, 'send'> & { readonly rules?: RulesOf<Omit<O, keyof PagedOptions>> } = {},
   ): ((...args: [...ParametersOf<P>, options?: O]) => Pages<T>) =>
     method(
       config,
@@ -134,7 +137,7 @@ function method<R>(
       const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
       const bodyPart = body && { body: body(args.shift()) }
       const options = (args.shift() ?? {}) as PlatformCallOptions
-      checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
+      checkOptions(options, { ...CALL_OPTIONS, ...(rules as object) })
       return start({ ...request, ...bodyPart, ...send?.(options) }, options)
     } catch (error) {
       return reject(error)
@@ -142,13 +145,9 @@ function method<R>(
   }
 }
 
-/** Returns a body with an object's fields. @param rules names of fields by type @throws TypeError for any other field or value */
-export function checkedBody<T extends object>(
-  input: T,
-  rules: { readonly [Rule in string]: readonly (keyof T & string)[] },
-): object {
-  const entries = Object.entries(rules).flatMap(([rule, names]) => names.map((name) => [name, rule] as const))
-  checkOptions(input, Object.fromEntries(entries))
+/** Returns a body with an object's fields. @throws TypeError for a field without a rule, or a value that breaks it */
+export function checkedBody<T extends object>(input: T, rules: RulesOf<T>): object {
+  checkOptions(input, rules)
   return toBody(input)
 }
 

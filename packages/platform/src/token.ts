@@ -1,4 +1,4 @@
-import { describeType } from './check-options.ts'
+import { describeType } from '@batonsql/options'
 
 /** Token of the platform API. Accepts any string except a known database token. */
 export type PlatformToken = string & { readonly tokenKind?: 'platform' }

@@ -62,9 +62,9 @@ test('our introspector and Kysely’s own return the same metadata for ordinary 
   const ours = await db.introspection.getTables()
   for (const name of ['person', 'adults', 'pair', 'odd "name']) {
     const [ourTable, kyselyTable] = [findTable(ours, name), findTable(expected, name)]
-    expect(ourTable).toEqual(kyselyTable)
+    // Kysely 0.28 does not know foreign tables
+    expect(ourTable).toEqual({ isForeign: false, ...kyselyTable })
     // including those without a value
-    expect(getKeys(ourTable)).toEqual(getKeys(kyselyTable))
     expect(ourTable?.columns.map(getKeys)).toEqual(kyselyTable?.columns.map(getKeys))
   }
 })

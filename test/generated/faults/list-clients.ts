@@ -1,4 +1,4 @@
-import type { Client, Transaction } from '@batonsql/core'
+import { type Client, type OptimisticReader, optimistic, type Transaction } from '@batonsql/core'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { CompiledQuery, type ControlledTransaction, Kysely } from 'kysely'
@@ -15,6 +15,48 @@ const toCoreHandle = (tx: Transaction): ListHandle => ({
     (await tx.execute(sql, args, { rowMode: 'array', signal })).rows.map(([value]) => value as number),
   savepoint: (callback) => tx.savepoint((inner) => callback(toCoreHandle(inner))),
 })
+
+/** Runs optimistic transactions, whose appends are returned as their writes. */
+export const optimisticLists = (client: Client): ListClient => ({
+  isOptimistic: true,
+  async transaction(callback) {
+    await optimistic(
+      client,
+      async (tx) => {
+        const writes: { readonly sql: string; readonly args: readonly number[] }[] = []
+        await callback(toOptimisticHandle(tx, writes))
+        return writes
+      },
+      { maxConflicts: 2 },
+    )
+  },
+})
+
+function toOptimisticHandle(
+  tx: OptimisticReader,
+  writes: { readonly sql: string; readonly args: readonly number[] }[],
+): ListHandle {
+  return {
+    async query(sql, args, signal) {
+      if (sql.startsWith('insert')) {
+        writes.push({ sql, args })
+        return []
+      }
+      const { rows } = await tx.execute(sql, args, { rowMode: 'array', signal })
+      const ownValues = writes.flatMap(({ args: [key, value] }) => (key === args[0] ? [value as number] : []))
+      return [...rows.map(([value]) => value as number), ...ownValues]
+    },
+    async savepoint(callback) {
+      const count = writes.length
+      try {
+        await callback(toOptimisticHandle(tx, writes))
+      } catch (error) {
+        writes.length = count
+        throw error
+      }
+    },
+  }
+}
 
 /** Runs transactions with Kysely's controlled transactions, because only they have savepoints. */
 export function kyselyLists(client: Client): ListClient {

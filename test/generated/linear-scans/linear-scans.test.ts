@@ -11,7 +11,7 @@ import { encodeStatement } from '../../../packages/core/src/codec/statement.ts'
 import { resolveConfig } from '../../../packages/core/src/config.ts'
 import { EventParser } from '../../../packages/core/src/endpoints/event-parser.ts'
 import { UNUSUAL_ERROR } from '../../../packages/core/src/http/http.ts'
-import { translateErrors } from '../../../packages/core/src/http/unusual-errors.ts'
+import { translateErrors } from '../../../packages/core/src/http/translate-errors.ts'
 import { summarize } from '../../../packages/core/src/observe/opentelemetry/query-summary.ts'
 import { splitIntoParts, splitStatements } from '../../../packages/core/src/sql/script.ts'
 import {

@@ -35,7 +35,7 @@ type WireCondition =
   | { readonly type: 'is_autocommit' }
 
 /** A request that is rejected as a whole, and whose stream is then closed. */
-export class Rejection extends Error {
+export class ApiError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
     super(message)
@@ -133,7 +133,7 @@ export class ModelProgram {
   }
 }
 
-/** Parses the steps of a batch. @throws Rejection for an impossible condition; SqlFailure for invalid SQL */
+/** Parses the steps of a batch. @throws ApiError for an impossible condition; SqlFailure for invalid SQL */
 export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[] {
   return steps.map(({ stmt, condition }, index) => {
     const command = toCommand(stmt)
@@ -144,11 +144,11 @@ export function toCommands(steps: readonly WireStep[], isV3: boolean): Command[]
 
 function checkCondition(condition: WireCondition, stepIndex: number, isV3: boolean): void {
   if ('step' in condition && condition.step >= stepIndex)
-    throw new Rejection(400, 'Invalid reference to step in a batch condition')
+    throw new ApiError(400, 'Invalid reference to step in a batch condition')
   if ('cond' in condition) checkCondition(condition.cond, stepIndex, isV3)
   if ('conds' in condition) for (const cond of condition.conds) checkCondition(cond, stepIndex, isV3)
   if (condition.type === 'is_autocommit' && !isV3)
-    throw new Rejection(
+    throw new ApiError(
       400,
       'BatchCond of type `is_autocommit` is only supported in protocol version hrana3 and higher',
     )

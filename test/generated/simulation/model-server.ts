@@ -7,8 +7,8 @@ import {
   Unreadable,
 } from './model-database.ts'
 import {
+  ApiError,
   ModelProgram,
-  Rejection,
   type ServerRequest,
   type StepResult,
   toCommands,
@@ -227,16 +227,16 @@ export class ModelServer {
           continue
         }
         if (wireRequest.type === 'get_autocommit' && !isV3)
-          throw new Rejection(
+          throw new ApiError(
             400,
             'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
           )
-        if (!isOpen) throw new Rejection(400, 'Stream for this baton was closed')
+        if (!isOpen) throw new ApiError(400, 'Stream for this baton was closed')
         results.push(await this.#run(stream, wireRequest, request, isV3))
       }
     } catch (error) {
       this.#drop(stream)
-      if (error instanceof Rejection) return { status: error.status, body: error.message }
+      if (error instanceof ApiError) return { status: error.status, body: error.message }
       if (error instanceof Unreadable) return createJsonResponse(500, { error: error.message })
       throw error
     }
@@ -264,7 +264,7 @@ export class ModelServer {
         await program.sequence(wireRequest.sql)
         return { type: 'ok', response: { type: 'sequence' } }
       }
-      if (wireRequest.type !== 'batch') throw new Rejection(400, `unknown variant \`${wireRequest.type}\``)
+      if (wireRequest.type !== 'batch') throw new ApiError(400, `unknown variant \`${wireRequest.type}\``)
       const steps = await program.batch(wireRequest.batch.steps, isV3)
       const result = {
         step_results: steps.map((step) => (step && 'rows' in step ? this.#encodeResult(step, false) : null)),
@@ -321,7 +321,7 @@ export class ModelServer {
       commands = toCommands(batch.steps, true)
     } catch (error) {
       this.#drop(stream)
-      if (error instanceof Rejection) return { status: error.status, body: error.message }
+      if (error instanceof ApiError) return { status: error.status, body: error.message }
       if (error instanceof SqlFailure)
         return createJsonResponse(500, { error: `Internal Error: \`${error.message}\`` })
       throw error

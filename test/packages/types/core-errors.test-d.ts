@@ -37,6 +37,7 @@ export function nameOf(error: DatabaseError): string {
     case 'HttpError':
     case 'ProtocolError':
     case 'RestoreError':
+    case 'ConflictError':
       return error.code
     default:
       return error satisfies never

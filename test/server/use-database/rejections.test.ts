@@ -137,9 +137,9 @@ test('the server stops when its last user has released it', async () => {
 })
 
 test.each([
-  [{ tempalte: noop }, /unknown option "tempalte"/],
-  [{ template: 5 }, /template must be a function, or the path of an SQLite file/],
-  [{ scope: 'suite' }, /scope must be "test" or "file", not "suite"/],
+  [{ tempalte: noop }, /unknown option tempalte/],
+  [{ template: 5 }, /template must be string or function, not a value of type number/],
+  [{ scope: 'suite' }, /scope must be 'test' or 'file', not 'suite'/],
 ])('options %o are rejected', (options, message) => {
   expect(() => useDatabase(options as UseDatabaseOptions)).toThrow(message)
 })

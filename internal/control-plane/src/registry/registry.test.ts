@@ -105,7 +105,7 @@ test('a file from an earlier version is migrated, even if it was open when its s
     expect(openOperatorAccount(registry, 'local').owner.username).toBe('owner')
     const key = { privatePem: 'PRIVATE key in PEM', publicPem: 'PUBLIC key in PEM' }
     expect(registry.users.rows.map(({ username }) => username)).toEqual(['owner', 'ada'])
-    expect(registry.organizations.rows).toMatchObject([{ slug: 'local', overages: false, customer: null }])
+    expect(registry.organizations.rows).toMatchObject([{ slug: 'local', overages: false }])
     expect(registry.members.rows).toMatchObject([{ role: 'owner' }])
     expect(registry.invites.rows).toMatchObject([{ id: '1', email: 'new@x', createdAt: 1_795_418_626_167 }])
     expect(registry.groups.rows).toMatchObject([

@@ -35,8 +35,6 @@ export interface OrganizationRow {
   readonly requireMfa: boolean
   readonly blockedReads: boolean
   readonly blockedWrites: boolean
-  /** Customer data received by the billing routes. */
-  readonly customer: Readonly<Record<string, unknown>> | null
   /** In ms since the Unix epoch, like all times here. */
   readonly createdAt: number
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { ApiTokenRow, Scope } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
@@ -105,35 +105,35 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
   if (slug == null) {
     if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return getMetricsScope(call)
     if (groupName != null || scopes != null)
-      throw new Rejection(400, 'a group, and scopes other than metrics, require an organization')
+      throw new ApiError(400, 'a group, and scopes other than metrics, require an organization')
     return { organization: null, group: null, scopes: null }
   }
   const organization = registry.findOrganization(slug)
   const role = findRole(registry, call.caller, organization)
-  if (organization === undefined || role === undefined) throw new Rejection(404, 'organization not found')
+  if (organization === undefined || role === undefined) throw new ApiError(404, 'organization not found')
   if (groupName == null) {
-    if (scopes != null) throw new Rejection(400, 'scopes need a group')
+    if (scopes != null) throw new ApiError(400, 'scopes need a group')
     return { organization: organization.id, group: null, scopes: null }
   }
   if (!isAtLeast(role, 'admin'))
-    throw new Rejection(403, 'group-scoped tokens are only allowed for admin or owner')
+    throw new ApiError(403, 'group-scoped tokens are only allowed for admin or owner')
   const group = registry.findGroup(organization.id, groupName)
-  if (group === undefined) throw new Rejection(404, 'group not found')
+  if (group === undefined) throw new ApiError(404, 'group not found')
   const expandedScopes: readonly Scope[] = expandScopes(scopes ?? [])
   return { organization: organization.id, group: group.id, scopes: expandedScopes }
 }
 
-/** Returns the scope of a token for metrics. @throws Rejection 403 unless the caller owns the server: metrics list all databases */
+/** Returns the scope of a token for metrics. @throws ApiError 403 unless the caller owns the server: metrics list all databases */
 function getMetricsScope({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   if (caller.user.id !== plane.operator.owner.id)
-    throw new Rejection(403, 'metrics are available only to the owner of this server')
+    throw new ApiError(403, 'metrics are available only to the owner of this server')
   return { organization: null, group: null, scopes: METRICS_ONLY }
 }
 
 function revokeOwnToken(call: Call) {
   const name = call.param('tokenName')
   const row = call.plane.registry.findToken(call.caller.user.id, name)
-  if (row === undefined) throw new Rejection(404, `could not find API token ${name.slice(0, 80)}`)
+  if (row === undefined) throw new ApiError(404, `could not find API token ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.apiTokens.delete(row.id))
   return { token: name }
 }
@@ -167,7 +167,7 @@ function listOrganizationTokens(call: Call) {
 function revokeOrganizationToken(call: Call) {
   const id = call.param('tokenId')
   const row = getVisibleTokens(call).find((token) => token.id === id)
-  if (row === undefined) throw new Rejection(404, 'token not found')
+  if (row === undefined) throw new ApiError(404, 'token not found')
   call.commit(null, () => call.plane.registry.apiTokens.delete(id))
   return { token: id }
 }

@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import type { Grant } from './access.ts'
 import { authorize } from './authorize.ts'
 import { Call, type ParsedRequest, type Platform } from './call.ts'
@@ -57,7 +57,7 @@ async function respond(
   }
 }
 
-/** Authorizes a request. @returns the granted access; null for a public route @throws Rejection */
+/** Authorizes a request. @returns the granted access; null for a public route @throws ApiError */
 function authorizeRequest(
   { plane }: Platform,
   { access }: Route,
@@ -84,7 +84,7 @@ function resolveOrganization(
 
 /** Converts an error to a response in the service's format. */
 function toRejectionResponse(error: unknown): Response {
-  if (error instanceof Rejection) return errorJson(error.status, error.message, error.code)
+  if (error instanceof ApiError) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
     return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
   // logged for the operator only: the message may contain paths or other users' names

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -38,7 +38,7 @@ export const auditLogRoutes: readonly Route[] = [
 function listAuditLogs(call: Call) {
   const { organization, plane } = call
   if (!hasTeamFeatures(organization.plan))
-    throw new Rejection(
+    throw new ApiError(
       402,
       'the audit log is not included in the current plan',
       'feature_not_available_for_starter_plan',
@@ -62,6 +62,6 @@ function readCount(call: Call, name: string, defaultValue: number): number {
   const text = call.query(name)
   if (text === undefined) return defaultValue
   if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new Rejection(400, `invalid ${name}: expected a positive whole number`)
+    throw new ApiError(400, `invalid ${name}: expected a positive whole number`)
   return Number(text)
 }

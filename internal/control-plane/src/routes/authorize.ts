@@ -1,6 +1,6 @@
+import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant, RouteAccess } from './access.ts'
@@ -16,30 +16,30 @@ export interface AccessRequest {
 /**
  * Checks whether a caller may use a route. Group-scoped tokens are restricted to their group where databases and groups are
  * looked up.
- * @throws Rejection 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
+ * @throws ApiError 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
  */
 export function authorize(registry: Registry, { access, caller, pathOrganization }: AccessRequest): Grant {
   const { token } = caller
-  if (token.scopes?.includes('metrics')) throw new Rejection(403, 'this token is for /metrics only')
+  if (token.scopes?.includes('metrics')) throw new ApiError(403, 'this token is for /metrics only')
   if (access.level === 'any') {
     if (token.group !== null && access.scope !== null) checkScope(caller, access.scope)
     return { caller, organization: null, role: null, group: token.group }
   }
   if (access.level === 'user') {
     if (token.organization !== null)
-      throw new Rejection(403, 'this needs a token that is not scoped to an organization')
+      throw new ApiError(403, 'this needs a token that is not scoped to an organization')
     return { caller, organization: null, role: null, group: null }
   }
   const organization = pathOrganization === null ? getDefaultOrganization(registry, caller) : pathOrganization
   const role = findRole(registry, caller, organization)
   // does not reveal which organizations exist
-  if (organization === undefined || role === undefined) throw new Rejection(404, 'organization not found')
+  if (organization === undefined || role === undefined) throw new ApiError(404, 'organization not found')
   if (token.group !== null) {
-    if (access.level !== 'group') throw new Rejection(403, 'this needs a token that is not scoped to a group')
+    if (access.level !== 'group') throw new ApiError(403, 'this needs a token that is not scoped to a group')
     checkScope(caller, access.scope)
   }
   if (!isAtLeast(role, access.role))
-    throw new Rejection(403, `this is only allowed for ${describeRole(access.role)}`)
+    throw new ApiError(403, `this is only allowed for ${describeRole(access.role)}`)
   return { caller, organization, role, group: token.group }
 }
 
@@ -56,7 +56,7 @@ export function findRole(
 
 function checkScope({ token }: Caller, scope: Scope): void {
   if (token.scopes?.includes(scope) !== true)
-    throw new Rejection(403, `the token does not have the scope ${scope}`)
+    throw new ApiError(403, `the token does not have the scope ${scope}`)
 }
 
 /** Returns the organization for a path that does not name one: the token's organization, or the user's own. */

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { isPlan, PLANS } from '../rules/plans.ts'
-import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { ANY_TOKEN, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Plan } from './models.ts'
 import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
@@ -22,7 +22,6 @@ const Subscription = v.object({
   plan: v.string(),
   timeline: v.string(),
 })
-const Customer = v.record(v.string(), v.unknown())
 const Invoice = v.object({
   invoice_number: v.string(),
   amount_due: v.string(),
@@ -36,10 +35,7 @@ const LIST_INVOICES: RouteSchemas = {
   query: ['type'],
   response: v.object({ invoices: v.array(Invoice) }),
 }
-const BILLING_PORTAL: RouteSchemas = { response: v.object({ portal: v.object({ url: v.string() }) }) }
-const PAYMENT_METHODS: RouteSchemas = { response: v.object({ exists: v.boolean() }) }
-
-/** Nothing is billed: the routes exist for programs that call them before provisioning. */
+/** Plans, which set the allowances of usage, and the subscription to one. Nothing is billed, so there are no invoices. */
 export const billingRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/plans`, VIEWER, LIST_PLANS, listPlans),
   undocumented('GET', '/v1/plans', ANY_TOKEN, LIST_PLANS, listPlans),
@@ -60,41 +56,7 @@ export const billingRoutes: readonly Route[] = [
     { body: SubscriptionBody, response: null },
     subscribe,
   ),
-  undocumented(
-    'POST',
-    '/v1/organizations/stripe-customer',
-    OWN_USER,
-    { response: v.object({ stripeCustomerId: v.string() }) },
-    () => ({ stripeCustomerId: 'local' }),
-  ),
-  undocumented('POST', '/v1/billing/portal', OWN_USER, BILLING_PORTAL, showPortal),
-  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, PAYMENT_METHODS, () => ({ exists: true })),
-  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, BILLING_PORTAL, showPortal),
-  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, PAYMENT_METHODS, () => ({
-    exists: true,
-  })),
-  undocumented(
-    'GET',
-    `${ORGANIZATION}/billing/customer`,
-    VIEWER,
-    { response: Customer },
-    ({ organization }) => organization.customer ?? {},
-  ),
-  undocumented(
-    'PUT',
-    `${ORGANIZATION}/billing/customer`,
-    ADMIN,
-    { body: Customer, response: null },
-    (call) => {
-      const row = { ...call.organization, customer: call.request.body }
-      call.commit(null, () => call.plane.registry.organizations.put(row))
-    },
-  ),
 ]
-
-function showPortal(call: Call) {
-  return { portal: { url: call.platform.url() } }
-}
 
 function listPlans() {
   return { plans: PLANS.map((plan) => ({ ...plan, prices: [{ value: plan.price, timeline: 'monthly' }] })) }
@@ -103,7 +65,7 @@ function listPlans() {
 function listInvoices(call: Call) {
   const type = call.query('type') ?? 'all'
   if (!(INVOICE_TYPES as readonly string[]).includes(type))
-    throw new Rejection(400, `invalid type: expected one of ${INVOICE_TYPES.join(', ')}`)
+    throw new ApiError(400, `invalid type: expected one of ${INVOICE_TYPES.join(', ')}`)
   return { invoices: [] }
 }
 
@@ -114,7 +76,7 @@ function subscriptionView({ plan, overages, timeline }: OrganizationRow) {
 function subscribe(call: Call): void {
   const { organization, plane } = call
   const body = call.body(SubscriptionBody)
-  if (!isPlan(body.plan)) throw new Rejection(400, `plan ${body.plan.slice(0, 40)} does not exist`)
+  if (!isPlan(body.plan)) throw new ApiError(400, `plan ${body.plan.slice(0, 40)} does not exist`)
   const row: OrganizationRow = {
     ...organization,
     plan: body.plan,

@@ -1,4 +1,4 @@
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 
 /** Limits the total number of bytes that callers hold. */
 export class ByteBudget {
@@ -15,7 +15,7 @@ export class ByteBudget {
     return {
       take: (bytes) => {
         if (this.#used + bytes > this.#max)
-          throw new Rejection(
+          throw new ApiError(
             413,
             'too many dumps are being received or are waiting to be used; try again later',
           )
@@ -32,7 +32,7 @@ export class ByteBudget {
 
 /** A share of a budget. */
 export interface ByteShare {
-  /** Takes bytes from the budget. @throws Rejection 413 if it is exhausted; in that case nothing is taken */
+  /** Takes bytes from the budget. @throws ApiError 413 if it is exhausted; in that case nothing is taken */
   readonly take: (bytes: number) => void
   /** Returns all bytes to the budget. */
   readonly release: () => void

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { AuditAuthor, AuditEntry } from '../audit.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
@@ -85,13 +85,13 @@ export class Call {
     return v.parse(schema, this.request.body)
   }
 
-  /** Returns the database named in the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
+  /** Returns the database named in the path, by its name or id, if the caller's token can access it. @throws ApiError 404 */
   database(): DatabaseRow {
     const { databaseId: id } = this.request.params
     if (id === undefined) return this.databaseByName(this.param('databaseName'))
     const row = this.databases().find((database) => database.id === id)
     if (row === undefined)
-      throw new Rejection(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
+      throw new ApiError(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
     return row
   }
 
@@ -99,11 +99,11 @@ export class Call {
   databaseByName(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#canAccess(row.group))
-      throw new Rejection(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
+      throw new ApiError(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
     return row
   }
 
-  /** Returns the group named in the path, by its name or id, if the caller's token can access it. @throws Rejection 404 */
+  /** Returns the group named in the path, by its name or id, if the caller's token can access it. @throws ApiError 404 */
   group(): GroupRow {
     const { groupId: id } = this.request.params
     return id === undefined
@@ -158,7 +158,7 @@ export class Call {
 
   #accessibleGroup(row: GroupRow | undefined): GroupRow {
     if (row === undefined || row.organization !== this.organization.id || !this.#canAccess(row.id))
-      throw new Rejection(404, 'group not found')
+      throw new ApiError(404, 'group not found')
     return row
   }
 

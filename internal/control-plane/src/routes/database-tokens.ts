@@ -1,9 +1,9 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
+import { ApiError, notSupported } from '../api-error.ts'
 import type { AuditCode } from '../audit.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
-import { notSupported, Rejection } from '../rejection.ts'
 import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
@@ -64,7 +64,7 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
   const { backend } = call.plane
   const access = call.query('authorization') ?? 'full-access'
   if (access !== 'full-access' && access !== 'read-only')
-    throw new Rejection(400, 'invalid authorization: expected full-access or read-only')
+    throw new ApiError(400, 'invalid authorization: expected full-access or read-only')
   const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
   if (tables.length > 0 && !backend.hasTablePermissions)
     throw notSupported(`fine_grained_permissions are not supported by the back end "${backend.kind}"`)
@@ -80,7 +80,7 @@ function readTokenRequest(call: Call, group: string): TokenRequest {
 function findAttachable(call: Call, name: string, group: string): DatabaseRow {
   const row = call.databaseByName(name)
   if (row.group !== group)
-    throw new Rejection(400, `database ${name} is in another group and cannot be attached`)
+    throw new ApiError(400, `database ${name} is in another group and cannot be attached`)
   return row
 }
 

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { RESERVED_NAMES } from '@batonsql/server-common/backend'
 import * as v from 'valibot'
+import { ApiError, notSupported } from '../api-error.ts'
 import { NEW_CONFIGURATION, type NewDatabase } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
-import { notSupported, Rejection } from '../rejection.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { parseSizeLimit } from '../rules/size-limit.ts'
 import { scoped } from './access.ts'
@@ -78,20 +78,12 @@ export const databaseRoutes: readonly Route[] = [
     async (call) => ({ database: await deleteDatabase(call) }),
   ),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
-  // all databases run the server's version
-  undocumented(
-    'POST',
-    `${DATABASE}/update`,
-    scoped('db:configure'),
-    { response: null },
-    (call) => void call.database(),
-  ),
 ]
 
 function listDatabases(call: Call) {
   const { group, schema, parent, type } = Object.fromEntries(call.request.query)
   if (type !== undefined && type !== 'logical' && type !== 'schema')
-    throw new Rejection(400, 'invalid type: expected logical or schema')
+    throw new ApiError(400, 'invalid type: expected logical or schema')
   const { rows, ...pagination } = getDatabasePage(call, (row) => {
     const view = databaseView(call, row)
     return (
@@ -111,7 +103,7 @@ export function getDatabasePage(
   matches: (row: DatabaseRow) => boolean,
 ): { readonly rows: readonly DatabaseRow[]; readonly pagination?: { readonly next: string | null } } {
   const limit = Number(call.query('limit') ?? MAX_LISTED)
-  if (!Number.isInteger(limit) || limit < 1) throw new Rejection(400, 'invalid limit')
+  if (!Number.isInteger(limit) || limit < 1) throw new ApiError(400, 'invalid limit')
   const cursor = call.query('cursor')
   const position = cursor === undefined ? null : decodeCursor(cursor)
   const matching = call
@@ -144,7 +136,7 @@ function decodeCursor(text: string): Position {
     const { createdAt, id } = v.parse(Cursor, JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
     return { createdAt, id: id as DatabaseRow['id'] }
   } catch {
-    throw new Rejection(400, 'invalid cursor')
+    throw new ApiError(400, 'invalid cursor')
   }
 }
 
@@ -154,7 +146,7 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const group = chooseGroup(call, body)
   checkNameAvailable(call, body.name)
   if (group.isArchived)
-    throw new Rejection(400, `cannot create database on group ${group.name} because it is archived`)
+    throw new ApiError(400, `cannot create database on group ${group.name} because it is archived`)
   if (body.remote_encryption != null) throw notSupported('remote_encryption is not supported by this server')
   if (body.use_tursodb === true) throw notSupported('use_tursodb is not supported by this server')
   const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: parseSizeLimit(body.size_limit ?? '') }
@@ -180,26 +172,26 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
   }
 }
 
-/** Returns the requested group of a new database, or the group of the database that it copies. @throws Rejection */
+/** Returns the requested group of a new database, or the group of the database that it copies. @throws ApiError */
 function chooseGroup(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
   const hasGroup = name != null || id != null
-  if (!hasGroup && seed?.type !== 'database') throw new Rejection(400, 'group is missing')
+  if (!hasGroup && seed?.type !== 'database') throw new ApiError(400, 'group is missing')
   const groupId = hasGroup ? id : findCopySource(call, seed as Seed).group
   const group = call
     .groups()
     .find((row) => (name == null || row.name === name) && (groupId == null || row.id === groupId))
-  if (group === undefined) throw new Rejection(400, 'group not found')
+  if (group === undefined) throw new ApiError(400, 'group not found')
   return group
 }
 
-/** Checks that a name is valid and available. @throws Rejection */
+/** Checks that a name is valid and available. @throws ApiError */
 function checkNameAvailable(call: Call, name: string): void {
   const { organization, plane, platform } = call
   checkDatabaseName(name, organization.slug)
   if (plane.registry.findDatabase(organization.id, name) !== undefined)
-    throw new Rejection(platform.takenNameStatus, `database with name ${name} already exists`)
+    throw new ApiError(platform.takenNameStatus, `database with name ${name} already exists`)
   if (RESERVED_NAMES.has(name) || plane.addresses.isTaken(organization, name))
-    throw new Rejection(422, `database name ${name} is not available`)
+    throw new ApiError(422, `database name ${name} is not available`)
 }
 
 interface Source {
@@ -211,19 +203,19 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   const { seed, schema, is_schema: isSchema } = body
   const isChild = schema != null && schema !== ''
   if ([seed != null, isChild, isSchema === true].filter(Boolean).length > 1)
-    throw new Rejection(400, 'seed, schema and is_schema cannot be combined')
+    throw new ApiError(400, 'seed, schema and is_schema cannot be combined')
   if (isSchema === true) return { source: { type: 'schema' } }
   if (isChild) {
     const parent = call.databaseByName(schema)
-    if (!parent.isSchema) throw new Rejection(400, `database ${schema} is not a schema database`)
+    if (!parent.isSchema) throw new ApiError(400, `database ${schema} is not a schema database`)
     if (parent.group !== group.id)
-      throw new Rejection(400, 'a database and its schema must be in the same group')
+      throw new ApiError(400, 'a database and its schema must be in the same group')
     return { source: { type: 'schema-child', parent: parent.id } }
   }
   if (seed == null) return { source: { type: 'empty' } }
   if (seed.type === 'database') return readFork(call, seed)
   if (seed.type === 'dump') {
-    if (seed.url == null) throw new Rejection(400, 'seed.url is missing')
+    if (seed.url == null) throw new ApiError(400, 'seed.url is missing')
     const { organization, platform } = call
     return {
       source: { type: 'dump', file: await platform.dumps.take(organization.id, seed.url, platform.url()) },
@@ -231,20 +223,20 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   }
   if (seed.type === 'database_upload')
     throw notSupported('seed.type database_upload is not supported by this server; upload a dump')
-  throw new Rejection(400, `invalid seed.type: ${seed.type.slice(0, 40)}; expected database or dump`)
+  throw new ApiError(400, `invalid seed.type: ${seed.type.slice(0, 40)}; expected database or dump`)
 }
 
 type Seed = NonNullable<NewDatabaseBody['seed']>
 
 function findCopySource(call: Call, seed: Seed): DatabaseRow {
   const name = seed.name ?? seed.value
-  if (name == null || name === '') throw new Rejection(400, 'seed.name is missing')
+  if (name == null || name === '') throw new ApiError(400, 'seed.name is missing')
   return call.databaseByName(name)
 }
 
 function readFork(call: Call, seed: Seed): Source {
   const parent = findCopySource(call, seed)
-  if (parent.isSchema) throw new Rejection(400, 'a schema database cannot be copied')
+  if (parent.isSchema) throw new ApiError(400, 'a schema database cannot be copied')
   if (seed.timestamp != null)
     throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
   return { source: { type: 'fork', from: parent.id }, parent }
@@ -267,15 +259,15 @@ export async function deleteDatabase(call: Call): Promise<string> {
 
 const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
 
-/** Reads a form that contains a dump. @throws Rejection */
+/** Reads a form that contains a dump. @throws ApiError */
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
-  if (body === null || type === null) throw new Rejection(400, FORM_REQUIRED)
+  if (body === null || type === null) throw new ApiError(400, FORM_REQUIRED)
   const limitedBody = limitBytes(body, MAX_DUMP_BYTES, share)
   return await new Response(limitedBody, { headers: { 'content-type': type } })
     .formData()
     .catch((error: unknown) => {
-      throw error instanceof Rejection ? error : new Rejection(400, FORM_REQUIRED)
+      throw error instanceof ApiError ? error : new ApiError(400, FORM_REQUIRED)
     })
 }
 
@@ -284,7 +276,7 @@ async function uploadDump(call: Call) {
   const share = dumps.createShare()
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
-    if (file === null || typeof file === 'string') throw new Rejection(400, FORM_REQUIRED)
+    if (file === null || typeof file === 'string') throw new ApiError(400, FORM_REQUIRED)
     const path = await dumps.store(call.organization.id, new Uint8Array(await file.arrayBuffer()))
     return { dump_url: `${url()}${path}` }
   } finally {
@@ -292,9 +284,9 @@ async function uploadDump(call: Call) {
   }
 }
 
-/** Checks that the group is not archived; individual databases are never archived. @throws Rejection if it is */
+/** Checks that the group is not archived; individual databases are never archived. @throws ApiError if it is */
 function wakeDatabase(call: Call): void {
   const { name, group } = call.database()
   if (call.plane.registry.groups.get(group)?.isArchived === true)
-    throw new Rejection(400, `database ${name} is part of a group, please unarchive the group instead`)
+    throw new ApiError(400, `database ${name} is part of a group, please unarchive the group instead`)
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 import { ByteBudget, type ByteShare } from './byte-budget.ts'
 
 /** Maximum size of a dump, in bytes. */
@@ -43,13 +43,13 @@ export class DumpStore {
 
   /**
    * Returns a share of the budget for a dump that is being received; its bytes count until it is released.
-   * @throws Rejection 413 from `take`, if the total limit is exceeded
+   * @throws ApiError 413 from `take`, if the total limit is exceeded
    */
   createShare(): ByteShare {
     return this.#budget.createShare()
   }
 
-  /** Stores an organization's dump for an hour. @returns the path of its URL @throws Rejection 413 */
+  /** Stores an organization's dump for an hour. @returns the path of its URL @throws ApiError 413 */
   async store(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
@@ -73,12 +73,12 @@ export class DumpStore {
 
   /**
    * Returns the file of a dump that the organization has uploaded, or downloads a dump from any other URL. The caller removes the file.
-   * @throws Rejection
+   * @throws ApiError
    */
   async take(organization: string, url: string, baseUrl: string): Promise<string> {
     if (!url.startsWith(`${baseUrl}${DUMP_PATH}`)) return await this.#fetch(url)
     const id = url.slice(baseUrl.length + DUMP_PATH.length)
-    if (this.#dumps.get(id)?.organization !== organization) throw new Rejection(400, 'dump not found')
+    if (this.#dumps.get(id)?.organization !== organization) throw new ApiError(400, 'dump not found')
     return this.#forget(id)?.file ?? ''
   }
 
@@ -118,7 +118,7 @@ export class DumpStore {
 
 async function download(url: string, share: ByteShare): Promise<Uint8Array> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw new Rejection(400, 'the URL of a dump must begin with http:// or https://')
+    throw new ApiError(400, 'the URL of a dump must begin with http:// or https://')
   try {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
     if (!response.ok) throw new Error(`status ${response.status}`)
@@ -132,8 +132,8 @@ async function download(url: string, share: ByteShare): Promise<Uint8Array> {
     }
     return Buffer.concat(parts)
   } catch (error) {
-    if (error instanceof Rejection) throw error
-    throw new Rejection(
+    if (error instanceof ApiError) throw error
+    throw new ApiError(
       400,
       `the dump could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
     )

@@ -1,8 +1,8 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import { newGroup } from '../bootstrap.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
@@ -82,30 +82,19 @@ export const groupRoutes: readonly Route[] = [
     GROUP_RESPONSE,
     removeLocation,
   ),
-  undocumented(
-    'GET',
-    `${GROUP}/locations/:location/wait`,
-    scoped('read'),
-    { response: null },
-    (call) => void call.group(),
-  ),
+  undocumented('GET', `${GROUP}/locations/:location/wait`, scoped('read'), { response: null }, (call) => {
+    // a location has its replica as soon as it is in the list
+    const { name, locations } = call.group()
+    const location = call.param('location')
+    if (!locations.includes(location))
+      throw new ApiError(404, `group ${name} is not in location ${location.slice(0, 40)}`)
+  }),
   undocumented(
     'POST',
     `${GROUP}/rename`,
     scoped('group:configure'),
     { ...GROUP_RESPONSE, body: RenameBody },
     renameGroup,
-  ),
-  undocumented(
-    'GET',
-    `${GROUP}/aws/migration/info`,
-    organizationWide('viewer'),
-    { response: v.object({ status: v.string(), comment: v.string() }) },
-    (call) => {
-      call.group()
-      // so that the vendor's CLI does not offer to start a migration
-      return { status: 'finished', comment: 'groups on this server have nothing to migrate' }
-    },
   ),
 ]
 
@@ -124,7 +113,7 @@ function createGroup(call: Call) {
 
 export function checkGroupNameAvailable(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
-    throw new Rejection(409, 'group already exists')
+    throw new ApiError(409, 'group already exists')
 }
 
 /** Deletes a group with its databases and the tokens that are scoped to it. */
@@ -133,9 +122,9 @@ async function deleteGroup(call: Call) {
   const { databases } = call.plane
   const rows = getDatabases(call, group)
   const protectedRow = rows.find(({ configuration }) => configuration.deleteProtection)
-  if (group.deleteProtection) throw new Rejection(400, `group ${group.name} is protected from deletion`)
+  if (group.deleteProtection) throw new ApiError(400, `group ${group.name} is protected from deletion`)
   if (protectedRow !== undefined)
-    throw new Rejection(400, `database ${protectedRow.name} is protected from deletion`)
+    throw new ApiError(400, `database ${protectedRow.name} is protected from deletion`)
   const data = { group: group.name, databases: rows.map(({ name }) => name) }
   await databases.recordRemoval(rows, () =>
     call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
@@ -196,9 +185,9 @@ async function addLocation(call: Call) {
 async function removeLocation(call: Call) {
   const group = call.group()
   const location = call.param('location')
-  if (location === group.primary) throw new Rejection(400, 'the primary location cannot be removed')
+  if (location === group.primary) throw new ApiError(400, 'the primary location cannot be removed')
   checkSupportsReplicas(call)
-  if (!group.locations.includes(location)) throw new Rejection(400, 'Invalid location code')
+  if (!group.locations.includes(location)) throw new ApiError(400, 'Invalid location code')
   const remaining = group.locations.filter((code) => code !== location)
   const updatedGroup = changeLocations(call, group, remaining)
   await stopReplicas(call, group.id)

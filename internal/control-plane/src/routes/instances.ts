@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { ReplicaStartError } from '@batonsql/server-common/backend'
 import * as v from 'valibot'
+import { ApiError, notSupported } from '../api-error.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
-import { notSupported, Rejection } from '../rejection.ts'
 import { getReplicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { scoped } from './access.ts'
@@ -48,7 +48,7 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** Checks that the back end supports replicas. @throws Rejection */
+/** Checks that the back end supports replicas. @throws ApiError */
 export function checkSupportsReplicas({ plane }: Call): void {
   if (plane.backend.setReplicas === undefined)
     throw notSupported('replicas need libsql-server: start the server with --backend sqld', 501)
@@ -62,7 +62,7 @@ async function addInstance(call: Call) {
   const { registry } = call.plane
   const isPrimary = location === registry.groups.get(row.group)?.primary
   if (isPrimary || getReplicaLocations(registry, row).includes(location))
-    throw new Rejection(409, `database ${row.name} already has an instance in ${location}`)
+    throw new ApiError(409, `database ${row.name} already has an instance in ${location}`)
   const updatedRow = { ...row, replicas: [...(row.replicas ?? []), location] }
   call.commit(null, () => registry.databases.put(updatedRow))
   await startReplica(call, row.group, location, () => {
@@ -75,12 +75,12 @@ async function addInstance(call: Call) {
 async function removeInstance(call: Call) {
   const row = call.database()
   if (call.param('instanceName') === primaryView(call, row).name)
-    throw new Rejection(400, 'the primary instance cannot be removed')
+    throw new ApiError(400, 'the primary instance cannot be removed')
   checkSupportsReplicas(call)
   const instance = findInstance(call)
   const { registry } = call.plane
   if (!row.replicas?.includes(instance.name))
-    throw new Rejection(400, `${instance.name} is a location of the group; remove it from the group`)
+    throw new ApiError(400, `${instance.name} is a location of the group; remove it from the group`)
   const replicas = row.replicas.filter((location) => location !== instance.name)
   call.commit(null, () => registry.databases.put({ ...row, replicas }))
   await stopReplicas(call, row.group)
@@ -90,7 +90,7 @@ async function removeInstance(call: Call) {
 /**
  * Starts the replica of a group in a location that was just added.
  * @param undo removes the location from the registry, if the replica does not start
- * @throws Rejection if it does not start
+ * @throws ApiError if it does not start
  */
 export async function startReplica(
   call: Call,
@@ -107,7 +107,7 @@ export async function startReplica(
     if (error.location !== location) return
     call.commit(null, undo)
     await stopReplicas(call, group)
-    throw new Rejection(502, error.message)
+    throw new ApiError(502, error.message)
   }
 }
 
@@ -151,6 +151,6 @@ function findInstance(call: Call) {
   const name = call.param('instanceName')
   const instance = listInstances(call, call.database()).find((candidate) => candidate.name === name)
   if (instance === undefined)
-    throw new Rejection(404, `could not find instance with name ${name.slice(0, 80)}`)
+    throw new ApiError(404, `could not find instance with name ${name.slice(0, 80)}`)
   return instance
 }

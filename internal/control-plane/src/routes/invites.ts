@@ -1,6 +1,6 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { InviteRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -89,7 +89,7 @@ function listInvites(call: Call): readonly InviteRow[] {
 
 function checkPlan({ organization }: Call): void {
   if (!hasTeamFeatures(organization.plan))
-    throw new Rejection(
+    throw new ApiError(
       402,
       'invites are not included in the current plan',
       'feature_not_available_for_starter_plan',
@@ -101,10 +101,10 @@ function invite(call: Call): InviteRow {
   const body = call.body(InviteBody)
   const { registry } = call.plane
   if ((body.email == null) === (body.username == null))
-    throw new Rejection(400, 'an invite needs exactly one of: email, username')
+    throw new ApiError(400, 'an invite needs exactly one of: email, username')
   const email = body.email ?? registry.findUser(body.username ?? '')?.email
-  if (email === undefined) throw new Rejection(404, `could not find user ${body.username?.slice(0, 80)}`)
-  if (!EMAIL.test(email)) throw new Rejection(400, 'invalid email')
+  if (email === undefined) throw new ApiError(404, `could not find user ${body.username?.slice(0, 80)}`)
+  if (!EMAIL.test(email)) throw new ApiError(400, 'invalid email')
   const role = readRole(body.role)
   const invites = listInvites(call)
   const pendingInvite = invites.find((row) => row.email === email)
@@ -120,7 +120,7 @@ function invite(call: Call): InviteRow {
 
 function removeInvite(call: Call): void {
   const pendingInvite = listInvites(call).find(({ email }) => email === call.param('email'))
-  if (pendingInvite === undefined) throw new Rejection(404, 'invite not found')
+  if (pendingInvite === undefined) throw new ApiError(404, 'invite not found')
   call.commit(null, () => call.plane.registry.invites.delete(pendingInvite.id))
 }
 

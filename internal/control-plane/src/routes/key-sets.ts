@@ -1,9 +1,9 @@
 import { isLoopback } from '@batonsql/server-common/auth'
 import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
+import { ApiError, notSupported } from '../api-error.ts'
 import { compositeKey } from '../registry/registry.ts'
 import type { KeySetRow } from '../registry/rows.ts'
-import { notSupported, Rejection } from '../rejection.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -67,7 +67,7 @@ async function saveKeySet(call: Call): Promise<void> {
   const id = compositeKey(organization.id, name)
   const existing = plane.registry.keySets.get(id)
   if (existing === undefined && getKeySets(call).length >= MAX_KEY_SETS)
-    throw new Rejection(400, `an organization can have at most ${MAX_KEY_SETS} key sets`)
+    throw new ApiError(400, `an organization can have at most ${MAX_KEY_SETS} key sets`)
   call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
   if (existing !== undefined && existing.url !== url) await closeStreams(call, existing)
 }
@@ -75,7 +75,7 @@ async function saveKeySet(call: Call): Promise<void> {
 async function removeKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
   const row = getKeySets(call).find((set) => set.name === name)
-  if (row === undefined) throw new Rejection(404, `could not find key set ${name.slice(0, 80)}`)
+  if (row === undefined) throw new ApiError(404, `could not find key set ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
   await closeStreams(call, row)
 }
@@ -96,7 +96,7 @@ function checkUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
   if (!isSafe || url.username !== '' || url.password !== '' || text.length > 2_000)
-    throw new Rejection(
+    throw new ApiError(
       400,
       'jwks_url must be an https URL without credentials; http is allowed only on this machine',
     )
@@ -105,7 +105,7 @@ function checkUrl(text: string): void {
 /** Returns the claims that an issuer's tokens must have. */
 function makeTemplate(call: Call) {
   const { database, group, scope, permissions } = call.body(TemplateBody)
-  if ((database == null) === (group == null)) throw new Rejection(400, 'specify either a database or a group')
+  if ((database == null) === (group == null)) throw new ApiError(400, 'specify either a database or a group')
   if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
     throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
   const subject =

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 import { getProvider, isLocation, LOCATIONS } from '../rules/locations.ts'
 import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
@@ -32,7 +32,7 @@ export const locationRoutes: readonly Route[] = [
 
 function describeLocation(call: Call) {
   const code = call.param('location')
-  if (!isLocation(code)) throw new Rejection(404, `invalid location: ${code.slice(0, 40)}`)
+  if (!isLocation(code)) throw new ApiError(404, `invalid location: ${code.slice(0, 40)}`)
   return { location: { code, description: LOCATIONS[code], closest: [] } }
 }
 

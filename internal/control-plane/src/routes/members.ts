@@ -1,7 +1,7 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import { newMember } from '../bootstrap.ts'
 import type { MemberRow, UserRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Member } from './models.ts'
@@ -71,9 +71,9 @@ function addMember(call: Call) {
   const body = call.body(NewMemberBody)
   const role = readRole(body.role)
   const user = registry.findUser(body.username)
-  if (user === undefined) throw new Rejection(404, `could not find user ${body.username.slice(0, 80)}`)
+  if (user === undefined) throw new ApiError(404, `could not find user ${body.username.slice(0, 80)}`)
   if (registry.findMembership(organization.id, user.id) !== undefined)
-    throw new Rejection(409, `user ${user.username} is already a member of organization ${organization.slug}`)
+    throw new ApiError(409, `user ${user.username} is already a member of organization ${organization.slug}`)
   const data = { username: user.username, role }
   call.commit({ code: 'org-member-add', message: `added ${user.username} as ${role}`, data }, () =>
     registry.members.put(newMember(organization.id, user.id, role)),
@@ -83,11 +83,11 @@ function addMember(call: Call) {
 
 function updateMember(call: Call) {
   if (call.role !== 'admin' && call.role !== 'owner')
-    throw new Rejection(403, 'updating member roles is only allowed for admin or owner')
+    throw new ApiError(403, 'updating member roles is only allowed for admin or owner')
   const { role: requestedRole } = call.body(RoleBody)
   const role = readRole(requestedRole)
   const { user, member } = findMember(call, `could not find user ${call.param('username').slice(0, 80)}`)
-  if (member.role === 'owner') throw new Rejection(400, 'the role of the owner cannot be changed')
+  if (member.role === 'owner') throw new ApiError(400, 'the role of the owner cannot be changed')
   const updatedMember = { ...member, role }
   call.commit(null, () => call.plane.registry.members.put(updatedMember))
   return { member: memberView(user, updatedMember) }
@@ -99,7 +99,7 @@ function removeMember(call: Call) {
   const { registry } = plane
   const notFound = `user ${call.param('username').slice(0, 80)} is not a member of org ${organization.slug}`
   const { user, member } = findMember(call, notFound)
-  if (member.role === 'owner') throw new Rejection(400, 'the owner cannot be removed')
+  if (member.role === 'owner') throw new ApiError(400, 'the owner cannot be removed')
   const isSelf = user.id === call.caller.user.id
   const code = isSelf ? 'org-member-leave' : 'org-member-rm'
   const data = { username: user.username }
@@ -118,7 +118,7 @@ function findMember(call: Call, notFound: string): Membership {
   const { registry } = plane
   const user = registry.findUser(call.param('username'))
   const member = user === undefined ? undefined : registry.findMembership(organization.id, user.id)
-  if (user === undefined || member === undefined) throw new Rejection(404, notFound)
+  if (user === undefined || member === undefined) throw new ApiError(404, notFound)
   return { user, member }
 }
 

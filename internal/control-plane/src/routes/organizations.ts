@@ -1,7 +1,7 @@
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import { newMember, newOrganization } from '../bootstrap.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { toSlug } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
@@ -65,7 +65,7 @@ function createOrganization(call: Call) {
   const { name } = call.body(NewOrganizationBody)
   const slug = toSlug(name)
   if (registry.findOrganization(slug) !== undefined)
-    throw new Rejection(409, `organization ${slug} already exists`)
+    throw new ApiError(409, `organization ${slug} already exists`)
   // the CLI expects a slug derived from the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
@@ -101,8 +101,8 @@ function updateOrganization(call: Call) {
 function deleteOrganization(call: Call): void {
   const { organization, plane } = call
   const { registry } = plane
-  if (organization.type === 'personal') throw new Rejection(400, 'a personal organization cannot be deleted')
-  if (call.groups().length > 0) throw new Rejection(400, 'delete the groups of the organization first')
+  if (organization.type === 'personal') throw new ApiError(400, 'a personal organization cannot be deleted')
+  if (call.groups().length > 0) throw new ApiError(400, 'delete the groups of the organization first')
   const belongsToOrganization = (row: { readonly organization: string | null }): boolean =>
     row.organization === organization.id
   call.commit(null, () => {

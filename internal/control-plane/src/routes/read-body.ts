@@ -1,4 +1,4 @@
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 import type { ByteShare } from './byte-budget.ts'
 
 /** Maximum size of a JSON body, in bytes. */
@@ -16,15 +16,15 @@ export async function readBody(request: Request): Promise<Readonly<Record<string
   try {
     value = JSON.parse(text)
   } catch {
-    throw new Rejection(400, 'invalid request body: not JSON')
+    throw new ApiError(400, 'invalid request body: not JSON')
   }
   if (value === null) return {}
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new Rejection(400, 'invalid request body: not an object')
+    throw new ApiError(400, 'invalid request body: not an object')
   return lowerCaseKeys(value, 0) as Readonly<Record<string, unknown>>
 }
 
-/** Returns the text of a body. @throws Rejection 413 */
+/** Returns the text of a body. @throws ApiError 413 */
 export async function readLimited(body: ReadableStream<Uint8Array>): Promise<string> {
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
@@ -39,7 +39,7 @@ export function limitBytes(
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform(part, controller) {
       size += part.length
-      if (size > maxBytes) throw new Rejection(413, `a request body is limited to ${maxBytes} bytes`)
+      if (size > maxBytes) throw new ApiError(413, `a request body is limited to ${maxBytes} bytes`)
       share?.take(part.length)
       controller.enqueue(part)
     },
@@ -49,7 +49,7 @@ export function limitBytes(
 
 /** Converts keys to lower case: the service ignores their case, and its CLI relies on that. */
 function lowerCaseKeys(value: unknown, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw new Rejection(400, 'invalid request body: nested too deeply')
+  if (depth > MAX_DEPTH) throw new ApiError(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerCaseKeys(item, depth + 1))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import * as v from 'valibot'
+import { ApiError } from '../api-error.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
@@ -39,7 +39,7 @@ async function transferGroup(call: Call) {
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(GroupTransferBody)
   const receiver = findReceiver(call, slug)
-  if (receiver.id === group.organization) throw new Rejection(400, `the group is already in ${slug}`)
+  if (receiver.id === group.organization) throw new ApiError(400, `the group is already in ${slug}`)
   checkGroupNameAvailable(call, receiver.id, group.name)
   const rows = getDatabases(call, group)
   for (const { name } of rows) checkDatabaseNameAvailable(call, receiver, name)
@@ -58,18 +58,18 @@ async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { org: slug, group: groupName } = call.body(DatabaseTransferBody)
   if (row.isSchema || row.schema !== null)
-    throw new Rejection(
+    throw new ApiError(
       400,
       `database ${row.name} shares its schema with others, which must be in the same group`,
     )
   const { databases } = call.plane
   const isSameOrganization = slug === call.organization.slug
   if (!isSameOrganization && !isAtLeast(call.role ?? 'viewer', 'admin'))
-    throw new Rejection(403, `transferring to another organization is only allowed for admin or owner`)
+    throw new ApiError(403, `transferring to another organization is only allowed for admin or owner`)
   const receiver = isSameOrganization ? call.organization : findReceiver(call, slug)
   const group = findReceivingGroup(call, row, receiver, groupName ?? null)
-  if (group.id === row.group) throw new Rejection(400, `database ${row.name} is already in that group`)
-  if (group.isArchived) throw new Rejection(400, `group ${group.name} is archived`)
+  if (group.id === row.group) throw new ApiError(400, `database ${row.name} is already in that group`)
+  if (group.isArchived) throw new ApiError(400, `group ${group.name} is archived`)
   const checkReceiver = (): void => {
     if (!isSameOrganization) checkDatabaseNameAvailable(call, receiver, row.name)
   }
@@ -87,12 +87,12 @@ function findReceivingGroup(
   const { registry } = call.plane
   const group = registry.findGroup(id, groupName ?? registry.groups.get(row.group)?.name ?? '')
   if (group !== undefined) return group
-  if (groupName !== null && id === call.organization.id) throw new Rejection(404, 'group not found')
-  if (groupName !== null) throw new Rejection(400, `${slug} has no group with that name`)
+  if (groupName !== null && id === call.organization.id) throw new ApiError(404, 'group not found')
+  if (groupName !== null) throw new ApiError(400, `${slug} has no group with that name`)
   const [oldest] = registry.groups.rows
     .filter(({ organization }) => organization === id)
     .sort((a, b) => a.createdAt - b.createdAt)
-  if (oldest === undefined) throw new Rejection(400, `${slug} has no group`)
+  if (oldest === undefined) throw new ApiError(400, `${slug} has no group`)
   return oldest
 }
 
@@ -102,11 +102,11 @@ function findReceiver(call: Call, slug: string): OrganizationRow {
   const { token, user } = call.caller
   const receiver = registry.findOrganization(slug)
   const role = receiver && registry.findMembership(receiver.id, user.id)?.role
-  if (receiver === undefined || role === undefined) throw new Rejection(404, 'organization not found')
+  if (receiver === undefined || role === undefined) throw new ApiError(404, 'organization not found')
   if (token.organization !== null && token.organization !== receiver.id)
-    throw new Rejection(403, `the token is scoped to an organization, and cannot transfer to ${slug}`)
+    throw new ApiError(403, `the token is scoped to an organization, and cannot transfer to ${slug}`)
   if (!isAtLeast(role, 'admin'))
-    throw new Rejection(403, `transferring is only allowed for admin or owner of ${slug}`)
+    throw new ApiError(403, `transferring is only allowed for admin or owner of ${slug}`)
   return receiver
 }
 
@@ -114,7 +114,7 @@ function checkDatabaseNameAvailable(call: Call, receiver: OrganizationRow, name:
   const { registry, addresses } = call.plane
   checkDatabaseName(name, receiver.slug)
   if (registry.findDatabase(receiver.id, name) !== undefined)
-    throw new Rejection(409, `database with name ${name} already exists in ${receiver.slug}`)
+    throw new ApiError(409, `database with name ${name} already exists in ${receiver.slug}`)
   if (addresses.isTaken(receiver, name))
-    throw new Rejection(422, `database name ${name} is not available in ${receiver.slug}`)
+    throw new ApiError(422, `database name ${name} is not available in ${receiver.slug}`)
 }

@@ -1,5 +1,5 @@
+import { ApiError } from '../api-error.ts'
 import type { ApiTokenRow, DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 import { LOCAL } from '../rules/locations.ts'
 import type { Plan } from '../rules/plans.ts'
 import type { UsageTotal } from '../usage.ts'
@@ -107,9 +107,9 @@ export function allowanceView({ quotas }: Plan) {
   return { ...usageView(used), databases, groups, locations }
 }
 
-/** Parses a role, by default `member`. @throws Rejection unless it can be assigned */
+/** Parses a role, by default `member`. @throws ApiError unless it can be assigned */
 export function readRole(text: string | null | undefined): 'admin' | 'member' | 'viewer' {
   const role = text ?? 'member'
-  if (role !== 'admin' && role !== 'member' && role !== 'viewer') throw new Rejection(400, 'invalid role')
+  if (role !== 'admin' && role !== 'member' && role !== 'viewer') throw new ApiError(400, 'invalid role')
   return role
 }

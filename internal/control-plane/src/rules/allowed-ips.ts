@@ -1,13 +1,13 @@
 import { BlockList, isIP } from 'node:net'
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 
 const MAPPED_IPV4_PREFIX = '::ffff:'
 
-/** Checks a list of addresses, and of networks such as `10.0.0.0/8`. @throws Rejection for any other entry */
+/** Checks a list of addresses, and of networks such as `10.0.0.0/8`. @throws ApiError for any other entry */
 export function checkAllowedIps(list: readonly string[]): void {
   for (const text of list) {
     if (readNetwork(text) === null)
-      throw new Rejection(400, `invalid IP address or network: ${text.slice(0, 60)}`)
+      throw new ApiError(400, `invalid IP address or network: ${text.slice(0, 60)}`)
   }
 }
 

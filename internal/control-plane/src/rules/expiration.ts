@@ -1,4 +1,4 @@
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = {
   s: 1,
@@ -13,17 +13,17 @@ const NEVER_EXPIRES: ReadonlySet<string> = new Set(['never', 'none', 'default', 
 
 /**
  * Parses a token lifetime, such as `2w1d30m`, into seconds; null if the token does not expire.
- * @throws Rejection for any other text
+ * @throws ApiError for any other text
  */
 export function parseExpiration(text: string): number | null {
   if (NEVER_EXPIRES.has(text)) return null
-  if (!DURATION.test(text)) throw new Rejection(400, 'Invalid expiration format')
+  if (!DURATION.test(text)) throw new ApiError(400, 'Invalid expiration format')
   const parts = text.matchAll(/(?<count>\d+)(?<unit>[smhdwy])/g)
   const seconds = [...parts].reduce(
     (sum, { groups }) => sum + Number(groups?.['count']) * (UNIT_SECONDS[groups?.['unit'] ?? ''] ?? 0),
     0,
   )
   // token verifiers accept only whole numbers
-  if (seconds === 0 || !Number.isSafeInteger(seconds)) throw new Rejection(400, 'Invalid expiration format')
+  if (seconds === 0 || !Number.isSafeInteger(seconds)) throw new ApiError(400, 'Invalid expiration format')
   return seconds
 }

@@ -1,4 +1,4 @@
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 
 /**
  * Locations of groups, by code. A local server pretends to be in all of them, so that programs can provision databases in the
@@ -26,9 +26,9 @@ export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
 }
 
-/** Checks the code of a location. @throws Rejection if it is unknown */
+/** Checks the code of a location. @throws ApiError if it is unknown */
 export function checkLocation(code: string): void {
-  if (!isLocation(code)) throw new Rejection(400, `invalid location: ${code.slice(0, 40)}`)
+  if (!isLocation(code)) throw new ApiError(400, `invalid location: ${code.slice(0, 40)}`)
 }
 
 /** Returns the provider of a location. */

@@ -1,4 +1,4 @@
-import { Rejection } from '../rejection.ts'
+import { ApiError } from '../api-error.ts'
 
 /** Maximum length of a label of a host name. */
 const MAX_LABEL_LENGTH = 63
@@ -11,48 +11,48 @@ export function buildHostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
-/** Checks the name of a database, which shares the first label of a host name with the organization's slug. @throws Rejection */
+/** Checks the name of a database, which shares the first label of a host name with the organization's slug. @throws ApiError */
 export function checkDatabaseName(name: string, slug: string): void {
   const maxLength = MAX_LABEL_LENGTH - buildHostLabel('', slug).length
   if (name.length < 1 || name.length > maxLength)
-    throw new Rejection(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
+    throw new ApiError(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
-    throw new Rejection(
+    throw new ApiError(
       400,
       'invalid database name: name can only contain lowercase letters, numbers and dashes, and cannot begin or end with a dash',
     )
   }
 }
 
-/** Checks the name of a group. @throws Rejection */
+/** Checks the name of a group. @throws ApiError */
 export function checkGroupName(name: string): void {
   if (name.length < 1 || name.length > MAX_LABEL_LENGTH)
-    throw new Rejection(
+    throw new ApiError(
       400,
       `invalid group name: name must contain between 1 and ${MAX_LABEL_LENGTH} characters`,
     )
   if (!/^[a-z0-9][a-z0-9_-]*$/.test(name)) {
-    throw new Rejection(
+    throw new ApiError(
       400,
       'invalid group name: name can only contain lowercase letters, numbers, dashes and underscores',
     )
   }
 }
 
-/** Returns the slug of a new organization. @throws Rejection if the name is not suitable */
+/** Returns the slug of a new organization. @throws ApiError if the name is not suitable */
 export function toSlug(name: string): string {
   const slug = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  if (!SLUG.test(slug)) throw new Rejection(400, 'invalid organization name')
+  if (!SLUG.test(slug)) throw new ApiError(400, 'invalid organization name')
   return slug
 }
 
-/** Checks the name of a token. @throws Rejection */
+/** Checks the name of a token. @throws ApiError */
 export function checkTokenName(name: string): void {
   if (!TOKEN_NAME.test(name))
-    throw new Rejection(
+    throw new ApiError(
       400,
       'invalid token name: use 1 to 64 letters, digits, spaces and the characters . _ @ -',
     )

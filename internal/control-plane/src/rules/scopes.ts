@@ -1,5 +1,5 @@
+import { ApiError } from '../api-error.ts'
 import type { Scope } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 
 /** Scopes of a token that is valid only for `GET /metrics`. */
 export const METRICS_ONLY: readonly Scope[] = ['metrics']
@@ -19,9 +19,9 @@ const SCOPES: readonly Scope[] = [
 
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
-/** Expands presets in a list to scopes, without duplicates. @throws Rejection for unknown names */
+/** Expands presets in a list to scopes, without duplicates. @throws ApiError for unknown names */
 export function expandScopes(names: readonly string[]): readonly Scope[] {
-  if (names.length === 0) throw new Rejection(400, 'a group-scoped token needs at least one scope')
+  if (names.length === 0) throw new ApiError(400, 'a group-scoped token needs at least one scope')
   const requested = new Set<string>(
     names.flatMap((name): readonly string[] =>
       Object.hasOwn(PRESETS, name) ? (PRESETS[name] as readonly Scope[]) : [name],
@@ -29,7 +29,7 @@ export function expandScopes(names: readonly string[]): readonly Scope[] {
   )
   for (const name of requested) {
     if (!(SCOPES as readonly string[]).includes(name))
-      throw new Rejection(
+      throw new ApiError(
         400,
         `invalid scope: ${name.slice(0, 40)} (expected one of: ${[...SCOPES, ...Object.keys(PRESETS)].join(', ')})`,
       )

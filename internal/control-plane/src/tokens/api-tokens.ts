@@ -1,8 +1,8 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
 import { decodeClaims, type KeyPair, mintToken, verifyToken } from '@batonsql/server-common/auth'
+import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 
 /** A token to create. */
 export type NewApiToken = Pick<ApiTokenRow, 'name' | 'organization' | 'group' | 'scopes'>
@@ -23,10 +23,10 @@ export class ApiTokens {
     this.#key = key
   }
 
-  /** Returns the row of a new token, which the caller stores. @throws Rejection if the user already has one with that name */
+  /** Returns the row of a new token, which the caller stores. @throws ApiError if the user already has one with that name */
   createRow(user: UserRow, options: NewApiToken): ApiTokenRow {
     if (this.#registry.findToken(user.id, options.name) !== undefined)
-      throw new Rejection(409, `an API token with name ${options.name} already exists`)
+      throw new ApiError(409, `an API token with name ${options.name} already exists`)
     return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...options }
   }
 
@@ -36,28 +36,26 @@ export class ApiTokens {
     return mintToken(this.#key, claims, createdAt)
   }
 
-  /** Authenticates a request. @throws Rejection 401 unless the token is valid */
+  /** Authenticates a request. @throws ApiError 401 unless the token is valid */
   authenticate(authorization: string | undefined): Caller {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
-    if (token === undefined) throw new Rejection(401, 'missing or invalid authorization header')
+    if (token === undefined) throw new ApiError(401, 'missing or invalid authorization header')
     const id = this.#readId(token)
     const row = this.#registry.apiTokens.get(id)
     const user = row === undefined ? undefined : this.#registry.users.get(row.user)
-    if (row === undefined || user === undefined) throw new Rejection(401, 'the token has been revoked')
+    if (row === undefined || user === undefined) throw new ApiError(401, 'the token has been revoked')
     return { user, token: row }
   }
 
   #readId(token: string): string {
-    if (token.split('.').length !== 3)
-      throw new Rejection(401, 'token contains an invalid number of segments')
+    if (token.split('.').length !== 3) throw new ApiError(401, 'token contains an invalid number of segments')
     const claims = verifyToken(token, [createPublicKey(this.#key.publicPem)])
-    if (claims === null && !hasDatabaseClaims(token)) throw new Rejection(401, 'the token is invalid')
+    if (claims === null && !hasDatabaseClaims(token)) throw new ApiError(401, 'the token is invalid')
     const { jti, exp } = claims ?? {}
-    if (typeof exp === 'number' && exp <= Date.now() / 1_000)
-      throw new Rejection(401, 'the token has expired')
+    if (typeof exp === 'number' && exp <= Date.now() / 1_000) throw new ApiError(401, 'the token has expired')
     if (typeof jti === 'string') return jti
     // a database token was used for the platform API
-    throw new Rejection(401, 'could not parse jwt id')
+    throw new ApiError(401, 'could not parse jwt id')
   }
 }
 

@@ -3,9 +3,9 @@ import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { JWTPayload } from 'jose'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
+import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatabaseRow, KeySetRow } from '../registry/rows.ts'
-import { Rejection } from '../rejection.ts'
 
 /**
  * Exchanges valid tokens of issuers whose key sets an organization has registered for tokens signed with the database's own key,
@@ -26,7 +26,7 @@ export class ExternalTokens {
 
   /**
    * Replaces an issuer's token with one signed with the database's own key. Returns null for a request with any other token, or
-   * without one. Rejects with a Rejection: 401 for an invalid token, 404 for a token for another database.
+   * without one. Rejects with a ApiError: 401 for an invalid token, 404 for a token for another database.
    * @param hasTablePermissions whether the back end enforces permissions for tables
    */
   exchange(
@@ -92,10 +92,10 @@ function pickPermittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row:
   if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')
   const isForThisDatabase =
     (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
-  if (!isForThisDatabase) throw new Rejection(404, `Namespace \`${row.name}\` doesn't exist`)
+  if (!isForThisDatabase) throw new ApiError(404, `Namespace \`${row.name}\` doesn't exist`)
   return { id: row.id, a, exp: Math.floor(Number(exp)), ...(perm !== undefined && { perm }) }
 }
 
-function unauthorized(reason: string): Rejection {
-  return new Rejection(401, `Unauthorized: \`${reason}\``)
+function unauthorized(reason: string): ApiError {
+  return new ApiError(401, `Unauthorized: \`${reason}\``)
 }

@@ -4,7 +4,6 @@ import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
 import type { Grant } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-import { transactionTimeout } from './rejections.ts'
 import type { StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
 import {
@@ -15,6 +14,7 @@ import {
   type SqliteRows,
   type SqliteStatement,
 } from './sqlite-connection.ts'
+import { transactionTimeout } from './statement-checks.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
 import type { WriteLock, Writer } from './write-lock.ts'
 

@@ -122,10 +122,7 @@ export class EngineInstance {
 
   constructor(instance: ErasableInstance, { files, state, fail = rethrow }: EngineDependencies) {
     this.#state = state
-    this.api = instance.start(
-      { ...this.#hostImports(files), ...SHARING_STUBS },
-      fail,
-    ) as unknown as EngineExports
+    this.api = instance.start(this.#hostImports(files), fail) as unknown as EngineExports
     this.scratch = this.api.malloc(SCRATCH_BYTES)
   }
 
@@ -232,16 +229,6 @@ export class EngineInstance {
       checkpointing: () => this.onCheckpoint(),
     }
   }
-}
-
-/** Stubs of the functions for sharing the file with engines in other threads; here, no other engine uses the file. */
-const SHARING_STUBS: WebAssembly.ModuleImports = {
-  exclude_readers: () => 1,
-  admit_readers() {},
-  log_is_moved() {},
-  begin_reading: () => 0,
-  end_reading() {},
-  sleep() {},
 }
 
 function rethrow(error: unknown): never {

@@ -22,9 +22,9 @@ import { EngineInstance } from './engine-instance.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
-import { attachRejection } from './rejections.ts'
 import { dryRunMigration, failureMessage, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
+import { attachRejection } from './statement-checks.ts'
 import { StoredTexts } from './stored-texts.ts'
 
 /** Status for a client that has disconnected; it is never sent. */

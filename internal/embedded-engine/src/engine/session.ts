@@ -25,6 +25,9 @@ import {
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Database } from './database.ts'
 import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import { encodeResult, type StatementResult } from './result-encoder.ts'
+import { changesSchema } from './schema-change.ts'
+import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import {
   attachTarget,
   checkBlocked,
@@ -34,10 +37,7 @@ import {
   toClientError,
   transactionTimeout,
   withAttachTarget,
-} from './rejections.ts'
-import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { changesSchema } from './schema-change.ts'
-import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
+} from './statement-checks.ts'
 import type { StoredTexts } from './stored-texts.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
 

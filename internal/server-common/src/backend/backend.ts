@@ -60,8 +60,8 @@ export interface QueryUsage {
 }
 
 /** Thrown if the back end does not support an operation or its arguments. The message is meant for the caller. */
-export class BackendRejection extends Error {
-  override readonly name = 'BackendRejection'
+export class BackendError extends Error {
+  override readonly name = 'BackendError'
 }
 
 /** Thrown if the replicas in a location do not start. The cause, which contains paths and output of the process, is for the log. */
@@ -91,10 +91,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   resume(): void
   /**
    * Creates a database completely, with its settings. If it rejects, the id must not be used again.
-   * @throws BackendRejection if the source cannot be used, or is not supported
+   * @throws BackendError if the source cannot be used, or is not supported
    */
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
-  /** Writes a database to a new SQLite file. @throws BackendRejection if this is not supported */
+  /** Writes a database to a new SQLite file. @throws BackendError if this is not supported */
   exportTo(id: DatabaseId, file: string): Promise<void>
   /** Replaces all settings. @returns false if the database does not exist */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
-import { BackendRejection } from './backend.ts'
+import { BackendError } from './backend.ts'
 
 /** Thrown if the file of a database is missing or empty. It is never recreated, because that would hide the data loss. */
-export class MissingFileError extends BackendRejection {
+export class MissingFileError extends BackendError {
   constructor() {
     super('the file of this database is missing or empty')
   }

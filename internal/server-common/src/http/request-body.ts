@@ -21,8 +21,8 @@ interface BodyLimits {
 const LIMITS: BodyLimits = { bodyBytes: MAX_BODY_BYTES, totalBytes: MAX_TOTAL_BYTES, items: MAX_ITEMS }
 
 /** Thrown for a request body that is not received completely, because it is too large or because too many others are in memory. */
-export class BodyRejection extends Error {
-  override readonly name = 'BodyRejection'
+export class BodyError extends Error {
+  override readonly name = 'BodyError'
   readonly status: 413 | 503
 
   constructor(status: 413 | 503, message: string) {
@@ -35,7 +35,7 @@ export class BodyRejection extends Error {
 const heldBytes = new Map<Readable, number>()
 let totalBytes = 0
 
-/** Reads a request body completely. It counts as being in memory until it is released. @throws BodyRejection while reading */
+/** Reads a request body completely. It counts as being in memory until it is released. @throws BodyError while reading */
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
@@ -74,19 +74,19 @@ export function releaseBody(body: Readable): void {
   heldBytes.delete(body)
 }
 
-function findRejection(size: number, items: number, limits: BodyLimits): BodyRejection | null {
+function findRejection(size: number, items: number, limits: BodyLimits): BodyError | null {
   if (size > limits.bodyBytes)
-    return new BodyRejection(
+    return new BodyError(
       413,
       `the request body is too large: the limit is ${limits.bodyBytes / MEBIBYTE} MiB, which BATON_MAX_BODY_MIB changes`,
     )
   if (items > limits.items)
-    return new BodyRejection(
+    return new BodyError(
       413,
       `the request body has more than ${limits.items.toLocaleString('en')} values; send it in several requests`,
     )
   if (totalBytes > limits.totalBytes)
-    return new BodyRejection(
+    return new BodyError(
       503,
       'the server is receiving too many large requests at the same time; send it again later',
     )

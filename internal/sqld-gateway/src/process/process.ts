@@ -5,8 +5,8 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import {
-  checkOptionNames,
   DirectoryLock,
   findFreePort,
   getProcessIdentity,
@@ -46,15 +46,15 @@ export interface SqldOptions {
   readonly serverArguments?: readonly string[]
 }
 
-const OPTION_NAMES = [
-  'sqldPath',
-  'dataDirectory',
-  'port',
-  'namespaces',
-  'publicKeyPem',
-  'maxOpenDatabases',
-  'serverArguments',
-] as const
+const OPTIONS: RulesOf<SqldOptions> = {
+  sqldPath: 'string',
+  dataDirectory: 'string',
+  port: NON_NEGATIVE_INTEGER,
+  namespaces: 'boolean',
+  publicKeyPem: 'string',
+  maxOpenDatabases: POSITIVE_INTEGER,
+  serverArguments: 'object',
+}
 
 /** Servers started by this process; they are killed when it exits. */
 const children = new Set<ChildProcess>()
@@ -88,7 +88,7 @@ interface StartPlan {
  * if this process is killed. Rejects with `SqldMissingError` if the program is not found.
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
-  checkOptionNames('startSqld', options, OPTION_NAMES)
+  checkOptions(options, OPTIONS, 'startSqld')
   return await restartSqld(null, options)
 }
 

@@ -56,7 +56,7 @@ export interface UpstreamCallbacks {
 }
 
 /** An authorized request from a client. */
-export interface Call {
+export interface UpstreamRequest {
   readonly id: DatabaseId
   /** The parts of the client's request from which the request to the server is built. */
   readonly request: Pick<ServiceRequest, 'method' | 'path' | 'query'>
@@ -290,7 +290,7 @@ export class Upstream {
    * Sends a request. Retries while the server reports an existing database as missing, in which case nothing was executed, and after
    * the server has exited, if the request was not sent or is read-only.
    */
-  async send(call: Call, body: string | null): Promise<UpstreamResponse> {
+  async send(call: UpstreamRequest, body: string | null): Promise<UpstreamResponse> {
     let failures = 0
     for (let responses = 0; ; await sleep(RETRY_DELAY_MS)) {
       let response: UpstreamResponse
@@ -311,7 +311,7 @@ export class Upstream {
   }
 
   /** Whether a request that has failed this many times in a row may be sent again. */
-  #mayRetryAfter({ permissions, signal }: Call, error: unknown, failures: number): boolean {
+  #mayRetryAfter({ permissions, signal }: UpstreamRequest, error: unknown, failures: number): boolean {
     // once a response has begun, the request has been executed
     if (error instanceof TruncatedResponseError || signal?.aborted === true || !this.#isManaged) return false
     if (isRefused(error)) return failures < MAX_ATTEMPTS
@@ -320,7 +320,7 @@ export class Upstream {
 
   /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
   async sendOnce(
-    { id, request: { method, path, query }, permissions, signal, hasEnough }: Call,
+    { id, request: { method, path, query }, permissions, signal, hasEnough }: UpstreamRequest,
     body: string | null,
   ): Promise<UpstreamResponse> {
     if (!this.isReady) await this.ensureRunning()

@@ -2,7 +2,7 @@ import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/
 import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { memoize } from './memoize.ts'
-import { findRejection, hasAttach, type SqlRejection, type SqlUse } from './sql-guard.ts'
+import { findRejection, hasAttach, type SqlProblem, type SqlUse } from './sql-guard.ts'
 import { isWord, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
@@ -147,7 +147,7 @@ function toAllowedSql(sql: string, use: SqlUse): string | null {
 }
 
 /** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */
-function rejectedSql({ name, reason }: Extract<SqlRejection, { readonly type: 'rejected' }>): string {
+function rejectedSql({ name, reason }: Extract<SqlProblem, { readonly type: 'rejected' }>): string {
   const plain = name.replace(/[^\p{L}\p{N} _$-]/gu, '').slice(0, 64)
   return `SELECT "${plain} (refused: ${reason})"()`
 }

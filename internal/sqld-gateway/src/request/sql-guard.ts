@@ -24,7 +24,7 @@ export interface SqlUse {
   readonly attach?: 'attached' | 'not-first'
 }
 /** Why SQL text must not reach the server. `permissions`: the sender may not do this; `rejected`: no sender may. */
-export type SqlRejection =
+export type SqlProblem =
   | { readonly type: 'permissions' }
   | { readonly type: 'rejected'; readonly name: string; readonly reason: string }
 
@@ -61,7 +61,7 @@ const ACQUIRES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
 /** Returns why the server must not execute the SQL text; null if it may. */
-export function findRejection(sql: string, use: SqlUse): SqlRejection | null {
+export function findRejection(sql: string, use: SqlUse): SqlProblem | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
   return isPlain && callsOnlyKnownFunctions(sql) ? null : findRejectionInTokens(sql, tokenizeSql(sql), use)
@@ -72,7 +72,7 @@ export function findRejectionInTokens(
   sql: string,
   { tokens, isAmbiguous }: TokenizedSql,
   use: SqlUse,
-): SqlRejection | null {
+): SqlProblem | null {
   const name = EXTERNAL_ACCESS_OR_OPTIMIZE.test(sql) ? findExternalAccess(tokens, use) : null
   if (name !== null) return { type: 'rejected', name, reason: REASON_EXTERNAL_ACCESS }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
@@ -103,7 +103,7 @@ function findExternalAccess(tokens: readonly SqlToken[], { mayWrite }: SqlUse): 
   return null
 }
 
-function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): SqlRejection | null {
+function findStatementRejection(statement: readonly SqlToken[], use: SqlUse): SqlProblem | null {
   const isExplained = isWord(statement[0], 'explain')
   const body = explainedStatement(statement)
   const index = findUnsafeIndexName(body)
@@ -152,7 +152,7 @@ export function hasAttach(sql: string): boolean {
   )
 }
 
-function findAttachRejection([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRejection | null {
+function findAttachRejection([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlProblem | null {
   if (attach === undefined) return null
   if (attach === 'not-first') {
     const reason = 'on this back end it must be in the first request of a stream'
@@ -188,7 +188,7 @@ function findPragmaRejection(
   statement: readonly SqlToken[],
   use: SqlUse,
   isExplained: boolean,
-): SqlRejection | null {
+): SqlProblem | null {
   const { name, hasArgument } = readPragma(statement)
   if (!hasArgument || READ_ONLY_PRAGMA.test(name)) return null
   if (WRITABLE_PRAGMAS.test(name) && !isExplained) {

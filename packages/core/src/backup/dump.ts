@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, ProtocolError, TransportError } from '../base/errors.ts'
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'

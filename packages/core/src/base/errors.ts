@@ -37,7 +37,14 @@ abstract class BaseError extends Error {
  * if (error instanceof DatabaseError && error.code === 'HTTP_STATUS') console.log(error.status)
  * ```
  */
-export type DatabaseError = SqlError | StreamError | TransportError | HttpError | ProtocolError | RestoreError
+export type DatabaseError =
+  | SqlError
+  | StreamError
+  | TransportError
+  | HttpError
+  | ProtocolError
+  | RestoreError
+  | ConflictError
 
 // a union, because TypeScript cannot narrow an abstract class by a literal
 export const DatabaseError = BaseError as unknown as abstract new (...args: never) => DatabaseError
@@ -267,6 +274,23 @@ export class RestoreError extends BaseError {
     this.applied = applied
     this.outcome = outcome
   }
+}
+
+/**
+ * What an optimistic transaction had read was changed before its writes, as often as `maxConflicts` allows, or cannot be compared.
+ * Nothing was kept. Thrown only with `fallback: 'none'`.
+ */
+export class ConflictError extends BaseError {
+  override readonly name = 'ConflictError'
+  readonly code = 'CONFLICT'
+  readonly outcome: Outcome = 'not_applied'
+}
+
+/** Returns the error of a batch as if its first statements had not been part of it. */
+export function withoutSteps(error: SqlError, count: number): SqlError {
+  const copy = copyError(error, { statementIndex: (error.statementIndex ?? 0) - count })
+  details.set(copy, { sql: error.sql, results: error.results.slice(count) })
+  return copy
 }
 
 /** Copies an error with changes: the error itself may have been thrown or reported, and never changes after that. */

@@ -1,11 +1,12 @@
-import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
-import { beginStatement, type TransactionMode } from '../codec/control.ts'
+import { checkOption, checkOptions, TIME } from '@batonsql/options'
+import { beginStatement, TRANSACTION_MODES, type TransactionMode } from '../codec/control.ts'
 import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
 import type { AtomicBatchOptions } from '../options.ts'
+import { BATCH_OPTIONS } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { run } from './run.ts'
@@ -24,49 +25,45 @@ export interface TransactionOptions {
   readonly retry?: number | undefined
 }
 
+const senders = new WeakMap<Client, Http>()
+
 /** Returns the sender of a client's requests. */
-export let getHttp: (db: Client) => Http
+export const getHttp = (db: Client): Http => senders.get(db) as Http
 
 /**
  * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
  * Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
-  readonly #http: Http
-
   constructor(config: ClientConfig) {
     const http = new Http(resolveConfig(config))
     const { coalesce } = http.config
     const coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(http) : null
     super(
       (statements, scope, options) => run(http, statements, scope, options, coalescer),
-      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
+      { ...BATCH_OPTIONS, foreignKeys: ['on', 'off'] },
       (statement) => {
         rejectControl(statement)
         rejectSavepoint(statement)
       },
     )
-    this.#http = http
-  }
-
-  static {
-    getHttp = (db) => db.#http
+    senders.set(this, http)
   }
 
   /** How 64-bit integers are returned, as configured. */
   get intMode(): IntMode {
-    return this.#http.config.intMode
+    return getHttp(this).config.intMode
   }
 
   /** Address of the database, without a token. */
   get url(): string {
-    const { origin, basePath } = this.#http.config.address
+    const { origin, basePath } = getHttp(this).config.address
     return origin + basePath
   }
 
   /** Time limit of a call in ms, as configured. */
   get requestTimeoutMs(): number {
-    return this.#http.config.requestTimeoutMs
+    return getHttp(this).config.requestTimeoutMs
   }
 
   /**
@@ -75,7 +72,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * has a lower one, as after a restore.
    */
   get replicationIndex(): string | null {
-    return this.#http.replica.value
+    return getHttp(this).replica.value
   }
 
   /**
@@ -89,13 +86,13 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     options: TransactionOptions = {},
   ): Promise<T> {
     checkCallback(callback)
-    checkOptions(options, TRANSACTION_OPTIONS)
-    const { lifetime, events } = this.#http
+    checkOptions(options, { mode: TRANSACTION_MODES, retry: 'number' })
+    const { lifetime, events } = getHttp(this)
     const { mode, retry = 0 } = options
     lifetime.begin()
     try {
       for (let attempt = 0; ; attempt++) {
-        const stream = new ServerStream(this.#http, true)
+        const stream = new ServerStream(getHttp(this), true)
         stream.transaction.begin(beginStatement(mode))
         try {
           return await Transaction.run(stream, callback)
@@ -122,7 +119,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     checkOptions(options, { drainMs: 'number' })
     const { drainMs = 0 } = options
     if (drainMs !== 0) checkOption('drainMs', drainMs, TIME)
-    await this.#http.close(drainMs)
+    await getHttp(this).close(drainMs)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,4 @@
-import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { checkOptions } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { ArrayRow, ObjectRow } from '../codec/result.ts'
 import {
@@ -12,6 +12,7 @@ import {
 } from '../codec/statement.ts'
 import type { QueryReport } from '../observe/events.ts'
 import type { RowsOptions } from '../options.ts'
+import { STATEMENT_OPTIONS } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
 import type { HandleCall } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'

@@ -1,8 +1,7 @@
 import { type EncodedStatement, rejectForeignKeys } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
-import type { AtomicBatchOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
-import { areReadOnly, type QueuedCall, type Results } from '../request/queued-call.ts'
+import { areReadOnly, type QueuedCall, type ReadOptions, type Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
@@ -11,21 +10,21 @@ import { ServerStream } from '../stream/server-stream.ts'
 
 /**
  * Runs a statement, or a batch that is its own transaction, in one request.
- * @param hasBegun whether a call that began before `close` sends the statements; if so, they run while the client is closing
+ * @param isContinuation whether it is the rest of a call that began before the client was closed
  */
 // oxlint-disable-next-line max-params
 export function run(
   http: Http,
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
-  options: AtomicBatchOptions,
+  options: ReadOptions,
   coalescer: Coalescer | null = null,
-  hasBegun = false,
+  isContinuation = false,
 ): Promise<Results> {
   if (scope === 'atomic') {
     if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
     // the request is sent some microtasks later, when the client may be closing
-    http.lifetime.begin(hasBegun)
+    http.lifetime.begin(isContinuation)
     const stream = new ServerStream(http, true)
     const results = runStatements(stream, statements, scope, options)
     // in the same tick, so that the request also closes the stream
@@ -34,7 +33,7 @@ export function run(
   }
   const send = async (call: QueuedCall): Promise<void> => {
     const { deadline } = call
-    http.lifetime.begin(hasBegun)
+    http.lifetime.begin(isContinuation)
     try {
       if (coalescer && canShareConnection((statements[0] as EncodedStatement).kind))
         await coalescer.send(call)

@@ -1,5 +1,6 @@
-import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -8,7 +9,8 @@ import {
   type InStatement,
   rejectControl,
 } from '../codec/statement.ts'
-import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
+import type { BatchOptions, StatementOptions } from '../options.ts'
+import { BATCH_OPTIONS, STATEMENT_OPTIONS } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
 /** Runs checked statements: a single one, or those of a batch. Receives a copy of the options. */
@@ -18,14 +20,16 @@ type Run<Options> = (
   options: Options,
 ) => Promise<Results>
 
-class ExecutorBase<Options extends BatchOptions> {
+/** Runs statements: a client, a stream or a transaction. */
+export abstract class SqlExecutor<Options extends BatchOptions = BatchOptions> {
   readonly #run: Run<Options | StatementOptions>
-  readonly #batchOptions: OptionRules
+  readonly #batchOptions: RulesOf<Options>
   readonly #check: (statement: EncodedStatement) => void
 
+  /** @param check rejects statements of `execute`; by default those that begin or end transactions */
   constructor(
     run: Run<Options | StatementOptions>,
-    batchOptions: OptionRules = BATCH_OPTIONS,
+    batchOptions: RulesOf<Options> = BATCH_OPTIONS as RulesOf<Options>,
     check = rejectControl,
   ) {
     this.#run = run
@@ -33,6 +37,24 @@ class ExecutorBase<Options extends BatchOptions> {
     this.#check = check
   }
 
+  /**
+   * Runs one statement.
+   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
+   */
+  execute(
+    statement: InStatement,
+    args: InArgs | undefined,
+    options: StatementOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>>
+  /**
+   * Runs one statement.
+   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
+   */
+  execute<Row = ObjectRow>(
+    statement: InStatement,
+    args?: InArgs,
+    options?: StatementOptions,
+  ): Promise<ResultSet<Row>>
   async execute(
     statement: InStatement,
     args?: InArgs,
@@ -48,6 +70,33 @@ class ExecutorBase<Options extends BatchOptions> {
     }
   }
 
+  /**
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
+   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
+   * earlier changes remain after a failure. An empty batch sends no request.
+   * @throws SqlError with `statementIndex` and the `results` before it
+   */
+  batch(
+    statements: readonly InStatement[],
+    options: Options & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>[]>
+  /**
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
+   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
+   * earlier changes remain after a failure. An empty batch sends no request.
+   * @throws SqlError with `statementIndex` and the `results` before it
+   */
+  batch<const Statements extends readonly InStatement[]>(
+    statements: Statements,
+    options?: Options,
+  ): Promise<{ -readonly [At in keyof Statements]: ResultSet }>
+  /** The same, with the type of each statement's rows: `batch<[Person, Total]>([…, …])`. */
+  batch<Rows extends readonly unknown[]>(
+    statements: { readonly [At in keyof Rows]: InStatement },
+    options?: Options,
+  ): Promise<{ -readonly [At in keyof Rows]: ResultSet<Rows[At]> }>
+  /** The same, with one row type for all statements. */
+  batch<Row>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
   async batch(
     statements: readonly InStatement[],
     options: Options | StatementOptions = {},
@@ -62,10 +111,6 @@ class ExecutorBase<Options extends BatchOptions> {
   }
 }
 
-/** Implements `execute` and `batch` of clients, streams and transactions. `Executor` declares the overloads. */
-export const SqlExecutor = ExecutorBase as unknown as new <Options extends BatchOptions = BatchOptions>(
-  run: Run<Options | StatementOptions>,
-  batchOptions?: OptionRules,
-  /** Rejects statements of `execute`; by default those that begin or end transactions. */
-  check?: (statement: EncodedStatement) => void,
-) => Executor<Options>
+/** The methods of a client, a stream or a transaction that run statements. */
+export interface Executor<Options extends BatchOptions = BatchOptions>
+  extends Pick<SqlExecutor<Options>, 'execute' | 'batch'> {}

@@ -1,4 +1,4 @@
-import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { checkOptions } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { parseBegin, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
@@ -10,6 +10,7 @@ import {
   rejectSavepoint,
 } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
+import { STATEMENT_OPTIONS } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
 import { rollback } from '../stream/rollback.ts'

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, describeType } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions, describeType } from '@batonsql/options'
 import { StreamError, TransportError } from '../base/errors.ts'
 import { rejectForeignKeys } from '../codec/statement.ts'
 import type { CallOptions } from '../options.ts'

@@ -1,14 +1,16 @@
-import { checkOption, TRANSACTION_OPTIONS } from '../base/check-options.ts'
+import { checkOption } from '@batonsql/options'
 import { checkControl, statementKind } from '../sql/statement-kind.ts'
 import { trimStart } from '../sql/verb.ts'
 import type { EncodedStatement } from './statement.ts'
+
+export const TRANSACTION_MODES = ['immediate', 'deferred', 'readonly', 'concurrent'] as const
 
 /**
  * When a transaction acquires the write lock: `immediate` (default) at its beginning, `deferred` with the first write (which
  * fails with SQLITE_BUSY if another client wrote in between), `readonly` never. `concurrent`, for Turso's engine only, writes without
  * the lock, and fails with SQLITE_BUSY if another transaction changed the same rows.
  */
-export type TransactionMode = 'immediate' | 'deferred' | 'readonly' | 'concurrent'
+export type TransactionMode = (typeof TRANSACTION_MODES)[number]
 
 /** A statement that core itself adds to a request, such as BEGIN, COMMIT, a savepoint command, or a pragma. */
 export interface ControlStatement extends EncodedStatement {
@@ -43,7 +45,7 @@ export const PROBE = encodeControl('SELECT 1', 'read')
 /** Returns the statement that begins a transaction. @throws TypeError for another mode */
 export function beginStatement(mode: TransactionMode = 'immediate'): ControlStatement {
   // anything else would become part of the SQL
-  if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
+  if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_MODES)
   return BEGIN[mode]
 }
 

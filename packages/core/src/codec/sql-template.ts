@@ -1,4 +1,4 @@
-import { describeType } from '../base/check-options.ts'
+import { describeType } from '@batonsql/options'
 import type { InValue } from './value.ts'
 
 /** A value, which becomes an argument, or a fragment, which becomes part of the text. */

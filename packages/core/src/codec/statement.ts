@@ -1,4 +1,4 @@
-import { describeType } from '../base/check-options.ts'
+import { describeType } from '@batonsql/options'
 import { checkBlobLiterals } from '../sql/blob-literals.ts'
 import { isControl, type StatementKind, setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'

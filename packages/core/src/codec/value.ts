@@ -1,5 +1,5 @@
+import { describeType } from '@batonsql/options'
 import { decodeBase64, encodeBase64 } from '#base64'
-import { describeType } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireValue } from '../base/wire.ts'
 
@@ -18,11 +18,13 @@ export class Real {
   }
 }
 
+export const INT_MODES = ['auto', 'number', 'bigint', 'string'] as const
+
 /**
  * How 64-bit integers are returned: `auto` as number if it is exact and as bigint otherwise, `number` with a RangeError if it
  * is not exact, or always as `bigint` or `string`.
  */
-export type IntMode = 'auto' | 'number' | 'bigint' | 'string'
+export type IntMode = (typeof INT_MODES)[number]
 
 const INT64_LIMIT = 2n ** 63n
 

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'

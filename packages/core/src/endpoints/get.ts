@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Http, unwrap } from '../http/http.ts'
@@ -7,19 +7,19 @@ import type { CallOptions } from '../options.ts'
 
 /**
  * Sends a GET request to the database.
- * @param hasBegun whether a call that began before `close` sends the request; if so, it runs while the client is closing
+ * @param isContinuation whether it is the rest of a call that began before the client was closed
  * @returns the text of the response @throws HttpError for a status other than 2xx
  */
 export async function get(
   http: Http,
   path: string,
   options: CallOptions = {},
-  hasBegun = false,
+  isContinuation = false,
 ): Promise<string> {
   checkOptions(options, CALL_OPTIONS)
   const { signal, timeoutMs } = options
   const rules = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-  http.lifetime.begin(hasBegun)
+  http.lifetime.begin(isContinuation)
   try {
     return unwrap(await http.exchange(path, null, rules, (text) => text))
   } catch (error) {

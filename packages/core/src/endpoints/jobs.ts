@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions, TIME } from '@batonsql/options'
 import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -108,10 +108,10 @@ export const jobs = {
   },
 }
 
-async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = false): Promise<Job> {
+async function getJob(http: Http, id: number, options?: CallOptions, isContinuation = false): Promise<Job> {
   if (!Number.isSafeInteger(id) || id < 0)
     throw new TypeError(`the id of a job must be a whole number, not ${id}`)
-  return read(await get(http, `/v1/jobs/${id}`, options, hasBegun), (job) => ({
+  return read(await get(http, `/v1/jobs/${id}`, options, isContinuation), (job) => ({
     id: readJobId(job as unknown as WireJob),
     status: readStatus(job['status']),
     error: (job['error'] as string | null | undefined) ?? null,

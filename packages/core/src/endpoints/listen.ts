@@ -1,4 +1,4 @@
-import { checkOptions, TIME } from '../base/check-options.ts'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -39,7 +39,7 @@ export interface ListenOptions {
   readonly timeoutMs?: number | undefined
 }
 
-const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutMs: TIME }
+const OPTIONS = { table: 'string', actions: 'object', ...CALL_OPTIONS } as const
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const IDLE_TIMEOUT_MS = 40_000
 

@@ -1,5 +1,5 @@
+import { checkOption, describeType, TIME } from '@batonsql/options'
 import { createTransport } from '#transport'
-import { checkOption, describeType, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
@@ -24,7 +24,7 @@ import { type Message, type NoResponse, notSent, type RequestOptions, type SendR
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex, type ReplicaWatch, type ServerIndexes } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
-import type { Rejection, Tursodb } from './tursodb.ts'
+import type { RefusedRequest, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
@@ -108,7 +108,7 @@ export class Http {
         if (status < 200 || status > 299)
           throw new HttpError(status, joinUrl(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
-          ? import('./unusual-errors.ts').then(({ readUnusualResponse }) =>
+          ? import('./translate-errors.ts').then(({ readUnusualResponse }) =>
               readUnusualResponse(this, text, read),
             )
           : read(text)
@@ -199,8 +199,8 @@ export class Http {
   ): Promise<SendResult<R>> {
     const { error } = failure
     if (error === INDEX_RESET) return await this.send(message, options, attempt)
-    if ((error as Partial<Rejection<R>> | null)?.sendAgain)
-      return await (error as Rejection<R>).sendAgain(message, options)
+    if ((error as Partial<RefusedRequest<R>> | null)?.sendAgain)
+      return await (error as RefusedRequest<R>).sendAgain(message, options)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.check(index)
     const { signal, deadline, policy } = options

@@ -47,8 +47,8 @@ export class Lifetime {
   }
 
   /** Counts a call, which may take several requests with waits between them. @throws TransportError if the client is closed */
-  begin(hasBegun = false): void {
-    if (this.#aborted || (this.isClosed && !hasBegun)) throw closedError()
+  begin(isContinuation = false): void {
+    if (this.#aborted || (this.isClosed && !isContinuation)) throw closedError()
     this.#calls += 1
   }
 

@@ -36,7 +36,7 @@ function lockedServer(clock: ManualClock): { http: Http; bodies: string[] } {
 
 test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadline (%s)', async (scope) => {
   // this module is loaded on the first error, which takes longer than microtasks
-  await import('./unusual-errors.ts')
+  await import('./translate-errors.ts')
   const clock = new ManualClock()
   const { http, bodies } = lockedServer(clock)
   const outcome = run(http, encodeBatch(['insert into t values (1)']), scope, { timeoutMs: 10_000 }).catch(

@@ -50,7 +50,7 @@ function restartDeadlines(calls: readonly { readonly deadline: Deadline }[]): vo
 }
 
 /** Thrown if the engine executed no part of a request, which may then be sent again. */
-export class Rejection<R> {
+export class RefusedRequest<R> {
   readonly #engine: Tursodb
   /** The response, decoded for the caller. */
   readonly value: R
@@ -100,7 +100,7 @@ export class Tursodb {
     return this.#lock.queued > 0
   }
 
-  /** Returns the value of a response. @throws Rejection if nothing was executed because of the write lock or `BEGIN READONLY` */
+  /** Returns the value of a response. @throws RefusedRequest if nothing was executed because of the write lock or `BEGIN READONLY` */
   check<R>(value: R, text: string): R {
     const { baton = null, results = [] } = JSON.parse(text) as {
       baton?: string | null
@@ -111,7 +111,8 @@ export class Tursodb {
     const isLocked = error?.code === 'SQLITE_BUSY' && LOCKED_MESSAGE.test(error.message)
     const isUnknownMode = error?.code === 'SQL_PARSE_ERROR' && NO_READONLY_MESSAGE.test(error.message)
     const canRetry = isLocked || isUnknownMode
-    if (canRetry && outcomes.every((outcome) => outcome.error)) throw new Rejection(this, value, error, baton)
+    if (canRetry && outcomes.every((outcome) => outcome.error))
+      throw new RefusedRequest(this, value, error, baton)
     return value
   }
 
@@ -122,7 +123,7 @@ export class Tursodb {
   async send<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    rejection: Rejection<R> | null = null,
+    rejection: RefusedRequest<R> | null = null,
   ): Promise<SendResult<R>> {
     const { deadline, limiter, permit, policy, signal, calls = [{ deadline }] } = options
     const acquiresLock = policy === WRITE && limiter !== null
@@ -174,7 +175,7 @@ export class Tursodb {
   async #sendUntilAccepted<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    previousRejection: Rejection<R> | null,
+    previousRejection: RefusedRequest<R> | null,
   ): Promise<SendResult<R>> {
     const { events, lifetime } = this.#http
     const { deadline, signal, onRetry } = options
@@ -196,7 +197,7 @@ export class Tursodb {
       // the deadline passed before the request could be sent again
       if (rejection?.isLocked && !result.isOk && !result.isSent && deadline.remainingMs <= 0)
         return { isOk: true, value: rejection.value }
-      if (!result.isOk || !(result.value instanceof Rejection)) return result as SendResult<R>
+      if (!result.isOk || !(result.value instanceof RefusedRequest)) return result as SendResult<R>
       // the adapted text was rejected as well
       if (rejection && !rejection.isLocked && !result.value.isLocked)
         return { isOk: true, value: result.value.value }
@@ -207,8 +208,8 @@ export class Tursodb {
   /** Returns a request in the form that the engine accepts. */
   #adapt<T extends TransportHead, R>(
     message: Message<T, R>,
-    rejection: Rejection<R> | null,
-  ): Message<T, R | Rejection<R>> {
+    rejection: RefusedRequest<R> | null,
+  ): Message<T, R | RefusedRequest<R>> {
     return {
       ...message,
       body:
@@ -226,7 +227,7 @@ export class Tursodb {
         try {
           return await message.read(response)
         } catch (error) {
-          if (error instanceof Rejection) return error as Rejection<R>
+          if (error instanceof RefusedRequest) return error as RefusedRequest<R>
           throw error
         }
       },

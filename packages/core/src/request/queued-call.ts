@@ -1,8 +1,9 @@
 import type { Deadline } from '../base/deadline.ts'
+import type { WireResult } from '../base/wire.ts'
 import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF } from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { AtomicBatchOptions, BatchOptions, StatementOptions } from '../options.ts'
+import type { AtomicBatchOptions, BatchOptions } from '../options.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
@@ -16,6 +17,11 @@ export interface Cursor {
   readonly isReadOnly: boolean
   /** Stops the cursor. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
   stop(endsStream: boolean, reason: unknown): void
+}
+
+/** Options of a call, and a listener for its results as the server sent them. */
+export interface ReadOptions extends AtomicBatchOptions {
+  readonly onResult?: ((result: WireResult) => void) | undefined
 }
 
 /** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
@@ -41,7 +47,7 @@ export interface QueuedCall {
   canCoalesce?: boolean | undefined
   /** Whether it changes nothing, and may therefore run twice. */
   readonly isReadOnly: boolean
-  readonly options: StatementOptions
+  readonly options: ReadOptions
   readonly deadline: Deadline
   /** Returns why the call must no longer run, such as the end of its savepoint; null if it may. */
   readonly cancelReason?: (() => Error | null) | undefined

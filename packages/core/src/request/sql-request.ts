@@ -271,6 +271,7 @@ function decode(
   { intMode, rowids }: SettleContext,
 ): Results[number] {
   const rowid = rowids.read(result, statements[index] as EncodedStatement)
+  options.onResult?.(result)
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 

@@ -1,4 +1,4 @@
-import { describeType } from '../base/check-options.ts'
+import { describeType } from '@batonsql/options'
 import { checkControl, isControl, setsForeignKeys, statementKind } from './statement-kind.ts'
 import { BLANK } from './verb.ts'
 

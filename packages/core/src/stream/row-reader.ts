@@ -44,7 +44,7 @@ const isRow = (line: string): boolean => line.startsWith('{"type":"row"')
 const isUnusual = (line: string): boolean => !isRow(line) && UNUSUAL_ERROR.test(line)
 
 const translate = async (line: string): Promise<string> =>
-  (await import('../http/unusual-errors.ts')).translateErrors(line)
+  (await import('../http/translate-errors.ts')).translateErrors(line)
 
 /** Clients of servers that have no `/v3/cursor`. */
 const clientsWithoutCursors = new WeakSet<Http>()

@@ -4,7 +4,6 @@ import type { TransportError } from '../base/errors.ts'
 import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { closedError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
-import { unsupportedNode } from './node-version.ts'
 import type {
   Exchange,
   Transport,
@@ -15,8 +14,9 @@ import type {
 } from './transport.ts'
 
 // thrown at import: undici would fail with the first request, without a reason
-const reason = unsupportedNode(process.versions.node)
-if (reason !== null) throw new Error(reason)
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 22 || (major === 22 && minor < 19))
+  throw new Error(`@batonsql/core requires node 22.19 or newer, but this is node ${process.versions.node}`)
 
 // Only undici's pool, because all of undici takes three times as long to load. Loaded by the first request, because even the pool
 // takes longer to load than core.

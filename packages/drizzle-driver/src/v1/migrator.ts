@@ -5,7 +5,7 @@ import {
   type MigrateOptions,
   type PendingOptions,
 } from '../apply-migrations.ts'
-import { type InitRejection, initJournal } from '../init-journal.ts'
+import { type InitFailure, initJournal } from '../init-journal.ts'
 import {
   findMigrations,
   type MigrationLocation,
@@ -15,7 +15,7 @@ import { journalLayout } from './journal-layout.ts'
 import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
 export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
-export type { InitRejection } from '../init-journal.ts'
+export type { InitFailure } from '../init-journal.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
@@ -41,11 +41,11 @@ export async function migrate(
 export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init: true },
-): Promise<InitRejection | undefined>
+): Promise<InitFailure | undefined>
 export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init?: boolean | undefined },
-): Promise<string[] | InitRejection | undefined> {
+): Promise<string[] | InitFailure | undefined> {
   const sources = await findSources(config)
   const apply = config.init ? initJournal : applyMigrations
   return await apply(db.$client, journalLayout, { ...config, sources })

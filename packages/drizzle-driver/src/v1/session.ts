@@ -28,12 +28,12 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   static override readonly [entityKind]: string = 'BatonSession'
   /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
-  readonly #runner: QueryRunner
+  readonly runner: QueryRunner
   readonly #context: SessionContext<TRelations>
 
   constructor(runner: QueryRunner, context: SessionContext<TRelations>) {
     super(context.dialect, 'async')
-    this.#runner = runner
+    this.runner = runner
     this.#context = context
     this.batch = batchMethod(
       runner,
@@ -62,10 +62,10 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
       metadata,
       cacheConfig,
       // a transaction may read its own uncommitted changes
-      cache: this.#runner.isTransaction ? undefined : cache,
+      cache: this.runner.isTransaction ? undefined : cache,
       logger,
       paramsInErrors,
-      runner: this.#runner,
+      runner: this.runner,
     })
   }
 
@@ -74,11 +74,13 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     callback: (tx: BatonTransaction<TRelations>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
+    return await this.runner.transaction((runner) => callback(this.toTransaction(runner)), behavior)
+  }
+
+  /** Returns a transaction whose queries run on a runner. */
+  toTransaction(runner: QueryRunner): BatonTransaction<TRelations> {
     const { dialect, relations } = this.#context
-    const run = (runner: QueryRunner): Promise<T> => {
-      const session = new BatonSession<TRelations>(runner, this.#context)
-      return callback(new BatonTransaction(session.batch, 'async', dialect, session, relations))
-    }
-    return await this.#runner.transaction(run, behavior)
+    const session = new BatonSession<TRelations>(runner, this.#context)
+    return new BatonTransaction(session.batch, 'async', dialect, session, relations)
   }
 }

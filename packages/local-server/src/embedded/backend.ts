@@ -18,7 +18,7 @@ import {
 } from '@batonsql/embedded-engine'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
-  BackendRejection,
+  BackendError,
   buildExportResponse,
   copyDatabaseFile,
   type DatabaseBackend,
@@ -168,7 +168,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { parent } = source
     await this.#migrations.enqueue(async () => {
       if (this.#schemas.getRole(parent) !== 'schema')
-        throw new BackendRejection(`the database \`${parent}\` is not a schema database`)
+        throw new BackendError(`the database \`${parent}\` is not a schema database`)
       await this.#create(id, source, settings)
       await this.#schemas.addChild(id, parent)
     })
@@ -187,10 +187,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#configure(id, settings)
   }
 
-  /** Checks that a database may be copied, which reads all of its rows. @throws BackendRejection if its reads are blocked */
+  /** Checks that a database may be copied, which reads all of its rows. @throws BackendError if its reads are blocked */
   #checkCanBeCopied(id: DatabaseId): void {
     const rejection = this.#findReadRejection(id)
-    if (rejection !== null) throw new BackendRejection(rejection)
+    if (rejection !== null) throw new BackendError(rejection)
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
@@ -208,12 +208,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     return await hasDatabaseFile(this.#getFile(id))
   }
 
-  /** Removes a database. @throws BackendRejection if it has children */
+  /** Removes a database. @throws BackendError if it has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.getRole(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
         if (this.#schemas.getChildren(id).length > 0)
-          throw new BackendRejection(`cannot delete \`${id}\` because databases are still refering to it`)
+          throw new BackendError(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
@@ -299,7 +299,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       return jobResponse(this.#schemas, id, request.path)
     }
     const { signal } = running
-    let call: ClientCall = { id, permissions, signal, running }
+    let call: RequestContext = { id, permissions, signal, running }
     if (request.path === '/dump') return await retryUnlessBegun(null, () => this.#dump(call, request.query))
     if (request.path === '/beta/listen') return this.#listen(call, request)
     if (isExportRoute(request.path)) {
@@ -338,7 +338,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
+  async #pipeline(call: RequestContext, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call, body.baton)
     return await this.#closeOnError(lease, async () => {
@@ -356,7 +356,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
+  async #cursor(call: RequestContext, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${responseHead(this.#streams.release(lease))}}\n`)
     return await this.#closeOnError(lease, async () => {
@@ -366,7 +366,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async #dump(call: ClientCall, query: string): Promise<ServiceResponse> {
+  async #dump(call: RequestContext, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
     if (this.#schemas.getRole(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
@@ -392,7 +392,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #listen({ id, permissions, signal }: ClientCall, { query }: ServiceRequest): ServiceResponse {
+  #listen({ id, permissions, signal }: RequestContext, { query }: ServiceRequest): ServiceResponse {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)
@@ -515,7 +515,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async #lease(
-    { id, permissions: { write, attach }, running }: ClientCall,
+    { id, permissions: { write, attach }, running }: RequestContext,
     baton: string | null,
   ): Promise<StreamLease> {
     const mayAttach = (target: DatabaseId): boolean =>
@@ -560,13 +560,13 @@ function getSize(path: string): number {
 }
 
 /** The parts that all requests to a database share. */
-interface ClientCall extends Omit<DatabaseCall, 'stream'> {
+interface RequestContext extends Omit<DatabaseCall, 'stream'> {
   readonly running: RunningRequest
 }
 
 /** A response that a worker writes. */
 interface StreamedResponse {
-  readonly call: ClientCall
+  readonly call: RequestContext
   readonly lease: StreamLease
   readonly cursor: RunningCursor
   readonly lines: CursorBodyStream
@@ -581,7 +581,7 @@ const readForbiddenError = (id: DatabaseId): PipelineFailure =>
   )
 
 /** Checks that a call may read all tables. @throws PipelineFailure */
-function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
+function checkReadsAll({ id, permissions: { read, tables } }: RequestContext): void {
   if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbiddenError(id)
 }
 

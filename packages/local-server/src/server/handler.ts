@@ -1,7 +1,7 @@
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import { ReplicaConditions } from '@batonsql/server-common/backend'
-import { checkOptionNames } from '@batonsql/server-common/base'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
-import { DEFAULT_DATABASE } from './gateway.ts'
+import { DEFAULT_DATABASE } from './database-router.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
 import {
@@ -26,7 +26,13 @@ export interface LocalHandlerOptions {
   readonly onLost?: (error: Error) => void
 }
 
-const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins', 'onLost'] as const
+const OPTIONS: RulesOf<LocalHandlerOptions> = {
+  dataDirectory: 'string',
+  auth: 'boolean',
+  domains: 'object',
+  allowOrigins: 'object',
+  onLost: 'function',
+}
 const ORIGIN = 'http://localhost'
 
 /** Keeps each request as long as the body of its response: a request follows its caller's signal only until it is garbage collected. */
@@ -37,7 +43,7 @@ const requests = new WeakMap<ReadableStream, Request>()
  * starts the engine.
  */
 export function createHandler(options: LocalHandlerOptions = {}): LocalHandler {
-  checkOptionNames('createHandler', options, OPTION_NAMES)
+  checkOptions(options, OPTIONS, 'createHandler')
   return new LocalHandler(options)
 }
 
@@ -115,6 +121,7 @@ export class LocalHandler implements AsyncDisposable {
       domain: null,
       inspector: false,
       log: new ServerLog('none'),
+      databases: {},
       onLost,
     })
     return await this.#service

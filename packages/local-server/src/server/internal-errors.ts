@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
-  BodyRejection,
+  BodyError,
   errorResponse,
   type ServiceRequest,
   type ServiceResponse,
@@ -27,7 +27,7 @@ export function toErrorResponse(
   report: ReportInternalError,
 ): ServiceResponse {
   // the connection is closed, because the rest of the body has not been read
-  if (error instanceof BodyRejection) {
+  if (error instanceof BodyError) {
     const { status, headers, body } = errorResponse(error.status, error.message)
     return { status, headers: { ...headers, connection: 'close' }, body }
   }

@@ -8,7 +8,7 @@ import {
   type Registry,
   type UserRow,
 } from '@batonsql/control-plane'
-import { checkOptionNames } from '@batonsql/server-common/base'
+import { checkOptions } from '@batonsql/options'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {
@@ -70,7 +70,7 @@ export class LocalPlatform {
 
 /** Creates a user. @returns the user's API token */
 export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
-  checkOptionNames('createUser', user, ['username', 'email'])
+  checkOptions(user, { username: 'string', email: 'string' }, 'createUser')
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username))
     throw new TypeError('createUser: a username must be 1 to 39 characters of a-z, 0-9 and "-"')

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import {
+  ApiError,
   type ControlPlane,
   createPlatformApp,
   DumpStore,
-  Rejection,
   readLimited,
 } from '@batonsql/control-plane'
+import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import type { AccessPolicy } from '@batonsql/server-common/auth'
-import { checkOptionNames } from '@batonsql/server-common/base'
 import {
   createHttpServer,
   errorResponse,
@@ -42,24 +42,26 @@ export interface PlatformOptions {
   readonly takenNameStatus?: 400 | 409
 }
 
-const OPTION_NAMES = ['port', 'organization', 'domain', 'readyDelayMs', 'takenNameStatus'] as const
+const OPTIONS: RulesOf<PlatformOptions> = {
+  port: NON_NEGATIVE_INTEGER,
+  organization: 'string',
+  domain: 'string',
+  readyDelayMs: NON_NEGATIVE_INTEGER,
+  takenNameStatus: { text: '400 or 409', accepts: (status) => status === 400 || status === 409 },
+}
 const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
 
-/** Checks the options of the platform API. @throws TypeError or RangeError */
+/** Checks the options of the platform API. @throws TypeError */
 export function checkPlatformOptions(options: PlatformOptions): void {
-  checkOptionNames('platform', options, OPTION_NAMES)
-  const { organization, domain, readyDelayMs = 0, takenNameStatus = 409 } = options
+  checkOptions(options, OPTIONS, 'platform')
+  const { organization, domain } = options
   if (organization !== undefined && !SLUG.test(organization))
     throw new TypeError('platform: organization must be a slug of 1 to 39 characters a-z, 0-9 and "-"')
   if (domain !== undefined && !DOMAIN.test(domain))
     throw new TypeError(
       'platform: domain must be a host name in lower case, such as "db.example" or "db.example:8443"',
     )
-  if (!Number.isInteger(readyDelayMs) || readyDelayMs < 0)
-    throw new RangeError('platform: readyDelayMs must be a whole number of milliseconds')
-  if (takenNameStatus !== 400 && takenNameStatus !== 409)
-    throw new RangeError('platform: takenNameStatus must be 400 or 409')
 }
 
 /** Dependencies of the platform API's server. */
@@ -181,7 +183,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
         'metrics require a token of the owner that is unrestricted or has the scope metrics',
       )
   } catch (error) {
-    if (!(error instanceof Rejection)) throw error
+    if (!(error instanceof ApiError)) throw error
     return errorResponse(error.status, error.message)
   }
   return textResponse(200, 'text/plain; version=0.0.4', metrics())

@@ -1,8 +1,14 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { findSqld } from '@batonsql/sqld-gateway/process'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startLocalServer } from './server.ts'
 import { type LogLevel, ServerLog } from './server-log.ts'
+
+const isSqldMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
 
 interface Line {
   readonly time: string
@@ -122,8 +128,41 @@ test('logs a server failure as an error, marks a disconnected client as aborted,
   })
 })
 
+test.skipIf(isSqldMissing)(
+  'logs a dump that libsql-server ends early, and none that a client abandons',
+  async () => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
+    onTestFinished(() => spy.mockRestore())
+    await using server = await startLocalServer({ backend: 'sqld', log: 'errors' })
+    const sqls = [
+      'CREATE TABLE large (x)',
+      'INSERT INTO large SELECT randomblob(200000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))',
+    ]
+    const run = (sql: string): Promise<Response> =>
+      fetch(`${server.url}/v2/pipeline`, {
+        method: 'POST',
+        body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] }),
+      })
+    for (const sql of sqls) await run(sql)
+    const abandoned = await fetch(`${server.url}/dump`)
+    await abandoned.body?.cancel()
+    // libsql-server cannot dump a table with such a name
+    await run('CREATE TABLE "a""b" (x)')
+    const dump = await fetch(`${server.url}/dump`)
+    await expect(dump.text()).rejects.toThrow()
+    const isFailure = (line: string): boolean => line.includes('"failure"')
+    await expect.poll(() => lines.filter(isFailure)).toHaveLength(1)
+    expect(JSON.parse(lines.find(isFailure) ?? '')).toMatchObject({
+      level: 'error',
+      database: 'default',
+      details: expect.stringMatching(/^the response to \/dump was cut off: ./),
+    })
+  },
+)
+
 test('an unknown level is rejected', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
-    'startLocalServer: log must be none, errors or requests, not debug',
+    "startLocalServer: log must be 'none' or 'errors' or 'requests', not 'debug'",
   )
 })

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
+import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import {
   type RemoteSqldOptions,
@@ -9,8 +10,8 @@ import {
   ReplicaConditions,
   type ReplicaLag,
 } from '@batonsql/server-common/backend'
-import { checkOptionNames, runAll } from '@batonsql/server-common/base'
-import { checkDialect, type Dialect } from '@batonsql/server-common/hrana'
+import { runAll } from '@batonsql/server-common/base'
+import { DIALECTS, type Dialect } from '@batonsql/server-common/hrana'
 import {
   createHttpServer,
   errorResponse,
@@ -18,7 +19,7 @@ import {
   listen,
   type ServiceResponse,
 } from '@batonsql/server-common/http'
-import { DEFAULT_DATABASE } from './gateway.ts'
+import { DEFAULT_DATABASE } from './database-router.ts'
 import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
@@ -26,6 +27,7 @@ import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
   DEFAULT_ORGANIZATION,
+  type InitialDatabases,
   type NewDatabaseOptions,
   Service,
   type ServiceOptions,
@@ -52,6 +54,12 @@ export interface LocalServerOptions {
   readonly dialect?: Dialect
   /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
   readonly platform?: PlatformOptions
+  /**
+   * Databases that are created before the server accepts requests, by name, such as `{ files: { fromFile: 'files.db' } }`. Those that
+   * the data directory already contains stay as they are. A function is called only for a database that must be created.
+   * @default {}
+   */
+  readonly databases?: InitialDatabases
   /** Path of the libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
   /** Uses a libsql-server that is already running with `--enable-namespaces`, instead of starting one. */
@@ -98,37 +106,34 @@ export interface DatabaseAddress {
   readonly authToken?: string
 }
 
-const OPTION_NAMES = [
-  'backend',
-  'dataDirectory',
-  'port',
-  'host',
-  'auth',
-  'dialect',
-  'sqldPath',
-  'sqld',
-  'replicas',
-  'replicaLagMs',
-  'domains',
-  'allowOrigins',
-  'platform',
-  'inspector',
-  'log',
-  'onLost',
-] as const
+const BACKENDS = ['embedded', 'sqld'] as const
+const OPTIONS: RulesOf<LocalServerOptions> = {
+  backend: BACKENDS,
+  dataDirectory: 'string',
+  databases: 'object',
+  port: NON_NEGATIVE_INTEGER,
+  host: 'string',
+  auth: 'boolean',
+  dialect: DIALECTS,
+  platform: 'object',
+  sqldPath: 'string',
+  sqld: 'object',
+  replicas: 'object',
+  replicaLagMs: 'number or object',
+  domains: 'object',
+  allowOrigins: 'object',
+  inspector: 'boolean',
+  log: LOG_LEVELS,
+  onLost: 'function',
+}
+const CONDITION: RulesOf<ReplicaCondition> = { lagMs: 'number', isDown: 'boolean' }
 
 /** Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`. */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
-  checkOptionNames('startLocalServer', options, OPTION_NAMES)
+  checkOptions(options, OPTIONS, 'startLocalServer')
   const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
-  if (backend !== 'embedded' && backend !== 'sqld')
-    throw new TypeError(`startLocalServer: unknown back end ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
-  if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
-    throw new TypeError(`startLocalServer: log must be none, errors or requests, not ${options.log}`)
-  const { dialect } = options
-  if (dialect !== undefined) checkDialect('startLocalServer', dialect)
-  if (dialect !== undefined && backend !== 'embedded')
+  if (options.dialect !== undefined && backend !== 'embedded')
     throw new TypeError('startLocalServer: dialect requires the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld requires the back end "sqld"')
@@ -169,7 +174,7 @@ function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServe
 }
 
 function checkCondition(subject: string, condition: ReplicaCondition): void {
-  checkOptionNames(subject, condition, ['lagMs', 'isDown'])
+  checkOptions(condition, CONDITION, subject)
   const { lagMs = 0 } = condition
   if (!Number.isInteger(lagMs) || lagMs < 0 || lagMs >= 2 ** 31)
     throw new RangeError(`${subject}: the lag must be a whole number of milliseconds below 2^31`)
@@ -196,13 +201,14 @@ function serviceOptions(
     domain: platform?.domain ?? null,
     inspector: options.inspector ?? false,
     log,
+    databases: options.databases ?? {},
     onLost: options.onLost,
   }
 }
 
 const takesTokens = ({ auth, platform }: LocalServerOptions): boolean => auth ?? platform !== undefined
 
-type Backend = 'embedded' | 'sqld'
+type Backend = (typeof BACKENDS)[number]
 
 /** A running local server. */
 export class LocalServer implements AsyncDisposable {

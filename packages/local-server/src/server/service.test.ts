@@ -24,6 +24,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   domain: null,
   inspector: false,
   log: new ServerLog('none'),
+  databases: {},
 })
 
 const createTable = (service: Service) =>

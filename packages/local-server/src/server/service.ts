@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import {
   ControlPlane,
   claimBackend,
-  type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
   type GroupRow,
@@ -13,6 +12,7 @@ import {
   NEW_CONFIGURATION,
   type TokenAccess,
 } from '@batonsql/control-plane'
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
@@ -21,16 +21,10 @@ import {
   type ReplicaCondition,
   type ReplicaConditions,
 } from '@batonsql/server-common/backend'
-import {
-  checkOptionNames,
-  DirectoryLock,
-  openDirectory,
-  runAll,
-  type TemporaryDirectory,
-} from '@batonsql/server-common/base'
+import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
-import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
+import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -49,9 +43,15 @@ export interface ServiceOptions extends BackendSelection {
   /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
+  readonly databases: InitialDatabases
   /** Called if another server has locked the data directory. */
   readonly onLost?: ((error: Error) => void) | undefined
 }
+
+/** Databases that a server creates at its start unless it has them: their options, or functions that return them. */
+export type InitialDatabases = Readonly<
+  Record<string, NewDatabaseOptions | (() => NewDatabaseOptions | Promise<NewDatabaseOptions>)>
+>
 
 /** Settings of a database that can be changed at any time. */
 export interface DatabaseOptions {
@@ -98,7 +98,28 @@ export interface TokenOptions {
   readonly attach?: readonly string[]
 }
 
-const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
+const SETTINGS: RulesOf<DatabaseOptions> = {
+  sizeLimitBytes: {
+    text: 'a positive whole number or null',
+    accepts: (size) => size === null || (Number.isInteger(size) && (size as number) > 0),
+  },
+  blockReads: 'boolean',
+  blockWrites: 'boolean',
+  blockReason: { text: 'string or null', accepts: (reason) => reason === null || typeof reason === 'string' },
+  allowAttach: 'boolean',
+}
+const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
+  ...SETTINGS,
+  fromFile: 'string',
+  isSchema: 'boolean',
+  schema: 'string',
+  group: 'string',
+}
+const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
+  access: ['full-access', 'read-only'],
+  expiresInSeconds: 'number',
+  attach: 'object',
+}
 const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
 /** Default slug of the server's organization. */
@@ -107,7 +128,7 @@ export const DEFAULT_ORGANIZATION = 'local'
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
   readonly #parts: ServiceComponents
-  readonly #gateway: Gateway
+  readonly #router: DatabaseRouter
   #closing: Promise<void> | null = null
   #isClosed = false
   readonly version: string
@@ -118,8 +139,8 @@ export class Service implements AsyncDisposable {
     this.version = version
     this.dataDirectory = parts.directory
     const { controlPlane, access, domains, inspector, notices, log } = parts
-    this.#gateway = new Gateway({ controlPlane, version, domains, access, inspector, log })
-    notices.on('notice', (id, text) => this.#gateway.reportNotice(id, text))
+    this.#router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
+    notices.on('notice', (id, text) => this.#router.reportNotice(id, text))
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
@@ -156,10 +177,8 @@ export class Service implements AsyncDisposable {
       )
       onLost = (error) => void service.#abandon(error, options)
       for (const { id, state } of controlPlane.registry.databases.rows)
-        if (state === 'lost') service.#gateway.reportNotice(id, LOST_NOTICE)
-      // only on the first start: later, a missing database or group is deliberate
-      if (service.databaseNames.length === 0 && service.#canCreateDefaultDatabase())
-        await service.createDatabase(DEFAULT_DATABASE)
+        if (state === 'lost') service.#router.reportNotice(id, LOST_NOTICE)
+      await service.#createInitialDatabases(options.databases)
       return service
     } catch (error) {
       await runAll([
@@ -170,6 +189,18 @@ export class Service implements AsyncDisposable {
         () => temporary?.remove(),
       ]).catch(() => {}) // reports the first error instead
       throw error
+    }
+  }
+
+  async #createInitialDatabases(databases: InitialDatabases): Promise<void> {
+    // only on the first start: later, a missing database or group is deliberate
+    const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
+    for (const [name, options] of Object.entries({
+      ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
+      ...databases,
+    })) {
+      if (!this.databaseNames.includes(name))
+        await this.createDatabase(name, typeof options === 'function' ? await options() : options)
     }
   }
 
@@ -209,8 +240,8 @@ export class Service implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
+    checkOptions(options, NEW_DATABASE, 'createDatabase')
     const { fromFile, isSchema = false, schema, group: groupName = DEFAULT_GROUP, ...settings } = options
-    const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, settings)
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
     const group = this.#getGroup(groupName)
@@ -219,7 +250,7 @@ export class Service implements AsyncDisposable {
       group,
       name,
       source: this.#toSource({ fromFile, isSchema, schema, group }),
-      configuration,
+      configuration: { ...NEW_CONFIGURATION, ...settings },
       readyDelayMs: 0,
     })
   }
@@ -260,8 +291,8 @@ export class Service implements AsyncDisposable {
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     const row = this.#getDatabase(name)
-    const configuration = mergeSettings('updateDatabase', row.configuration, options)
-    await this.controlPlane.databases.change({ ...row, configuration })
+    checkOptions(options, SETTINGS, 'updateDatabase')
+    await this.controlPlane.databases.change({ ...row, configuration: { ...row.configuration, ...options } })
   }
 
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
@@ -275,16 +306,14 @@ export class Service implements AsyncDisposable {
 
   async removeDatabase(name: string): Promise<void> {
     const row = this.#getDatabase(name)
-    this.#gateway.forget(row.id)
+    this.#router.forget(row.id)
     await this.controlPlane.databases.remove(row)
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    checkOptionNames('createToken', options, ['access', 'expiresInSeconds', 'attach'])
+    checkOptions(options, TOKEN_OPTIONS, 'createToken')
     const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options
     if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
-    if (access !== 'full-access' && access !== 'read-only')
-      throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#getDatabase(name)
     const attach = names.map((attachedName) => this.#getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
@@ -300,17 +329,17 @@ export class Service implements AsyncDisposable {
 
   /** Returns metrics in the Prometheus text format. */
   metrics(): string {
-    return this.#gateway.metrics()
+    return this.#router.metrics()
   }
 
   requestCount(name?: string): number {
-    return this.#gateway.requestCount(name)
+    return this.#router.requestCount(name)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { loss } = this.controlPlane
     if (loss !== null) return errorResponse(503, loss.message)
-    return await this.#gateway.handle(request)
+    return await this.#router.handle(request)
   }
 
   /** Ends at once, without writing anything: another server uses the data directory. */
@@ -425,18 +454,4 @@ function checkDatabaseName(name: string): void {
       `"${name}" is not a valid database name: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"; reserved names are ${[...RESERVED_NAMES].join(', ')}`,
     )
   }
-}
-
-function mergeSettings(
-  subject: string,
-  current: DatabaseConfiguration,
-  options: DatabaseOptions,
-): DatabaseConfiguration {
-  checkOptionNames(subject, options, SETTING_NAMES)
-  const configuration = { ...current, ...options }
-  const { sizeLimitBytes } = configuration
-  if (sizeLimitBytes !== null && !(Number.isInteger(sizeLimitBytes) && sizeLimitBytes > 0)) {
-    throw new RangeError(`${subject}: sizeLimitBytes must be a positive whole number or null`)
-  }
-  return configuration
 }

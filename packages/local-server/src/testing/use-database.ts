@@ -1,4 +1,4 @@
-import { checkOptionNames } from '@batonsql/server-common/base'
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import type { DatabaseAddress } from '../server/server.ts'
 import { findRunnerHooks, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, type CreatedDatabase, releaseServer, type Template } from './seeded-server.ts'
@@ -25,7 +25,11 @@ export interface TestDatabase {
 }
 
 const PLACE = 'call useDatabase() at the top level of the test file, or in a describe'
-const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
+const OPTIONS: RulesOf<UseDatabaseOptions> = {
+  template: 'string or function',
+  scope: ['test', 'file'],
+  hooks: 'object',
+}
 
 /**
  * Gives each test a fresh database, on an embedded server in the test process. Call it while a test file is loaded, or in a
@@ -35,7 +39,7 @@ const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
  * @throws TypeError for unknown options
  */
 export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
-  checkOptions(options)
+  checkOptions(options, OPTIONS, 'useDatabase')
   const { template, scope = 'test', hooks = findRunnerHooks() } = options
   const databases = new DatabaseSequence(template)
   const isShared = scope === 'file'
@@ -68,15 +72,6 @@ function registerFirst(hooks: TestHooks, work: () => Promise<void>): void {
   } catch (cause) {
     throw new Error(`useDatabase: the test runner rejected the hook; ${PLACE}`, { cause })
   }
-}
-
-function checkOptions(options: UseDatabaseOptions): void {
-  checkOptionNames('useDatabase', options, OPTION_NAMES)
-  const { template, scope = 'test' } = options
-  if (template !== undefined && typeof template !== 'function' && typeof template !== 'string')
-    throw new TypeError('useDatabase: template must be a function, or the path of an SQLite file')
-  if (scope !== 'test' && scope !== 'file')
-    throw new TypeError(`useDatabase: scope must be "test" or "file", not ${JSON.stringify(scope)}`)
 }
 
 /** Creates the databases for one call of `useDatabase`, one after the other. */

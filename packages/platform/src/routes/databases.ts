@@ -82,13 +82,13 @@ export interface CreateTokenOptions extends PlatformCallOptions {
 
 /** Rules for the permissions of a token. */
 export const PERMISSIONS = {
-  authorization: "'full-access' or 'read-only'",
+  authorization: ['full-access', 'read-only'],
   readAttach: 'object',
   permissions: 'object',
-}
+} as const
 
 export const TOKEN_INPUT = {
-  rules: { ...PERMISSIONS, expiration: 'string' },
+  rules: { ...PERMISSIONS, expiration: 'string' as const },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
     body: toOptionalBody({
@@ -113,9 +113,13 @@ const DATABASE_PATH = `${DATABASES_PATH}/{name}` as const
 
 const toDatabaseBody = (database: NewDatabase): object =>
   checkedBody(database, {
-    string: ['name', 'group', 'sizeLimit', 'schema'],
-    object: ['seed', 'remoteEncryption'],
-    boolean: ['isSchema'],
+    name: 'string',
+    group: 'string',
+    seed: 'object',
+    sizeLimit: 'string',
+    isSchema: 'boolean',
+    schema: 'string',
+    remoteEncryption: 'object',
   })
 
 const databaseRoutes = ({ route, removal, pages }: Routes) => ({
@@ -156,9 +160,13 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     {
       body: (configuration: DatabaseConfigurationInput) =>
         checkedBody(configuration, {
-          string: ['sizeLimit'],
-          boolean: ['blockReads', 'blockWrites', 'deleteProtection', 'allowAttach'],
-          object: ['allowedIps', 'allowedAwsVpcIds'],
+          sizeLimit: 'string',
+          blockReads: 'boolean',
+          blockWrites: 'boolean',
+          deleteProtection: 'boolean',
+          allowAttach: 'boolean',
+          allowedIps: 'object',
+          allowedAwsVpcIds: 'object',
         }),
       isIdempotent: true,
     },

@@ -28,7 +28,7 @@ const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
 const readOne = object<Group>('group', 'name')
 
 const toGroupBody = (group: NewGroup): object =>
-  checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] })
+  checkedBody(group, { name: 'string', location: 'string', extensions: 'string or object' })
 
 const groupRoutes = ({ route, removal }: Routes) => ({
   /** Lists the groups of the organization. */
@@ -49,7 +49,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   /** Changes the configuration. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${GROUP_PATH}/configuration`, bodyObject<GroupConfiguration>(), {
     body: (configuration: GroupConfigurationInput) =>
-      checkedBody(configuration, { boolean: ['deleteProtection'] }),
+      checkedBody(configuration, { deleteProtection: 'boolean' }),
     isIdempotent: true,
   }),
   /** Transfers the group to another organization, by its slug. API tokens of the group become invalid. */

@@ -55,13 +55,14 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
      * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
      */
     create: route('POST /v1/organizations', object<models.Organization>('org', 'slug'), {
-      body: (organization: NewOrganization) => checkedBody(organization, { string: ['name'] }),
+      body: (organization: NewOrganization) => checkedBody(organization, { name: 'string' }),
     }),
     /** Returns the organization of the client. */
     get: route(`GET ${ORGANIZATION_PATH}`, readOrganization),
     /** Changes the organization of the client. */
     update: route(`PATCH ${ORGANIZATION_PATH}`, readOrganization, {
-      body: (changes: OrganizationChanges) => checkedBody(changes, { boolean: ['overages', 'requireMfa'] }),
+      body: (changes: OrganizationChanges) =>
+        checkedBody(changes, { overages: 'boolean', requireMfa: 'boolean' }),
     }),
     /** Returns the usage of the organization in this period, and of each of its databases. */
     usage: route(`GET ${ORGANIZATION_PATH}/usage`, (response: ParsedResponse): models.OrganizationUsage => {
@@ -75,7 +76,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     plans: route(`GET ${ORGANIZATION_PATH}/plans`, list<models.Plan>('plans')),
     /** Lists the invoices of the organization. */
     invoices: route(`GET ${ORGANIZATION_PATH}/invoices`, list<models.Invoice>('invoices'), {
-      rules: { type: "'all' or 'upcoming' or 'issued'" },
+      rules: { type: ['all', 'upcoming', 'issued'] },
       send: ({ type }: InvoicesOptions) => ({ query: { type } }),
     }),
     /** Returns the current plan of the organization. */
@@ -98,7 +99,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
         username: text('member')(response),
         role: text<models.Role>('role')(response),
       }),
-      { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
+      { body: (member: NewMember) => checkedBody(member, { username: 'string', role: 'string' }) },
     ),
     /** Returns a member by user name. @throws PlatformError with status 404 if the member does not exist */
     get: route(`GET ${ORGANIZATION_PATH}/members/{username}`, readMember),
@@ -118,7 +119,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       body(invite: NewInvite) {
         if ((invite.email === undefined) === (invite.username === undefined))
           throw new TypeError('an invite needs either email or username')
-        return checkedBody(invite, { string: ['email', 'username', 'role'] })
+        return checkedBody(invite, { email: 'string', username: 'string', role: 'string' })
       },
     }),
     /** Withdraws an invitation. */

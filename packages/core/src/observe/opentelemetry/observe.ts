@@ -1,3 +1,4 @@
+import { checkOptions, type RulesOf } from '@batonsql/options'
 import {
   type Attributes,
   type Context,
@@ -10,7 +11,6 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { checkOptions } from '../../base/check-options.ts'
 import type { ClientEvent, Observe } from '../events.ts'
 import { connectionAttributes, errorAttributes, operationAttributes } from './attributes.ts'
 import { Measurements } from './measurements.ts'
@@ -30,7 +30,7 @@ export interface OpenTelemetryOptions {
 }
 
 const SCOPE = '@batonsql/core'
-const OPTIONS = {
+const OPTIONS: RulesOf<OpenTelemetryOptions> = {
   tracerProvider: 'object',
   meterProvider: 'object',
   url: 'string or object',

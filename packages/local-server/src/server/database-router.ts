@@ -1,5 +1,6 @@
 import { ReadStream } from 'node:fs'
-import { type ControlPlane, type DatabaseRow, isAddressAllowed, Rejection } from '@batonsql/control-plane'
+import { Readable } from 'node:stream'
+import { ApiError, type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
 import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
 import {
@@ -48,8 +49,8 @@ const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
 ])
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
-/** Options of a {@link Gateway}. */
-export interface GatewayOptions {
+/** Options of a {@link DatabaseRouter}. */
+export interface DatabaseRouterOptions {
   readonly controlPlane: ControlPlane
   readonly version: string
   /** Maps host names to databases. */
@@ -66,8 +67,8 @@ export interface GatewayOptions {
  * segment of the path, by the `x-namespace-bin` or `x-namespace` header, by a configured domain, or by the platform's domain or
  * `<name>.localhost`; otherwise it is `default`.
  */
-export class Gateway {
-  readonly #options: GatewayOptions
+export class DatabaseRouter {
+  readonly #options: DatabaseRouterOptions
   /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
@@ -76,7 +77,7 @@ export class Gateway {
   readonly #inspector: InspectorPage | null
   #total = 0
 
-  constructor(options: GatewayOptions) {
+  constructor(options: DatabaseRouterOptions) {
     this.#options = options
     this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
     this.#inspector =
@@ -115,6 +116,13 @@ export class Gateway {
     if (this.#options.log.isEnabled)
       this.#options.log.write('error', 'failure', { database, reference, details })
     else console.error(`${database}: request failed (reference ${reference}): ${details}`)
+  }
+
+  /** Reports a response whose rest is missing: its status has been sent, so that no reference can reach the client. */
+  #reportCutOff(database: string, path: string, { message }: Error): void {
+    const details = `the response to ${path} was cut off: ${message}`
+    if (this.#options.log.isEnabled) this.#options.log.write('error', 'failure', { database, details })
+    else console.error(`${database}: ${details}`)
   }
 
   /** Discards the counters of a removed database. */
@@ -160,6 +168,11 @@ export class Gateway {
     } catch (error) {
       response = toErrorResponse(error, request, report)
     }
+    const { body } = response
+    if (body instanceof Readable)
+      body.once('error', (error) => {
+        if (!request.controller.signal.aborted) this.#reportCutOff(name, path, error)
+      })
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
     return response
@@ -343,7 +356,7 @@ function findBodyRejection({ method, headers }: ServiceRequest): ServiceResponse
 }
 
 function toRejectionResponse(error: unknown): ServiceResponse {
-  if (!(error instanceof Rejection)) throw error
+  if (!(error instanceof ApiError)) throw error
   return errorResponse(error.status, error.message)
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { WireError } from '../base/wire.ts'
 import { UNUSUAL_ERROR } from './http.ts'
-import { translateErrors } from './unusual-errors.ts'
+import { translateErrors } from './translate-errors.ts'
 
 function translate(error: WireError): { error: WireError; isTursodb: boolean } {
   const text = JSON.stringify({ results: [{ type: 'error', error }] })

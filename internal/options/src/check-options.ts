@@ -1,0 +1,76 @@
+type TypeName = 'string' | 'number' | 'bigint' | 'boolean' | 'function' | 'object'
+
+/** A condition, worded for errors. */
+export interface Condition {
+  readonly text: string
+  readonly accepts: (value: unknown) => boolean
+}
+
+/** What an option must be: a value of one of several types, one of several words, or one that meets a condition. */
+export type Rule =
+  | TypeName
+  | `${TypeName} or ${TypeName}`
+  | 'string or number or bigint'
+  | readonly string[]
+  | Condition
+
+/** A rule for each option. */
+export type RulesOf<Options> = { readonly [Name in keyof Options]-?: Rule }
+
+const isNumber = (value: unknown): value is number => typeof value === 'number'
+export const TIME: Condition = {
+  text: 'a positive number of milliseconds, or Infinity',
+  // timers are limited to 32 bits
+  accepts: (value) => isNumber(value) && value > 0 && (value < 2 ** 31 || value === Infinity),
+}
+// Infinity is allowed, although it is not an integer
+export const NON_NEGATIVE_INTEGER: Condition = {
+  text: 'an integer >= 0',
+  accepts: (value) => isNumber(value) && value >= 0 && !(value % 1),
+}
+export const POSITIVE_INTEGER: Condition = {
+  text: 'an integer >= 1',
+  accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),
+}
+
+/** Rules for the options of all calls. */
+export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME } as const
+
+/** Checks options. @param caller named in errors @throws TypeError naming the invalid option and the allowed ones */
+export function checkOptions<Options extends object>(
+  options: Options,
+  rules: RulesOf<Options>,
+  caller = '',
+): void {
+  const subject = caller && `${caller}: `
+  const names = Object.keys(rules).join(', ')
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError(`${subject}expected options { ${names} }, not ${describeType(options)}`)
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(rules, name))
+      throw new TypeError(`${subject}unknown option ${name}; the options are ${names}`)
+    if (value !== undefined) checkOption(subject + name, value, rules[name as keyof Options])
+  }
+}
+
+/** Checks one value. @throws TypeError with its name */
+export function checkOption(name: string, value: unknown, rule: Rule): void {
+  if (meets(value, rule)) return
+  if (typeof rule === 'string') throw new TypeError(`${name} must be ${rule}, not ${describeType(value)}`)
+  const isList = !('accepts' in rule)
+  const text = isList ? rule.map((word) => `'${word}'`).join(' or ') : rule.text
+  // a value is shown only if it cannot be a secret
+  const isWord = isList && typeof value === 'string'
+  throw new TypeError(
+    `${name} must be ${text}, not ${isWord ? `'${value}'` : isNumber(value) ? value : describeType(value)}`,
+  )
+}
+
+function meets(value: unknown, rule: Rule): boolean {
+  if (typeof rule === 'string') return value !== null && rule.split(' or ').includes(typeof value)
+  return 'accepts' in rule ? rule.accepts(value) : rule.includes(value as string)
+}
+
+/** Describes a value by its type only: it may be a token, or a misplaced argument. */
+export const describeType = (value: unknown): string =>
+  value == null ? String(value) : `a value of type ${typeof value}`

@@ -1,0 +1,182 @@
+import { ConflictError, DatabaseError, SqlError, StreamError, withoutSteps } from '../base/errors.ts'
+import { run } from '../client/run.ts'
+import { SqlExecutor } from '../client/sql-executor.ts'
+import type { Transaction } from '../client/transaction.ts'
+import { withTransactionStream } from '../client/transaction.ts'
+import { type EncodedStatement, encodeBatch, type InStatement } from '../codec/statement.ts'
+import type { Http } from '../http/http.ts'
+import { BATCH_OPTIONS, type BatchOptions, type CallOptions, type StatementOptions } from '../options.ts'
+import { Coalescer } from '../request/coalescer.ts'
+import type { Results } from '../request/queued-call.ts'
+import { getVerb } from '../sql/verb.ts'
+import { runStatements } from '../stream/run-statements.ts'
+import { encodeGuard, MAX_COMPARED_CELLS, type RecordedRead, recordRead } from './guard.ts'
+
+/**
+ * One run of a callback: reads, and then writes. Executing a write rejects; so do reads that cannot be repeated exactly: PRAGMA,
+ * EXPLAIN.
+ */
+export abstract class Attempt extends SqlExecutor {
+  /** Whether the callback has returned or thrown. */
+  #isEnded = false
+
+  constructor(
+    read: (
+      statements: EncodedStatement[],
+      scope: 'autocommit' | 'atomic',
+      options: BatchOptions,
+    ) => Promise<Results>,
+  ) {
+    super((statements, scope, options) => {
+      if (this.#isEnded) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
+      for (const statement of statements) rejectWrite(statement, options)
+      return read(statements, scope, options)
+    }, BATCH_OPTIONS)
+  }
+
+  /** Runs the writes as one transaction, if the reads still have the same results. */
+  abstract commit(writes: readonly InStatement[], options?: StatementOptions): Promise<Results>
+
+  protected end(): void {
+    this.#isEnded = true
+  }
+}
+
+/** An attempt that reads without a transaction. */
+export class OptimisticAttempt extends Attempt {
+  readonly #http: Http
+  readonly #options: CallOptions
+  readonly #reads: RecordedRead[]
+  #isCommitting = false
+  /** Set if the attempt kept nothing and must be repeated. */
+  conflict: ConflictError | null = null
+  /** Whether it can be repeated without a transaction: its reads can be compared. */
+  isComparable = true
+
+  constructor(http: Http, options: CallOptions) {
+    const reads: RecordedRead[] = []
+    const coalescer = new Coalescer(http)
+    super((statements, scope, readOptions) => {
+      const record = statements.values()
+      return run(
+        http,
+        statements,
+        scope,
+        {
+          ...options,
+          ...readOptions,
+          mode: 'deferred',
+          onResult: (result) => void reads.push(recordRead(record.next().value as EncodedStatement, result)),
+        },
+        coalescer,
+        true,
+      )
+    })
+    this.#http = http
+    this.#options = options
+    this.#reads = reads
+  }
+
+  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
+    this.end()
+    const statements = encodeBatch(writes)
+    if (statements.length === 0) {
+      await this.check()
+      return []
+    }
+    this.#isCommitting = true
+    return await this.#runGuarded(statements, { ...options, mode: 'immediate' })
+  }
+
+  /** Checks that all reads have seen the same state, if there are several. @throws ConflictError */
+  async check(): Promise<void> {
+    this.end()
+    if (this.#reads.length > 1 && !this.#isCommitting) await this.#runGuarded([], { mode: 'deferred' })
+  }
+
+  /** Checks the reads of a callback that has thrown: if they saw different states, its error means nothing. */
+  async checkAfter(reason: unknown): Promise<void> {
+    const isFromServer = reason instanceof DatabaseError && !(reason instanceof SqlError)
+    if (this.conflict !== null || isFromServer || this.#options.signal?.aborted) return
+    try {
+      await this.check()
+    } catch {
+      // a failed check says nothing about the callback's error
+    }
+  }
+
+  async #runGuarded(writes: EncodedStatement[], options: BatchOptions): Promise<Results> {
+    const guards = this.#encodeGuards()
+    try {
+      const results = await run(
+        this.#http,
+        [...guards, ...writes],
+        'atomic',
+        { ...this.#options, ...options },
+        null,
+        true,
+      )
+      return results.slice(guards.length)
+    } catch (error) {
+      if (!(error instanceof SqlError)) throw error
+      const { statementIndex: index, code } = error
+      // a guard also fails if, for example, its table was dropped
+      if (index !== null && index < guards.length)
+        throw this.#fail('another transaction has changed what this one had read', error)
+      // the server has parsed no statement: the transaction shows which one is wrong
+      if (index === null && code.startsWith('SQL_') && guards.length > 0) throw this.#failToCompare(error)
+      throw index === null ? error : withoutSteps(error, guards.length)
+    }
+  }
+
+  #encodeGuards(): EncodedStatement[] {
+    const cells = this.#reads.reduce((sum, { columnCount, rows }) => sum + columnCount * rows.length, 0)
+    if (cells > MAX_COMPARED_CELLS)
+      throw this.#failToCompare(new RangeError(`the reads returned ${cells} cells`))
+    try {
+      return this.#reads.map(encodeGuard)
+    } catch (cause) {
+      throw this.#failToCompare(cause)
+    }
+  }
+
+  #failToCompare(cause: unknown): ConflictError {
+    this.isComparable = false
+    return this.#fail(`the reads cannot be compared (at most ${MAX_COMPARED_CELLS} cells)`, cause)
+  }
+
+  #fail(message: string, cause: unknown): ConflictError {
+    this.conflict = new ConflictError(message, { cause })
+    return this.conflict
+  }
+}
+
+/** An attempt in a transaction, which holds the write lock from its beginning. */
+export class TransactionAttempt extends Attempt {
+  readonly #tx: Transaction
+  readonly #options: CallOptions
+
+  constructor(tx: Transaction, options: CallOptions) {
+    super((statements, scope, readOptions) => {
+      const callOptions = { ...options, ...readOptions }
+      return withTransactionStream(tx, callOptions, (stream, handle) =>
+        runStatements(stream, statements, scope, callOptions, handle),
+      )
+    })
+    this.#tx = tx
+    this.#options = options
+  }
+
+  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
+    this.end()
+    return await this.#tx.batch(writes, { ...this.#options, ...options })
+  }
+}
+
+function rejectWrite({ sql, kind }: EncodedStatement, { readOnly }: StatementOptions): void {
+  const verb = getVerb(sql)
+  if (!/^(?:select|values|with)$/.test(verb) || !(kind === 'read' || readOnly))
+    throw new TypeError(
+      `${verb.toUpperCase() || 'this statement'} cannot be executed in an optimistic transaction, which reads first: return writes from the callback`,
+    )
+}

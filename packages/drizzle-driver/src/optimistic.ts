@@ -1,0 +1,31 @@
+import { type Client, type OptimisticOptions, runOptimistically } from '@batonsql/core'
+import type { BatchMethod, BatchQuery, BatchResults } from './batch.ts'
+import type { QueryRunner } from './query-runner.ts'
+
+// Shared by all Drizzle versions.
+
+/** The session of a database, whose transactions have the type `Tx`. */
+interface OptimisticSession<Tx> {
+  readonly runner: QueryRunner
+  toTransaction(runner: QueryRunner): Tx
+}
+
+/** Runs a callback as an optimistic transaction of a database. */
+export function runInSession<
+  Tx extends { readonly batch: BatchMethod },
+  const Q extends readonly BatchQuery[] | [],
+>(
+  client: Client,
+  session: OptimisticSession<Tx>,
+  callback: (tx: Tx) => Promise<Q> | Q,
+  options: OptimisticOptions | undefined,
+): Promise<BatchResults<Q>> {
+  if (session.runner.isTransaction) throw new TypeError('optimistic() needs a database, not a transaction')
+  return session.runner.perform(
+    (run) => runOptimistically(client, run, options),
+    async (runner) => {
+      const tx = session.toTransaction(runner)
+      return await tx.batch(await callback(tx))
+    },
+  )
+}

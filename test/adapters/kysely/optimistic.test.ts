@@ -1,0 +1,191 @@
+import { BatonDialect, ConflictError, optimistic, SqlError } from '@batonsql/kysely-dialect'
+import {
+  CamelCasePlugin,
+  DummyDriver,
+  type Generated,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+  type UpdateResult,
+} from 'kysely'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+interface Tables {
+  wallet: { id: number; ownedCents: number }
+  purchase: { id: Generated<number>; cents: number }
+}
+
+let database: TestDatabase
+let db: Kysely<Tables>
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+    plugins: [new CamelCasePlugin()],
+    log: (event) => void log.push(event.query.sql),
+  })
+  await sql`create table wallet (id integer primary key, owned_cents integer)`.execute(db)
+  await sql`create table purchase (id integer primary key, cents integer)`.execute(db)
+})
+afterAll(() => db.destroy())
+
+beforeEach(async () => {
+  await db.deleteFrom('wallet').execute()
+  await db.deleteFrom('purchase').execute()
+  await db.insertInto('wallet').values({ id: 1, ownedCents: 1000 }).execute()
+  log = []
+})
+
+const readCents = async (): Promise<number> =>
+  (await db.selectFrom('wallet').select('ownedCents').executeTakeFirstOrThrow()).ownedCents
+const isBuying = (
+  cents: number,
+  disturb: (attempt: number) => Promise<unknown> = async () => {},
+  options = {},
+) => {
+  let attempt = 0
+  return optimistic(
+    db,
+    async (tx) => {
+      const wallet = await tx.selectFrom('wallet').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
+      await disturb((attempt += 1))
+      if (wallet.ownedCents < cents) throw new Error('not enough')
+      return [
+        tx
+          .updateTable('wallet')
+          .set({ ownedCents: wallet.ownedCents - cents })
+          .where('id', '=', 1),
+        tx.insertInto('purchase').values({ cents }).returning('id'),
+      ]
+    },
+    options,
+  )
+}
+const spend = () =>
+  db
+    .updateTable('wallet')
+    .set((eb) => ({ ownedCents: eb('ownedCents', '-', 600) }))
+    .execute()
+
+test('takes two requests, with the plugins of the instance, and returns typed results', async () => {
+  const requests = await countRequests(database, async () => {
+    const [updates, [purchase]] = await isBuying(500)
+    expectTypeOf(updates).toEqualTypeOf<UpdateResult[]>()
+    expectTypeOf(purchase).toEqualTypeOf<{ id: number } | undefined>()
+    expect(updates[0]?.numUpdatedRows).toBe(1n)
+    expect(purchase).toEqual({ id: 1 })
+  })
+  expect(requests).toBe(2)
+  expect(await readCents()).toBe(500)
+  expect(log[0]).toBe('select * from "wallet" where "id" = ?')
+})
+
+test('a conflict runs the callback again, with what has changed', async () => {
+  const buying = isBuying(500, async (attempt) => attempt === 1 && (await spend()))
+  await expect(buying).rejects.toThrow('not enough')
+  expect(await readCents()).toBe(400)
+  const disturb = () => spend()
+  await expect(isBuying(0, disturb, { maxConflicts: 0, fallback: 'none' })).rejects.toBeInstanceOf(
+    ConflictError,
+  )
+})
+
+test('reads that are issued together share a request', async () => {
+  const requests = await countRequests(database, () =>
+    optimistic(db, async (tx) => {
+      const reads = [1, 2, 3].map((id) => tx.selectFrom('wallet').selectAll().where('id', '=', id).execute())
+      expect((await Promise.all(reads)).map(({ length }) => length)).toEqual([1, 0, 0])
+      return [tx.deleteFrom('wallet')]
+    }),
+  )
+  expect(requests).toBe(2)
+})
+
+test('queries of the instance itself, raw SQL and compiled queries can be returned', async () => {
+  const compiled = db.selectFrom('purchase').selectAll().compile()
+  const [inserted, { rows }, selected] = await optimistic(db, () => [
+    db.insertInto('purchase').values({ cents: 5 }).returning('cents'),
+    sql<{ n: number }>`select count(*) as n from purchase`,
+    compiled,
+  ])
+  expect([inserted, rows, selected.rows.length]).toEqual([[{ cents: 5 }], [{ n: 1 }], 1])
+  expect(await optimistic(db, () => [])).toEqual([])
+})
+
+test('the position of an error counts the writes', async () => {
+  const failing = optimistic(db, async (tx) => {
+    await tx.selectFrom('wallet').selectAll().execute()
+    return [
+      tx.insertInto('purchase').values({ id: 1, cents: 1 }),
+      tx.insertInto('wallet').values({ id: 1, ownedCents: 1 }),
+    ]
+  })
+  const error = await failing.catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(SqlError)
+  expect(error).toMatchObject({ statementIndex: 1, outcome: 'not_applied' })
+  expect(await db.selectFrom('purchase').selectAll().execute()).toEqual([])
+})
+
+test('works on the single connection of db.connection()', async () => {
+  await db.connection().execute(async (single) => {
+    await optimistic(single, async (tx) => {
+      const { ownedCents } = await tx.selectFrom('wallet').selectAll().executeTakeFirstOrThrow()
+      return [tx.updateTable('wallet').set({ ownedCents: ownedCents + 1 })]
+    })
+    // the connection is an ordinary one again
+    await single.updateTable('wallet').set({ ownedCents: 5 }).execute()
+  })
+  expect(await readCents()).toBe(5)
+})
+
+const rejected: Record<string, (tx: Kysely<Tables>) => Promise<unknown>> = {
+  'executing a write': (tx) => tx.deleteFrom('wallet').execute(),
+  'raw BEGIN': (tx) => sql`begin`.execute(tx),
+  'a pragma': (tx) => sql`pragma user_version = 3`.execute(tx),
+  'a transaction': (tx) => tx.transaction().execute(async () => {}),
+  'an optimistic transaction in another': (tx) => optimistic(tx, () => []),
+  async 'streaming rows'(tx) {
+    for await (const _ of tx.selectFrom('wallet').selectAll().stream()) expect.unreachable()
+  },
+}
+test.each(Object.entries(rejected))('rejects %s, before anything is sent', async (_, use) => {
+  const requests = await countRequests(database, async () => {
+    await expect(
+      optimistic(db, async (tx) => {
+        await use(tx)
+        return []
+      }),
+    ).rejects.toBeInstanceOf(TypeError)
+  })
+  expect(requests).toBe(0)
+  expect(await readCents()).toBe(1000)
+})
+
+test('rejects a transaction, another dialect, and a callback that returns no array', async () => {
+  const other = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (instance) => new SqliteIntrospector(instance),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+  await expect(optimistic(other, () => [])).rejects.toThrow('made with BatonDialect')
+  await expect(
+    db.transaction().execute(async (trx) => {
+      await trx.selectFrom('wallet').selectAll().execute()
+      return await optimistic(trx, () => [])
+    }),
+  ).rejects.toThrow('without a transaction')
+  await expect(optimistic(db, (() => db.deleteFrom('wallet')) as never)).rejects.toThrow(
+    'the callback must return an array of queries',
+  )
+  expect(await readCents()).toBe(1000)
+})

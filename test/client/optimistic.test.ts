@@ -1,0 +1,496 @@
+import {
+  type Client,
+  ConflictError,
+  createClient,
+  optimistic,
+  Real,
+  SqlError,
+  TransportError,
+} from '@batonsql/core'
+import fc from 'fast-check'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
+
+const { database, direct, proxy } = await openFaultyDatabase()
+const db = createClient({ ...database.config, url: proxy.url })
+afterAll(() => db.close())
+
+beforeEach(async () => {
+  await direct.batch([
+    'drop table if exists wallet',
+    'create table wallet (id integer primary key, cents)',
+    'insert into wallet values (1, 1000), (2, 0)',
+  ])
+})
+
+const readWallets = async (): Promise<unknown[]> =>
+  (await direct.execute('select cents from wallet order by id', [], { rowMode: 'array' })).rows.flat()
+const setCents = (id: number, cents: number) => ({
+  sql: 'update wallet set cents = ? where id = ?',
+  args: [cents, id],
+})
+interface Wallet {
+  readonly cents: number
+}
+/** Moves money between the wallets. @param disturb called by each attempt after its reads */
+const move = (client: Client, disturb: (attempt: number) => Promise<unknown>, options = {}) => {
+  let attempts = 0
+  return optimistic(
+    client,
+    async (tx) => {
+      const [first, second] = await Promise.all(
+        [1, 2].map((id) => tx.execute<Wallet>('select cents from wallet where id = ?', [id])),
+      )
+      await disturb((attempts += 1))
+      return [
+        setCents(1, (first?.rows[0]?.cents ?? 0) - 100),
+        {
+          sql: 'update wallet set cents = ? where id = 2 returning cents',
+          args: [(second?.rows[0]?.cents ?? 0) + 100],
+        },
+      ]
+    },
+    options,
+  ).then((results) => ({ results, attempts }))
+}
+/** Counts the requests to the server. */
+function countRequests(): () => number {
+  let count = 0
+  proxy.next = () => {
+    count += 1
+    return { kind: 'none' }
+  }
+  return () => count
+}
+
+test('takes two requests, and returns the results of the writes', async () => {
+  const requests = countRequests()
+  const { results, attempts } = await move(db, async () => {})
+  expect(results.map(({ rows, rowsAffected }) => [rows, rowsAffected])).toEqual([
+    [[], 1],
+    [[{ cents: 100 }], 1],
+  ])
+  expect(attempts).toBe(1)
+  expect(requests()).toBe(2)
+  expect(await readWallets()).toEqual([900, 100])
+})
+
+test('runs the callback again if another client has changed what it read, and keeps nothing of the first attempt', async () => {
+  const events: unknown[] = []
+  await using observed = createClient({
+    ...database.config,
+    observe: (event) => {
+      if (event.type === 'retry') events.push([event.attempt, (event.error as ConflictError).name])
+    },
+  })
+  const { attempts } = await move(observed, async (attempt) => {
+    if (attempt <= 2) await direct.execute('update wallet set cents = cents + 1 where id = 2')
+  })
+  expect(attempts).toBe(3)
+  expect(await readWallets()).toEqual([900, 102])
+  expect(events).toEqual([
+    [1, 'ConflictError'],
+    [2, 'ConflictError'],
+  ])
+})
+
+test('works on a server that supports only /v2', async () => {
+  proxy.hidesV3 = true
+  await using client = createClient({ ...database.config, url: proxy.url })
+  const { attempts } = await move(
+    client,
+    async (attempt) => attempt === 1 && (await direct.execute('update wallet set cents = 1 where id = 2')),
+  )
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([900, 101])
+})
+
+test('a change of other rows is no conflict', async () => {
+  const { attempts } = await move(db, () => direct.execute('insert into wallet (cents) values (5)'))
+  expect(attempts).toBe(1)
+})
+
+test('after too many conflicts, the callback runs in a transaction, which always comes to an end', async () => {
+  let writes = 0
+  const { attempts } = await move(
+    db,
+    async (attempt) => {
+      // the transaction of the last attempt holds the write lock
+      if (attempt <= 3) await direct.execute('update wallet set cents = cents + 1 where id = 1')
+      writes += 1
+    },
+    { maxConflicts: 2 },
+  )
+  expect([attempts, writes]).toEqual([4, 4])
+  expect(await readWallets()).toEqual([903, 100])
+})
+
+test('without a fallback, the last conflict is thrown', async () => {
+  const disturb = () => direct.execute('update wallet set cents = cents + 1 where id = 1')
+  const error = await move(db, disturb, { maxConflicts: 1, fallback: 'none' }).catch(
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(ConflictError)
+  expect(error).toMatchObject({ code: 'CONFLICT', outcome: 'not_applied' })
+  expect((error as Error).cause).toBeInstanceOf(SqlError)
+  expect(await readWallets()).toEqual([1002, 0])
+})
+
+test('a callback that throws because it saw two states runs again, and the error of consistent reads is reported', async () => {
+  let attempts = 0
+  const transfer = optimistic(db, async (tx) => {
+    attempts += 1
+    const read = async (id: number): Promise<number> =>
+      (await tx.execute<Wallet>('select cents from wallet where id = ?', [id])).rows[0]?.cents ?? 0
+    const first = await read(1)
+    if (attempts === 1) await direct.batch([setCents(1, 500), setCents(2, 500)])
+    if (first + (await read(2)) !== 1000) throw new Error('money was lost')
+    return []
+  })
+  expect(await transfer).toEqual([])
+  expect(attempts).toBe(2)
+  const failure = new Error('not enough')
+  await expect(
+    optimistic(db, async (tx) => {
+      await tx.batch(['select 1', 'select 2'])
+      throw failure
+    }),
+  ).rejects.toBe(failure)
+})
+
+test('reads that saw two states are found even if nothing is written', async () => {
+  let attempts = 0
+  let sum = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    sum = 0
+    for (const id of [1, 2]) {
+      const { rows } = await tx.execute<Wallet>('select cents from wallet where id = ?', [id])
+      sum += rows[0]?.cents ?? 0
+      if (attempts === 1 && id === 1) await direct.batch([setCents(1, 0), setCents(2, 1000)])
+    }
+    return []
+  })
+  expect([attempts, sum]).toEqual([2, 1000])
+})
+
+test.each([
+  ['insert into wallet (cents) values (1)', 'INSERT'],
+  ['update wallet set cents = 0', 'UPDATE'],
+  ['-- a comment\nDelete from wallet', 'DELETE'],
+  ['with a as (select 1) delete from wallet', 'WITH'],
+  ['create table u (a)', 'CREATE'],
+  ['pragma user_version', 'PRAGMA'],
+  ['explain select 1', 'EXPLAIN'],
+  ['savepoint a', 'SAVEPOINT'],
+])('rejects %s as a read, by name', async (sql, verb) => {
+  const message = `${verb} cannot be executed in an optimistic transaction`
+  const requests = countRequests()
+  for (const run of ['execute', 'batch'] as const)
+    await expect(
+      optimistic(db, async (tx) => {
+        await (run === 'execute' ? tx.execute(sql) : tx.batch([sql]))
+        return []
+      }),
+    ).rejects.toThrow(message)
+  expect(requests()).toBe(0)
+  expect(await readWallets()).toEqual([1000, 0])
+})
+
+test('rejects BEGIN among the writes, a callback that is none, and unknown options', async () => {
+  await expect(optimistic(db, () => ['begin'])).rejects.toThrow('BEGIN is not allowed here')
+  await expect(optimistic(db, (() => 5) as never)).rejects.toThrow('expected an array of statements')
+  expect(() => optimistic(db, [] as never)).toThrow('expected a callback')
+  await expect(optimistic(db, () => [], { retries: 1 } as object)).rejects.toThrow('unknown option retries')
+  await expect(optimistic(db, () => [], { maxConflicts: -1 })).rejects.toThrow(
+    'maxConflicts must be an integer >= 0',
+  )
+})
+
+test('the positions in an error count the writes only, and a failed write undoes all', async () => {
+  const writes = (sql: string) =>
+    optimistic(db, async (tx) => {
+      await tx.execute('select * from wallet')
+      return ['update wallet set cents = 5 where id = 2', setCents(1, 6), sql]
+    })
+  const error = await writes('insert into wallet values (1, 1)').catch(
+    (reason: unknown) => reason as SqlError,
+  )
+  expect(error).toMatchObject({ statementIndex: 2, code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
+  expect((error as SqlError).results).toHaveLength(2)
+  for (const sql of ['insert into missing values (1)', 'insert into wallet valus (1)'])
+    await expect(writes(sql)).rejects.toBeInstanceOf(SqlError)
+  expect(await readWallets()).toEqual([1000, 0])
+})
+
+test('a lost response of the writes says unknown, and they are not sent again', async () => {
+  let batches = 0
+  proxy.next = (body) => {
+    if (!body.includes('update wallet')) return { kind: 'none' }
+    batches += 1
+    return { kind: 'drop-after' }
+  }
+  const error = await move(db, async () => {}).catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(TransportError)
+  expect(error).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(batches).toBe(1)
+  expect(await readWallets()).toEqual([900, 100])
+})
+
+test('a dropped table is a conflict, and then the error of the read', async () => {
+  let attempts = 0
+  await expect(
+    optimistic(db, async (tx) => {
+      attempts += 1
+      await tx.execute('select * from wallet')
+      await direct.execute('drop table wallet')
+      return ['select 1']
+    }),
+  ).rejects.toThrow('no such table: wallet')
+  expect(attempts).toBe(2)
+})
+
+test('more cells than can be compared are read again in a transaction, at once', async () => {
+  let attempts = 0
+  const run = (fallback: 'transaction' | 'none') =>
+    optimistic(
+      db,
+      async (tx) => {
+        attempts += 1
+        const { rows } = await tx.execute(
+          'with recursive c (i) as (select 1 union all select i + 1 from c limit ?) select i from c',
+          [10_001],
+        )
+        return [setCents(1, rows.length)]
+      },
+      { fallback },
+    )
+  await run('transaction')
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([10_001, 0])
+  await expect(run('none')).rejects.toThrow('the reads cannot be compared (at most 10000 cells)')
+})
+
+test('the same holds for a read that has another result each time', async () => {
+  let attempts = 0
+  await optimistic(
+    db,
+    async (tx) => {
+      attempts += 1
+      await tx.execute('select hex(randomblob(8))')
+      return [setCents(1, attempts)]
+    },
+    { maxConflicts: 1 },
+  )
+  expect(attempts).toBe(3)
+  expect(await readWallets()).toEqual([3, 0])
+})
+
+describe('ends', () => {
+  const conflict = () => direct.execute('update wallet set cents = cents + 1 where id = 1')
+
+  test('with the signal’s reason, before another attempt', async () => {
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    let attempts = 0
+    const moving = move(
+      db,
+      async () => {
+        attempts += 1
+        await conflict()
+        if (attempts === 2) controller.abort(reason)
+      },
+      { signal: controller.signal },
+    )
+    await expect(moving).rejects.toBe(reason)
+    expect(attempts).toBe(2)
+    await expect(move(db, conflict, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  })
+
+  test('after its time, before another attempt', async () => {
+    let attempts = 0
+    const moving = move(
+      db,
+      async () => {
+        attempts += 1
+        await conflict()
+        // longer than the limit, on every machine
+        await new Promise((resolve) => setTimeout(resolve, 60))
+      },
+      { timeoutMs: 50 },
+    )
+    await expect(moving).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    expect(attempts).toBe(1)
+  })
+
+  test('when the client is closed', async () => {
+    const closing = createClient(database.config)
+    const moving = move(closing, () => closing.close())
+    await expect(moving).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    await expect(move(closing, async () => {})).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(await readWallets()).toEqual([1000, 0])
+  })
+
+  test('for reads, when the callback has returned', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    await optimistic(db, (tx) => {
+      late = () => tx.execute('select 1')
+      return []
+    })
+    await expect(late?.()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  })
+})
+
+test.each([
+  ['numbered parameters', 'select ?2, ?1', [1, 'two']],
+  ['a parameter that is used twice', 'select ?1, ?1 + 1', [1]],
+  ['unused arguments in the text', "select '?9:a@b$c', ?", [1]],
+  ['named parameters', 'select :a, @b, $c', { a: 1, b: 2.5, $c: 'x' }],
+  ['a named parameter like ours', 'select :baton1, :baton', { baton1: 1, baton: 2 }],
+  ['-0.0 as argument', 'select ?', [new Real(-0)]],
+  ['a comment at the end', 'select id from wallet -- all', []],
+  ['a semicolon and a comment', 'select id from wallet; /* all */', []],
+  ['equal names of columns', `select ${Array.from({ length: 40 }, () => '1 as a').join()}`, []],
+  ['many columns', `select ${Array.from({ length: 1_000 }, (_, index) => index).join()}`, []],
+  ['VALUES', "values (1, 'a'), (2, null)", []],
+  ['a compound', 'select 1 union all select 2 order by 1 desc', []],
+  [
+    'its own WITH',
+    'with baton (a) as (values (1)), baton_seen as (select 2) select * from baton, baton_seen',
+    [],
+  ],
+  ['LIMIT and OFFSET', 'select id from wallet order by id desc limit 1 offset 1', []],
+  ['no rows', 'select * from wallet where id > ?', [100]],
+  ['infinities and NULL', 'select 1e999, -1e999, null', []],
+  ['NUL and the empty blob', "select 'a' || char(0) || 'b', x'', ''", []],
+  ['the largest integers', 'select 9223372036854775807, -9223372036854775808, 9007199254740993', []],
+])('repeats a read with %s', async (_, sql, args) => {
+  let attempts = 0
+  const run = optimistic(
+    db,
+    async (tx) => {
+      attempts += 1
+      await tx.execute(sql, args)
+      return [setCents(2, 7)]
+    },
+    { fallback: 'none', maxConflicts: 0 },
+  )
+  expect(await run).toHaveLength(1)
+  expect(attempts).toBe(1)
+  expect(await readWallets()).toEqual([1000, 7])
+})
+
+describe('compares exactly', () => {
+  const value = fc.oneof(
+    fc.constantFrom(
+      'null',
+      '0',
+      '1',
+      '1.0',
+      "'1'",
+      "x'31'",
+      "''",
+      "x''",
+      '-0.0',
+      '0.0',
+      '9e999',
+      '-9e999',
+      '1e-300',
+      '5e-324',
+      '1e-323',
+      '9007199254740993',
+      '9007199254740992',
+      '9007199254740992.0',
+      "'a'",
+      "'A'",
+      "'a '",
+      "'a' || char(0)",
+      "'a' || char(0) || 'b'",
+      'char(233)',
+      "'e' || char(769)",
+      '0.1 + 0.2',
+      '0.3',
+      "'0'",
+      "'-0.0'",
+      "'9e999'",
+      "'8e999'",
+    ),
+    fc.integer().map(String),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number.toExponential()),
+  )
+  const rows = fc.array(fc.tuple(value, value), { maxLength: 4 })
+  const columns = fc.constantFrom(
+    'a, b',
+    'a collate nocase, b text',
+    'a text collate nocase, b real',
+    'a blob, b numeric',
+    'a integer, b',
+  )
+
+  const fill = (table: readonly (readonly string[])[]): string[] => [
+    'delete from cell',
+    ...table.map((row) => `insert into cell values (${row.join()})`),
+  ]
+  /** What a client can see: bytes and types, in order. Infinities have no sign on the wire. */
+  const fingerprint = async (): Promise<unknown> =>
+    (
+      await direct.execute(
+        `select ${['a', 'b']
+          .map(
+            (column) => `typeof(${column}), case when typeof(${column}) = 'real' then
+            case when abs(${column}) = 9e999 then 'inf' else printf('%!.20g', ${column}) || atan2(${column}, -1) end
+            else hex(cast(${column} as blob)) end`,
+          )
+          .join()} from cell order by rowid`,
+        [],
+        { rowMode: 'array' },
+      )
+    ).rows
+
+  test(`on random tables (seed ${seed})`, { timeout: runSize('FAULT_TIMEOUT_MS', 90_000) }, async () => {
+    let [conflicts, agreements] = [0, 0]
+    await fc.assert(
+      fc.asyncProperty(
+        columns,
+        rows,
+        rows,
+        value,
+        fc.nat(2),
+        async (declaration, before, others, cell, kind) => {
+          await direct.batch([
+            'drop table if exists cell',
+            `create table cell (${declaration})`,
+            ...fill(before),
+          ])
+          const original = await fingerprint()
+          // the same rows, with one other cell, or other rows
+          const after =
+            [before, before.map(([a, b], index) => (index === 0 ? [a, cell] : [a, b])), others][kind] ?? []
+          const run = optimistic(
+            direct,
+            async (tx) => {
+              await tx.execute('select * from cell')
+              await direct.batch(fill(after))
+              return ['select 1']
+            },
+            { fallback: 'none', maxConflicts: 0 },
+          )
+          const hasConflict = await run.then(
+            () => false,
+            (error: unknown) => {
+              expect(error).toBeInstanceOf(ConflictError)
+              return true
+            },
+          )
+          const isChanged = JSON.stringify(await fingerprint()) !== JSON.stringify(original)
+          expect(hasConflict).toBe(isChanged)
+          if (hasConflict) conflicts += 1
+          else agreements += 1
+        },
+      ),
+      { seed, numRuns: runSize('COMPARED_TABLES', 150) },
+    )
+    expect(conflicts).toBeGreaterThan(0)
+    expect(agreements).toBeGreaterThan(0)
+  })
+})
