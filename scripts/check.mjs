@@ -6,7 +6,7 @@ const REMEDIES = {
   format: 'npm run format formats the code',
   words: 'use another word, or the full name of the package; scripts/words.mjs has the list',
   imports: 'scripts/check-imports.mjs has the layers; CONTRIBUTING.md, rule 2, has the reasons',
-  pages: 'npm run docs:pages updates the lists; site/pages.mjs has the pages',
+  pages: 'npm run pages writes them; site/pages.mjs lists the pages',
   'timed tests': 'hold a lock, count, or wait for an event instead of measuring time (test/README.md)',
   unused: 'delete what is unused; knip.json lists what is used in ways that knip cannot see',
 }
@@ -30,7 +30,7 @@ const STEPS = [
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['imports', process.execPath, ['scripts/check-imports.mjs']],
   ['words', process.execPath, ['scripts/words.mjs']],
-  ['pages', process.execPath, ['scripts/docs-pages.mjs']],
+  ['pages', process.execPath, ['--no-warnings', 'scripts/pages.ts', '--check']],
   ['fixes of SQLite', process.execPath, ['scripts/sqlite-fixes.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],

@@ -32,8 +32,7 @@ for (const folder of FOLDERS) {
     console.error(`${name}@${version} was not published, nor were the packages after it`)
     process.exit(1)
   }
-  // changesets/action reads this line to create tags
-  console.log(`New tag: ${name}@${version}`)
+  console.log(`${name}@${version} is published`)
 }
 
 function isPublished(spec) {

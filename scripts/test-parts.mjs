@@ -31,7 +31,7 @@ const isWord = (arg) => /^[^-./][^./]*$/.test(arg)
 export function vitestArguments(args) {
   const [first, ...others] = args
   if (first === undefined) return EXCLUDED.projects.flatMap((name) => ['--project', `!${name}`])
-  const isAll = first === '--all' || first === '--all-versions'
+  const isAll = first === '--all'
   const remaining = isAll ? others : args
   const end = remaining.findIndex((arg) => !isWord(arg))
   const words = end === -1 ? remaining : remaining.slice(0, end)

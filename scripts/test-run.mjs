@@ -1,23 +1,17 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const VITEST = [
+/** Node's arguments to run vitest. */
+export const VITEST = [
   '--conditions=@batonsql/source',
   'node_modules/vitest/vitest.mjs',
   'run',
   '--configLoader',
   'native',
 ]
-
-/** Runs the long versions of tests with the settings in `env`, which the environment can override, and exits. */
-export function runLong(env, args) {
-  const options = { stdio: 'inherit', env: { ...env, ...process.env } }
-  const { status } = spawnSync(process.execPath, [...VITEST, ...args, ...process.argv.slice(2)], options)
-  process.exit(status ?? 1)
-}
 
 /** The module that delays all requests, loaded if TEST_REQUEST_DELAY_MS is set. */
 const DELAYS = new URL('../test/support/delayed-requests.mjs', import.meta.url).href

@@ -3,14 +3,20 @@
 //   npm test              on both servers
 //   npm test -- --all     also the packed packages and the other versions of Kysely and Drizzle, which a change must pass
 //   npm test -- core      the tests of one part, or of several
+//   npm test -- release   as --all, with every version of Kysely and Drizzle on every server, and test suites of other projects
+//   npm test -- faults    the long version of tests: faults, fuzz, simulation, mutations
 // All other arguments are passed to vitest.
+import { LONG_TESTS, runLong } from './long-tests.mjs'
 import { EXCLUDED, vitestArguments } from './test-parts.mjs'
 import { TestRun } from './test-run.mjs'
 
 const args = process.argv.slice(2)
+if (Object.hasOwn(LONG_TESTS, args[0] ?? '')) process.exit(runLong(args[0], args.slice(1)))
 if (args.length === 0) process.env.BATON_TEST_EXCLUDED = EXCLUDED.text
-// before a release, tests every version of Kysely and Drizzle on every server, and runs the suites of other projects
-if (args[0] === '--all-versions') process.env.TEST_RELEASE = '1'
+if (args[0] === 'release') {
+  process.env.TEST_RELEASE = '1'
+  args[0] = '--all'
+}
 
 let testArguments
 try {

@@ -1,20 +1,6 @@
 // The list of all documentation pages. The sidebar of the site, llms.txt and the list in README.md are generated from it:
-// `npm run docs:pages`. `npm run check` fails for a page that is missing here.
+// `npm run pages`. `npm run check` fails for a page that is missing here.
 import { readdirSync } from 'node:fs'
-
-const SUITES = [
-  ['client', 'other clients'],
-  ['orm', 'Kysely and Drizzle'],
-  ['cold-start', 'cold start'],
-  ['distance', 'a distant server'],
-  ['wire', 'on the wire'],
-  ['size', 'bundles'],
-  ['options', 'the cost of options'],
-  ['servers', 'the two servers'],
-  ['gateway', 'the gateway'],
-  ['memory', 'memory'],
-  ['hosting', 'hosting'],
-]
 
 /** What a program that uses Baton must know; llms.txt begins with it. */
 export const FACTS = [
@@ -43,7 +29,7 @@ export const GROUPS = [
         from: 'docs/concepts.md',
         to: 'concepts',
         title: 'Concepts',
-        about: 'requests, batches, streams, time limits, outcomes',
+        about: 'requests, batches, streams, time limits, outcomes, and the terms',
       },
       {
         from: 'docs/recipes.md',
@@ -67,9 +53,8 @@ export const GROUPS = [
         from: 'docs/works-with.md',
         to: 'works-with',
         title: 'Works with',
-        about: 'libraries that are tested on top of Baton: versions, suites, tests passed',
+        about: 'better-auth, Auth.js, drizzle-seed, Prisma and others: how to connect them, and tests passed',
       },
-      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary', about: 'definitions of terms' },
     ],
   },
   {
@@ -108,36 +93,19 @@ export const GROUPS = [
     ],
   },
   {
-    title: 'Kysely',
+    title: 'Kysely and Drizzle',
     pages: [
       {
         from: 'packages/kysely-dialect/README.md',
         to: 'kysely/index',
-        title: 'The dialect',
+        title: 'The dialect for Kysely',
         about: 'configuration, transactions, batches, migrations',
       },
       {
-        from: 'packages/kysely-dialect/docs/works-with.md',
-        to: 'kysely/works-with',
-        title: 'Works with Kysely',
-        about: 'tools that are tested with it',
-      },
-    ],
-  },
-  {
-    title: 'Drizzle',
-    pages: [
-      {
         from: 'packages/drizzle-driver/README.md',
         to: 'drizzle/index',
-        title: 'The driver',
+        title: 'The driver for Drizzle',
         about: 'transactions, batches, the migrator, Drizzle 1.0',
-      },
-      {
-        from: 'packages/drizzle-driver/docs/works-with.md',
-        to: 'drizzle/works-with',
-        title: 'Works with Drizzle',
-        about: 'tools that are tested with it',
       },
     ],
   },
@@ -193,12 +161,6 @@ export const GROUPS = [
         about: 'requests and responses on the wire',
       },
       {
-        from: 'packages/local-server/docs/conformance.md',
-        to: 'server/conformance',
-        title: 'Differences',
-        about: 'each difference from libsql-server, with its reason',
-      },
-      {
         from: 'packages/local-server/docs/engine.md',
         to: 'server/engine',
         title: 'The engine',
@@ -237,15 +199,15 @@ export const GROUPS = [
         from: 'docs/self-hosting.md',
         to: 'self-hosting',
         title: 'Self-hosting',
-        about: 'systemd, Docker, backup, monitoring, and using your own libsql-server',
+        about:
+          'systemd, Docker, backup, monitoring, your own libsql-server, and why it may stop responding to writes',
       },
       {
-        from: 'docs/libsql-server-lost-writer.md',
-        to: 'libsql-server-lost-writer',
-        title: 'A defect of libsql-server',
-        about: 'why it may stop responding to writes: the cause, a program that reproduces it, and a patch',
+        from: 'docs/limits.md',
+        to: 'limits',
+        title: 'Limits and differences',
+        about: 'what the local server does not do, and each difference from libsql-server, with its reason',
       },
-      { from: 'docs/limits.md', to: 'limits', title: 'Limits', about: 'what the local server does not do' },
     ],
   },
   {
@@ -257,40 +219,34 @@ export const GROUPS = [
         title: 'Summary',
         about: 'figures, and how to measure them',
       },
-      // the pages that `npm run bench -- --write` generates for its suites
-      ...SUITES.map(([name, title]) => ({
-        from: `docs/performance/${name}.md`,
-        to: `measured/${name}`,
-        title,
-      })),
+      {
+        from: 'docs/performance/clients.md',
+        to: 'measured/clients',
+        title: 'Clients',
+        about: 'core, Kysely and Drizzle, cold starts, requests, bundles, memory',
+      },
+      {
+        from: 'docs/performance/servers.md',
+        to: 'measured/servers',
+        title: 'Servers',
+        about: 'embedded, the gateway, many writers, many databases',
+      },
     ],
   },
   {
     title: 'Coming from',
     pages: [
       {
+        from: 'docs/coming-from.md',
+        to: 'coming-from',
+        title: 'Other clients',
+        about: '@libsql/client, drizzle-orm/libsql and other Kysely dialects, call by call',
+      },
+      {
         from: 'packages/libsql-client/README.md',
         to: 'core/libsql-client',
         title: '@libsql/client, in one line',
         about: 'replacing it with `@batonsql/libsql-client`, and the differences',
-      },
-      {
-        from: 'packages/core/docs/coming-from-libsql-client.md',
-        to: 'coming-from/libsql-client',
-        title: '@libsql/client, call by call',
-        about: 'both APIs side by side',
-      },
-      {
-        from: 'packages/drizzle-driver/docs/coming-from-drizzle-orm-libsql.md',
-        to: 'coming-from/drizzle-orm-libsql',
-        title: 'drizzle-orm/libsql',
-        about: 'what changes',
-      },
-      {
-        from: 'packages/kysely-dialect/docs/coming-from-other-dialects.md',
-        to: 'coming-from/kysely-dialects',
-        title: 'Other Kysely dialects',
-        about: 'what changes',
       },
     ],
   },

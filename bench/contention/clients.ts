@@ -1,4 +1,3 @@
-import http from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
 import { createClient as createLibsqlClient } from '@libsql/client/http'
@@ -26,11 +25,6 @@ export interface Program {
 export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
   '@batonsql/core': openBaton,
   '@libsql/client': openLibsql,
-  'plain HTTP': openPlainHttp,
-}
-
-class AbortedError extends Error {
-  override readonly name = 'AbortedError'
 }
 
 function openBaton(url: string): Program {
@@ -87,69 +81,4 @@ function openLibsql(url: string): Program {
     },
     close: async () => db.close(),
   }
-}
-
-interface PipelineResponse {
-  readonly baton: string | null
-  readonly results: readonly { readonly type: string; readonly error?: { readonly message: string } }[]
-}
-
-/** Sends BEGIN with the first statement. An aborted transaction is left open, like that of a killed program. */
-function openPlainHttp(url: string): Program {
-  const agent = new http.Agent({ keepAlive: true })
-  const send = async (
-    baton: string | null,
-    texts: readonly string[],
-    isLast: boolean,
-  ): Promise<PipelineResponse> => {
-    const requests: object[] = texts.map((sql) => ({ type: 'execute', stmt: { sql } }))
-    if (isLast) requests.push({ type: 'close' })
-    const reply = await post(agent, new URL('v3/pipeline', `${url.replace(/\/$/, '')}/`), {
-      baton,
-      requests,
-    })
-    const failedResult = reply.results.find(({ type }) => type === 'error')
-    if (failedResult === undefined) return reply
-    if (reply.baton !== null) await send(reply.baton, [], true)
-    throw new Error(failedResult.error?.message)
-  }
-  return {
-    async write({ statements, thinkMs, abortAfterMs }) {
-      const abortAt = abortAfterMs === null ? Number.POSITIVE_INFINITY : performance.now() + abortAfterMs
-      let baton: string | null = null
-      for (const [index, sql] of statements.entries()) {
-        if (performance.now() > abortAt) throw new AbortedError('aborted')
-        baton = (await send(baton, index === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
-        if (thinkMs > 0) await pause(thinkMs)
-      }
-      await send(baton, ['COMMIT'], true)
-    },
-    async report(sql, openMs) {
-      const { baton } = await send(null, ['BEGIN', sql], false)
-      await pause(openMs)
-      await send(baton, [], true)
-    },
-    close: async () => agent.destroy(),
-  }
-}
-
-async function post(agent: http.Agent, url: URL, body: object): Promise<PipelineResponse> {
-  const text = JSON.stringify(body)
-  return await new Promise((resolve, reject) => {
-    const headers = { 'content-length': Buffer.byteLength(text) }
-    const request = http.request(url, { agent, method: 'POST', headers }, (response) => {
-      let responseText = ''
-      response.setEncoding('utf8')
-      response.on('error', reject)
-      response.on('data', (part: string) => {
-        responseText += part
-      })
-      response.on('end', () => {
-        if (response.statusCode === 200) resolve(JSON.parse(responseText) as PipelineResponse)
-        else reject(new Error(`${response.statusCode}: ${responseText.slice(0, 100)}`))
-      })
-    })
-    request.on('error', reject)
-    request.end(text)
-  })
 }

@@ -11,7 +11,7 @@ export interface OpenServer extends AsyncDisposable {
 
 /**
  * Without checkpoints, as behind the gateway: with 64 writers, a checkpoint can make the server lose a writer and stop responding
- * to writes (docs/libsql-server-lost-writer.md).
+ * to writes (docs/self-hosting.md).
  */
 const SQLD_OPTIONS = { namespaces: false, serverArguments: ['--checkpoint-interval-s', '1000000000'] }
 

@@ -100,7 +100,7 @@ async function runInTurn(
   return names.map((subject) =>
     toMeasurement(
       {
-        suite: 'cold start',
+        suite: 'cold-start',
         operation,
         environment: `node ${process.version}`,
         subject,

@@ -55,7 +55,11 @@ export async function measureDistance(url: string, rounds: number): Promise<Meas
       for (const [kind, unit] of Object.entries(kinds) as [keyof Traffic, string][]) {
         const value = traffic?.[kind] ?? Number.NaN
         measurements.push(
-          toMeasurement({ suite: 'wire', ...labels, unit }, [value], [baseSample?.traffic?.[kind] ?? value]),
+          toMeasurement(
+            { suite: 'distance', ...labels, unit },
+            [value],
+            [baseSample?.traffic?.[kind] ?? value],
+          ),
         )
       }
     }

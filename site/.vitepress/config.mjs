@@ -3,6 +3,14 @@ import { GROUPS, REFERENCE } from '../pages.mjs'
 
 const link = (to) => `/${to.replace(/(^|\/)index$/, '$1')}`
 
+/** Anchors as on GitHub, where the pages are read, too. */
+const slugify = (title) =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .trim()
+    .replaceAll(/\s/g, '-')
+
 export default defineConfig({
   title: 'Baton',
   description: 'Use a SQLite/libSQL database over HTTP with Kysely, with Drizzle, or without an ORM.',
@@ -14,7 +22,7 @@ export default defineConfig({
   // the search index is a single chunk
   vite: { build: { chunkSizeWarningLimit: 2_000 } },
   lastUpdated: false,
-  markdown: { html: false },
+  markdown: { html: false, anchor: { slugify }, headers: { slugify } },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],

@@ -12,7 +12,7 @@ import { seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 
 // Every way in which a server ends a transaction on its own. These are the short versions, for core on both versions of the
-// protocol and for the ORMs on the newer one. The long versions are run by npm run test:faults.
+// protocol and for the ORMs on the newer one. The long versions are run by npm test -- faults.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined

@@ -8,7 +8,7 @@ import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { pick, seeded } from '../support/random.ts'
 
-// These are the short versions. The long versions are run by npm run test:faults.
+// These are the short versions. The long versions are run by npm test -- faults.
 const transactionCount = runSize('FAULT_TRANSACTIONS', 60)
 const writeCount = runSize('FAULT_WRITES', 200)
 // losing a response inside a transaction blocks all writers for 5 s, so these responses are lost only if FAULT_ALL is set

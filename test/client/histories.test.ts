@@ -6,7 +6,7 @@ import { coreLists, drizzleLists, kyselyLists, optimisticLists } from '../genera
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
 import { seeded } from '../support/random.ts'
 
-// These are the short versions. The long versions are run by npm run test:faults.
+// These are the short versions. The long versions are run by npm test -- faults.
 const appendCount = runSize('FAULT_APPENDS', 80)
 const timeout = runSize('FAULT_TIMEOUT_MS', 90_000)
 

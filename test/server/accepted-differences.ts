@@ -1,3 +1,5 @@
+import { readTranscripts } from './transcript.ts'
+
 /** Cases that cannot be replayed here, with the reasons. */
 export const NOT_REPLAYED: Readonly<Record<number, string>> = {
   77: 'restarts the server; covered by crash.test.ts',
@@ -51,4 +53,27 @@ export const ACCEPTED_DIFFERENCES: Readonly<Record<number, string>> = {
   244: 'a different JSON parser describes the position of the error in malformed JSON',
   253: 'a dump with odd column names and U+0000 is complete and can be loaded',
   251: 'a malformed second statement is reported as such, not as one statement too many',
+}
+
+/** Returns the tables of docs/limits.md: the recorded cases that differ or are not replayed. */
+export function caseTables(): string {
+  const transcripts = readTranscripts()
+  const formatCell = (text = ''): string => text.replaceAll('|', '\\|')
+  const formatTable = (reasons: Readonly<Record<number, string>>): string => {
+    const rows = Object.entries(reasons).map(([id, reason]) => {
+      const title = transcripts.find((transcript) => transcript.id === Number(id))?.title
+      return `| ${id} | ${formatCell(title)} | ${formatCell(reason)} |`
+    })
+    return ['| case | request | difference or reason |', '|---|---|---|', ...rows, ''].join('\n')
+  }
+  const total = transcripts.length
+  const differing = Object.keys(ACCEPTED_DIFFERENCES).length
+  const notReplayed = Object.keys(NOT_REPLAYED).length
+  return [
+    `Of ${total} recorded cases ${total - differing - notReplayed} get the same response, ${differing} differ, ${notReplayed} are not replayed.\n`,
+    '### Cases that differ\n',
+    formatTable(ACCEPTED_DIFFERENCES),
+    '### Cases that are not replayed\n',
+    formatTable(NOT_REPLAYED),
+  ].join('\n')
 }

@@ -1,5 +1,5 @@
 // Replays the recorded cases on the program from which they were recorded. With a newer libsql-server, this shows what has
-// changed. A normal run replays every eighth case; `npm run test:fuzz` replays all of them.
+// changed. A normal run replays every eighth case; `npm test -- fuzz` replays all of them.
 import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { replay, replayWithRetries } from './replay.ts'

@@ -97,7 +97,7 @@ export async function imageProjects() {
 
 /**
  * The server on which other versions of Kysely and Drizzle are tested. Differences between versions do not depend on the
- * server, so each version runs on all servers only with `TEST_RELEASE=1`, which `npm run test:release` sets.
+ * server, so each version runs on all servers only with `TEST_RELEASE=1`, which `npm test -- release` sets.
  */
 const SERVER_BY_VERSION: Readonly<Record<string, TargetName>> = {
   'drizzle-0.44': 'embedded',

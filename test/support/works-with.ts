@@ -103,7 +103,7 @@ export const FIGURES_FILE = new URL('../fixtures/works-with.json', import.meta.u
 export const readFigures = (): Record<string, Figure> =>
   JSON.parse(readFileSync(FIGURES_FILE, 'utf8')) as Record<string, Figure>
 
-export const SERVERS = ['embedded', 'sqld'] as const
+const SERVERS = ['embedded', 'sqld'] as const
 export const figureKey = ({ file, tests = '', packageName, through }: LibraryTests, server: string): string =>
   [packageName, through, file, tests, server].join(' | ')
 
@@ -113,7 +113,29 @@ export function getVersion({ packageName, installedIn }: LibraryTests): string {
   return getInstalledVersion(packageName, installedIn)
 }
 
-export function getInstalledVersion(packageName: string, folder: string): string {
+function getInstalledVersion(packageName: string, folder: string): string {
   const manifest = new URL(`../../${folder}/node_modules/${packageName}/package.json`, import.meta.url)
   return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
+}
+
+/** The servers on which the tests of a library run. */
+export const serversOf = ({ installedIn }: LibraryTests): readonly string[] =>
+  installedIn === undefined ? ['embedded'] : SERVERS
+
+/** Returns the table of docs/works-with.md, with the recorded figures. */
+export function libraryTable(): string {
+  const figures = readFigures()
+  const rows = LIBRARY_TESTS.map((entry) => {
+    const { library, packageName, through, suite, file, installedIn } = entry
+    const counts = serversOf(entry).map((server) => {
+      const figure = figures[figureKey(entry, server)]
+      return figure === undefined ? 'not recorded' : `${figure.passed} of ${figure.total} (${server})`
+    })
+    const tests =
+      suite && installedIn
+        ? `\`${suite}\` ${getInstalledVersion(suite, installedIn)}`
+        : `ours: [\`${file.split('/').at(-1)}\`](../${file})`
+    return `| ${library} | \`${packageName}\` ${getVersion(entry)} | ${through} | ${tests} | ${counts.join(', ')} |`
+  })
+  return ['| library | version | through | tests | passed |', '|---|---|---|---|---|', ...rows, ''].join('\n')
 }

@@ -119,7 +119,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     value: 'NAME',
     choices: ['sqld', 'cloud'],
-    help: 'Imitate sqld or cloud where they differ (default: sqld, except that a script with an incomplete statement is rejected). Not with --backend sqld',
+    help: 'Imitate sqld or cloud where they differ (default: sqld, but a script with an incomplete statement is rejected). Not with --backend sqld',
   },
   backend: {
     type: 'string',

@@ -63,7 +63,7 @@ export interface ClientConfig {
    * @default true
    */
   readonly readYourWrites?: boolean | undefined
-  /** Makes reads reflect the writes of another process: the `replicationIndex` of its client. */
+  /** The `replicationIndex` of a client in another process, whose writes a replica must have before it serves a read. */
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
    * The function `coalesce`, which combines statements outside of transactions into one request if they are issued in the same tick

@@ -3,13 +3,26 @@ import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { LONG_TESTS } from '../../../scripts/long-tests.mjs'
 import { vitestArguments } from '../../../scripts/test-parts.mjs'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { scripts: object }
 const PAGES = globSync(
-  ['*.md', 'test/README.md', 'internal/*/README.md', 'examples/README.md', 'docs/performance/*.md'],
-  { cwd: root },
+  [
+    '*.md',
+    'docs/**/*.md',
+    'packages/*/README.md',
+    'packages/*/docs/*.md',
+    '{test,examples,internal/*}/README.md',
+  ],
+  // that page has commands of a reader's own project
+  { cwd: root, exclude: ['docs/migrations.md'] },
+)
+const { stdout: benchmarks } = spawnSync(
+  process.execPath,
+  ['--conditions=@batonsql/source', '--no-warnings', `${root}bench/main.ts`],
+  { encoding: 'utf8' },
 )
 
 /** Commands of the checkout: words of shell blocks and of code in sentences. */
@@ -26,7 +39,12 @@ test.each(PAGES)('%s names only commands that exist', (page) => {
     if (script !== undefined)
       expect([command, Object.keys(scripts)]).toEqual([command, expect.arrayContaining([script])])
     const [, args] = /^npm test -- ([^#]*)/.exec(command) ?? []
-    if (args !== undefined) expect(() => vitestArguments(args.trim().split(' '))).not.toThrow()
+    const words = args?.trim().split(' ') ?? []
+    if (words.length > 0 && !Object.hasOwn(LONG_TESTS, words[0] ?? '') && words[0] !== 'release')
+      expect(() => vitestArguments(words)).not.toThrow()
+    const [, benchmark] = /^npm run bench -- ([\w-]+)/.exec(command) ?? []
+    if (benchmark !== undefined && benchmark !== 'all')
+      expect(benchmarks).toMatch(new RegExp(`^ {2}${benchmark} `, 'm'))
   }
 })
 

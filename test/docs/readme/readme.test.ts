@@ -35,7 +35,11 @@ afterAll(() => db.close())
 const folder = mkdtempSync(fileURLToPath(new URL('run-', import.meta.url)))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const programs = [...readmes, ...pages, 'docs/recipes.md']
+const programs = [
+  ...readmes,
+  ...pages,
+  ...['recipes', 'coming-from', 'works-with'].map((name) => `docs/${name}.md`),
+]
   .filter((file) => !FRAGMENTS.includes(file))
   .flatMap((file) =>
     blocksOf(join(root, file))

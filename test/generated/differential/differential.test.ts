@@ -1,6 +1,6 @@
 /*
  * Sends generated sequences of requests to the embedded server and to the real libsql-server, and compares every
- * value, code and message. FUZZ_SEQUENCES sets their number, FUZZ_SEED repeats a run; `npm run test:fuzz` is the long
+ * value, code and message. FUZZ_SEQUENCES sets their number, FUZZ_SEED repeats a run; `npm test -- fuzz` is the long
  * version.
  */
 import { isDeepStrictEqual } from 'node:util'

@@ -66,7 +66,7 @@ function normalizeDump(dump: string): string {
     .join('\n')
 }
 
-/** Data that libsql-server's dump cannot represent: see `packages/local-server/docs/conformance.md`. */
+/** Data that libsql-server's dump cannot represent: see docs/limits.md. */
 const NOT_DUMPABLE = /CAST\(X'|truncated|\0|writable_schema|"[^"\n]*""/
 
 async function compareDumps(statements: readonly string[]): Promise<unknown> {

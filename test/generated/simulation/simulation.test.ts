@@ -1,6 +1,6 @@
 /*
  * Runs generated histories of the client in a separate process with a simulated clock and timers. SIMULATED_HISTORIES
- * sets their number, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long version.
+ * sets their number, SIMULATION_SEED repeats a run; `npm test -- simulation` is the long version.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -14,7 +14,7 @@ import { freezeProcess } from '../../support/freeze-process.ts'
 
 const probeText = codeBlocksOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const systemdUnits = codeBlocksOf('docs/self-hosting.md', 'ini')
-const [programText = ''] = codeBlocksOf('docs/libsql-server-lost-writer.md', 'js')
+const [programText = ''] = codeBlocksOf('docs/self-hosting.md', 'js')
 
 function codeBlocksOf(page: string, language: string): string[] {
   return blocksOf(page)

@@ -12,7 +12,7 @@ import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { seeded } from '../../support/random.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
-// Short runs by default; npm run test:faults sets longer ones.
+// Short runs by default; npm test -- faults sets longer ones.
 const pairCount = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
 const appendCount = Number(process.env['FAULT_APPENDS'] ?? 200)
@@ -20,7 +20,7 @@ const writeCount = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
-  // a primary that no longer grants its write lock (docs/libsql-server-lost-writer.md) proves nothing, so the test is
+  // a primary that no longer grants its write lock (docs/self-hosting.md) proves nothing, so the test is
   // repeated
   retry: { count: 1, condition: /no response from|timed out/ },
 }

@@ -30,7 +30,7 @@ export interface WalAccess {
 
 /**
  * Keeps the WAL of one database small. The server's own checkpoints are disabled: if the server runs a checkpoint while writers
- * wait, it may lose a writer and then stop responding to writes (docs/libsql-server-lost-writer.md).
+ * wait, it may lose a writer and then stop responding to writes (docs/self-hosting.md).
  */
 export class WalCheckpointer {
   readonly #gate: WriteGate

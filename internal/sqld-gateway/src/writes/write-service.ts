@@ -22,7 +22,7 @@ export interface WriteServiceOptions {
 /** How long the server may take to respond to a health check. */
 const RESPONSE_TIMEOUT_MS = 3_000
 const PROBE_WRITE_LOCK = 'BEGIN IMMEDIATE; ROLLBACK'
-const DEFECT_PAGE = 'docs/libsql-server-lost-writer.md'
+const DEFECT_PAGE = 'docs/self-hosting.md'
 
 interface Database {
   readonly gate: WriteGate

@@ -16,7 +16,7 @@ export interface RequestOptions {
   /** Whether its body carries the replication index, so that a replica first catches up with what this client has seen. */
   readonly needsIndex?: boolean | undefined
   /**
-   * Whether it may be repeated without the index, if the replica waits for one that it will never reach.
+   * Whether the request may be sent again without the replication index, if a replica will never reach that index.
    * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined

@@ -49,7 +49,7 @@ export interface LocalServerOptions {
   /**
    * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
    * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
-   * @default libsql-server, except that every statement is executed or rejected
+   * @default responses of libsql-server, but a script with an incomplete statement is rejected as a whole
    */
   readonly dialect?: Dialect
   /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
