@@ -21,6 +21,7 @@ import { measureColdStart } from './suites/cold-start.ts'
 import { measureDistance } from './suites/distance.ts'
 import { measureGateway } from './suites/gateway.ts'
 import { measureMemory } from './suites/memory.ts'
+import { measureOptimistic } from './suites/optimistic.ts'
 import { ORM_OPERATIONS, ORMS } from './suites/orm.ts'
 import { measureSizes } from './suites/size.ts'
 
@@ -112,6 +113,7 @@ async function measureSuites(
     client: () => compare('client', { subjects: CLIENTS, servers, operations: CLIENT_OPERATIONS }),
     orm: () => compare('orm', { subjects: ORMS, servers, operations: ORM_OPERATIONS }),
     'cold-start': () => measureColdStart(sqld.url, rounds),
+    optimistic: () => measureOptimistic(sqld.url, rounds),
     distance: () => measureDistance(sqld.url, rounds),
     size: () => measureSizes(fileURLToPath(new URL('.', import.meta.url))),
     memory: async () => {

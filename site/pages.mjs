@@ -73,6 +73,12 @@ export const GROUPS = [
         about: 'guarantees, and how to handle each error',
       },
       {
+        from: 'packages/core/docs/optimistic.md',
+        to: 'core/optimistic',
+        title: 'Optimistic transactions',
+        about: 'reads without the write lock, for many writers on a database that is far away: when, how, what it costs',
+      },
+      {
         from: 'packages/core/docs/errors.md',
         to: 'errors',
         title: 'Errors',

@@ -32,6 +32,11 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     text: 'The baseline is raw undici, which sends the same requests as core. The other tables have the number of requests, and the bytes in their bodies.',
     page: 'clients',
   },
+  optimistic: {
+    title: 'Writers on a database that is far away',
+    text: '16 callers, each with transactions of two reads and two writes, all of them awaited, on a database with a round trip of 25 to 150 ms; how many rows they choose from says how often two of them want the same one. The baseline is `transaction()` of core, which holds the write lock for all of its round trips.',
+    page: 'clients',
+  },
   size: {
     title: 'Bundles',
     text: 'A program with one SELECT, minified by esbuild and compressed, without the code that `import()` loads on demand.',
@@ -74,6 +79,10 @@ export function performancePages(results: Results): Record<string, string> {
       'Speed relative to @libsql/client',
       summaryMeasurements(results),
     ),
+    'docs/performance/optimistic.svg': drawRatios(
+      'Transactions per second of 16 writers, 50 ms away, relative to transaction()',
+      optimisticMeasurements(results),
+    ),
   }
 }
 
@@ -101,6 +110,35 @@ function summaryMeasurements(results: Results): Measurement[] {
     })
   })
   return groups.filter((group) => group.every(({ ratio }) => ratio < 5)).flat()
+}
+
+const OPTIMISTIC_SUBJECTS = {
+  'optimistic()': 'baton, optimistic()',
+  'transaction()': 'baton, transaction()',
+  '@libsql/client': '@libsql/client',
+  '@tursodatabase/serverless': '@tursodatabase/serverless',
+}
+
+const findRates = ({ rows }: Results): Row[] =>
+  rows.filter(
+    ({ suite, unit, operation }) =>
+      suite === 'optimistic' && unit === 'transactions/s' && operation.endsWith(', 50 ms'),
+  )
+
+function optimisticMeasurements(results: Results): Measurement[] {
+  return findRates(results).flatMap((row) =>
+    Object.entries(OPTIMISTIC_SUBJECTS).flatMap(([name, subject]) => {
+      const [value, ratio] = row.subjects[name] ?? []
+      if (value === undefined || ratio === undefined) return []
+      return {
+        ...row,
+        operation: `choosing from ${row.operation.replace(', 50 ms', '')}`,
+        subject,
+        value,
+        ratio,
+      }
+    }),
+  )
 }
 
 function formatSummaryPage(results: Results): string {
@@ -131,6 +169,8 @@ ${table.join('\n')}
 All figures: [clients](performance/clients.md) (core, Kysely and Drizzle, cold starts, requests, bundles, memory) and
 [servers](performance/servers.md) (embedded, gateway, many writers, many databases).
 
+${formatOptimistic(results)}
+
 **When is it not faster?** When each statement waits for the previous one and the database is far away, the time is spent on the
 network, and only sending fewer requests helps: use \`coalesce\` (${ratio('distance', '100 SELECTs at once', 'baton, coalescing')} for 100 SELECTs at once), or do not await the
 statements of a transaction one by one. Compared with requests that are written by hand with undici, a SELECT runs at ${ratio('client', 'SELECT, one by one', OURS)} and a
@@ -143,6 +183,15 @@ machine's speed affects all of them. There are at least ${rounds} rounds; a figu
 median of the ratios within each round. \`npm run bench -- all --compare\` fails if one of Baton's ratios is more than 10 % worse than
 on these pages; \`--write\` records the figures in \`bench/results/results.json\`, from which \`npm run pages\` writes these pages.
 `
+}
+
+function formatOptimistic(results: Results): string {
+  const [many, , one] = findRates(results).map(({ subjects }) => subjects)
+  const rate = (row: Row['subjects'] | undefined, name: string): string =>
+    formatValue(row?.[name]?.[0] ?? Number.NaN)
+  return `**Many writers, far away.** 16 writers on a database with a round trip of 50 ms complete ${rate(many, 'optimistic()')} transactions of two
+reads and two writes a second with \`optimistic()\`, ${rate(many, 'transaction()')} with \`transaction()\` and ${rate(many, ORIGINAL)} with @libsql/client. This is not for a row that
+everybody writes: there it is ${rate(one, 'optimistic()')} and ${rate(one, 'transaction()')}. See [Optimistic transactions](../packages/core/docs/optimistic.md).`
 }
 
 function formatClientsPage(results: Results): string {
