@@ -268,7 +268,18 @@ test('more cells than can be compared are read again in a transaction, at once',
   await run('transaction')
   expect(attempts).toBe(2)
   expect(await readWallets()).toEqual([10_001, 0])
-  await expect(run('none')).rejects.toThrow('the reads cannot be compared (at most 10000 cells)')
+  await expect(run('none')).rejects.toThrow('the reads cannot be compared (at most 10000 cells, 4 MB)')
+})
+
+test('so are values that are too large to be sent back', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    await tx.execute('select zeroblob(3500000)')
+    return [setCents(1, attempts)]
+  })
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([2, 0])
 })
 
 test('the same holds for a read that has another result each time', async () => {

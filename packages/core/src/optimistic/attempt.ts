@@ -10,7 +10,7 @@ import { Coalescer } from '../request/coalescer.ts'
 import type { Results } from '../request/queued-call.ts'
 import { getVerb } from '../sql/verb.ts'
 import { runStatements } from '../stream/run-statements.ts'
-import { encodeGuard, MAX_COMPARED_CELLS, type RecordedRead, recordRead } from './guard.ts'
+import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, recordRead } from './guard.ts'
 
 /**
  * One run of a callback: reads, and then writes. Executing a write rejects; so do reads that cannot be repeated exactly: PRAGMA,
@@ -133,16 +133,21 @@ export class OptimisticAttempt extends Attempt {
     const cells = this.#reads.reduce((sum, { columnCount, rows }) => sum + columnCount * rows.length, 0)
     if (cells > MAX_COMPARED_CELLS)
       throw this.#failToCompare(new RangeError(`the reads returned ${cells} cells`))
+    let guards: EncodedStatement[]
     try {
-      return this.#reads.map(encodeGuard)
+      guards = this.#reads.map(encodeGuard)
     } catch (cause) {
       throw this.#failToCompare(cause)
     }
+    const length = guards.reduce((sum, { json }) => sum + json.length, 0)
+    if (length > MAX_GUARD_LENGTH)
+      throw this.#failToCompare(new RangeError(`the reads take ${length} characters`))
+    return guards
   }
 
   #failToCompare(cause: unknown): ConflictError {
     this.isComparable = false
-    return this.#fail(`the reads cannot be compared (at most ${MAX_COMPARED_CELLS} cells)`, cause)
+    return this.#fail(`the reads cannot be compared (at most ${MAX_COMPARED_CELLS} cells, 4 MB)`, cause)
   }
 
   #fail(message: string, cause: unknown): ConflictError {

@@ -16,6 +16,8 @@ export function recordRead(statement: EncodedStatement, { cols, rows }: WireResu
 
 /** Maximum number of cells that guards compare; the comparison holds the write lock, for about 50 µs a cell. */
 export const MAX_COMPARED_CELLS = 10_000
+/** Maximum length of all guards as JSON, in characters. */
+export const MAX_GUARD_LENGTH = 4_000_000
 
 /**
  * Returns a statement that fails unless the read still has exactly the same rows in the same order, by type and bytes. The names of
