@@ -76,7 +76,8 @@ export const GROUPS = [
         from: 'packages/core/docs/optimistic.md',
         to: 'core/optimistic',
         title: 'Optimistic transactions',
-        about: 'reads without the write lock, for many writers on a database that is far away: when, how, what it costs',
+        about:
+          'reads without the write lock, for many writers on a database that is far away: when, how, what it costs',
       },
       {
         from: 'packages/core/docs/errors.md',
