@@ -7,6 +7,8 @@ export interface CommandInput<Options extends OptionTable = OptionTable> {
   readonly values: ValuesOf<Options>
   /** Arguments that are not options; their number has been checked. */
   readonly operands: readonly string[]
+  /** The arguments after `--` of a command that runs another one. */
+  readonly rest?: readonly string[]
   readonly context: CommandContext
 }
 
@@ -16,6 +18,8 @@ export interface Command {
   readonly words: readonly string[]
   /** Its arguments; those in brackets are optional, those with `|` are alternatives. */
   readonly operands: readonly string[]
+  /** Whether it runs another command, given after `--`. @default false */
+  readonly takesCommand?: boolean
   readonly summary: string
   /** Additional sentences for its help. */
   readonly details?: string

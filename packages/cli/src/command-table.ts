@@ -19,6 +19,7 @@ import {
   MCP_OPTIONS,
   NO_OPTIONS,
   type OptionTable,
+  REHEARSE_OPTIONS,
   RESTORE_OPTIONS,
   SERVE_OPTIONS,
   SQL_OPTIONS,
@@ -91,6 +92,16 @@ export const COMMANDS: readonly Command[] = [
     details: DATABASE_HELP,
     options: RESTORE_OPTIONS,
     load: async () => (await import('./restore.ts')).runRestore,
+  }),
+  command({
+    words: ['rehearse'],
+    operands: [DATABASE],
+    takesCommand: true,
+    summary:
+      'Run a command, such as a migration, on a copy of a database, and report what it changes and loses.',
+    details: `${DATABASE_HELP} The command is given after --, and gets the address of the copy in DATABASE_URL and DATABASE_TOKEN. The database itself is only read; a read-only token is enough. The exit code is 1 if the command fails, loses rows or values, or sends nothing to the copy. Needs the package @batonsql/local-server.`,
+    options: REHEARSE_OPTIONS,
+    load: async () => (await import('./rehearse/rehearse.ts')).runRehearse,
   }),
   command({
     words: ['mcp'],

@@ -18,9 +18,10 @@ const EXIT_CODES = [
 ] as const
 
 /** Returns the usage of a command: `baton sql [URL|NAME] [STATEMENTS] [options]`. */
-export function formatUsage({ words, operands, options }: Command): string {
+export function formatUsage({ words, operands, options, takesCommand = false }: Command): string {
   const hasOptions = Object.keys(options).length > 0
-  return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : [])].join(' ')
+  const command = takesCommand ? ['-- COMMAND …'] : []
+  return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : []), ...command].join(' ')
 }
 
 /** Returns the output of `baton --help`. */

@@ -49,7 +49,9 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
   }
   const command = findCommand(args)
   const commandArgs = args.slice(command.words.length)
-  if (commandArgs.some(isHelp)) return void output.write(formatHelp(command))
+  const ownEnd = command.takesCommand === true ? commandArgs.indexOf('--') : -1
+  if (commandArgs.slice(0, ownEnd < 0 ? undefined : ownEnd).some(isHelp))
+    return void output.write(formatHelp(command))
   const input = parse(command, commandArgs)
   const runCommand = await command.load()
   await runCommand({ ...input, context })
@@ -78,14 +80,16 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
   const name = `baton ${command.words.join(' ')}`
   const { options } = command
   try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
+    const end = command.takesCommand === true ? args.indexOf('--') : -1
+    const ownArgs = end < 0 ? args : args.slice(0, end)
+    const { values, positionals } = parseArgs({ args: [...ownArgs], options, allowPositionals: true })
     const requiredOperands = command.operands.filter((operand) => !operand.startsWith('['))
     const missingOperands = requiredOperands.slice(positionals.length)
     if (missingOperands.length > 0) throw new UsageError(`missing ${missingOperands.join(' and ')}`)
     const extraOperands = positionals.slice(command.operands.length)
     if (extraOperands.length > 0)
       throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
-    return { values, operands: positionals }
+    return { values, operands: positionals, rest: end < 0 ? [] : args.slice(end + 1) }
   } catch (error) {
     const unknownName = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
     const message =

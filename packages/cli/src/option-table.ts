@@ -195,6 +195,34 @@ export const DUMP_OPTIONS = {
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
+export const REHEARSE_OPTIONS = {
+  'allow-loss': {
+    type: 'string',
+    multiple: true,
+    value: 'TABLE[.COLUMN]',
+    help: 'Accept that data of this table or column is lost. Can be repeated',
+  },
+  'schema-only': { type: 'boolean', help: 'Copy only the schema, without rows' },
+  format: {
+    type: 'string',
+    value: 'FORMAT',
+    choices: ['text', 'json', 'markdown'],
+    help: "Form of the report: text (default), json or markdown; the command's output then goes to stderr",
+  },
+  keep: { type: 'boolean', help: 'Keep the copy open afterwards, until Ctrl-C' },
+  'url-variable': {
+    type: 'string',
+    value: 'NAME',
+    help: 'Environment variable that receives the URL of the copy (default DATABASE_URL)',
+  },
+  'token-variable': {
+    type: 'string',
+    value: 'NAME',
+    help: 'Environment variable that receives a token, which the copy ignores (default DATABASE_TOKEN)',
+  },
+  ...ADDRESS_OPTIONS,
+} as const satisfies OptionTable
+
 export const RESTORE_OPTIONS = {
   resume: { type: 'boolean', help: 'Resume an interrupted restore of the same file' },
   ...ADDRESS_OPTIONS,

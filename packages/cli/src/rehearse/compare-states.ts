@@ -1,0 +1,128 @@
+import type { ColumnCounts, DatabaseState, TableState } from './measure-database.ts'
+
+/** Data that the command has removed. */
+export interface Loss {
+  /** `TABLE` or `TABLE.COLUMN`, as `--allow-loss` takes it. */
+  readonly subject: string
+  readonly text: string
+}
+
+/** What a command has changed in a database. */
+export interface Comparison {
+  readonly created: readonly string[]
+  readonly changed: readonly string[]
+  readonly dropped: readonly string[]
+  /** Tables and columns with the same contents under another name. */
+  readonly renamed: readonly string[]
+  /** The number of rows of each table before and after; null for a table that does not exist. */
+  readonly rows: readonly {
+    readonly table: string
+    readonly before: number | null
+    readonly after: number | null
+  }[]
+  /** Columns whose values have other types, such as `pet.age: 12 text -> 12 integer`. */
+  readonly types: readonly string[]
+  readonly losses: readonly Loss[]
+  /** What is wrong afterwards and was not before. */
+  readonly damages: readonly string[]
+}
+
+const countValues = ({ integer, real, text, blob }: ColumnCounts): number => integer + real + text + blob
+
+/** Compares a database before and after a command. */
+export function compareStates(before: DatabaseState, after: DatabaseState): Comparison {
+  const created = [...after.schema.keys()].filter((name) => !before.schema.has(name))
+  const dropped = [...before.schema.keys()].filter((name) => !after.schema.has(name))
+  const changed = [...before.schema].filter(
+    ([name, sql]) => after.schema.has(name) && after.schema.get(name) !== sql,
+  )
+  const renamedTables = findRenamed(before.tables, after.tables, sameTable)
+  const renamed = [...renamedTables].map(([from, to]) => `table ${from} -> ${to}`)
+  const losses: Loss[] = []
+  const types: string[] = []
+  for (const [name, table] of before.tables) {
+    const newName = renamedTables.get(name) ?? name
+    const newTable = after.tables.get(newName)
+    if (newTable === undefined) {
+      if (table.rows > 0)
+        losses.push({ subject: name, text: `${name}: dropped with ${count(table.rows, 'row')}` })
+      continue
+    }
+    if (newTable.rows < table.rows)
+      losses.push({ subject: name, text: `${name}: ${table.rows} -> ${count(newTable.rows, 'row')}` })
+    const renamedColumns = findRenamed(table.columns, newTable.columns, sameColumn)
+    renamed.push(...[...renamedColumns].map(([from, to]) => `column ${name}.${from} -> ${to}`))
+    for (const [column, counts] of table.columns) {
+      const newCounts = newTable.columns.get(renamedColumns.get(column) ?? column)
+      const subject = `${name}.${column}`
+      if (newCounts === undefined) {
+        if (countValues(counts) > 0)
+          losses.push({ subject, text: `${subject}: dropped with ${count(countValues(counts), 'value')}` })
+        continue
+      }
+      // rows that are gone have been reported
+      const emptied = newCounts.null - counts.null
+      if (emptied > 0 && countValues(newCounts) < countValues(counts) && newTable.rows >= table.rows)
+        losses.push({ subject, text: `${subject}: ${count(emptied, 'value')} became NULL` })
+      const [old, current] = [describeTypes(counts), describeTypes(newCounts)]
+      if (newTable.rows === table.rows && old !== current) types.push(`${subject}: ${old} -> ${current}`)
+    }
+  }
+  const names = new Set([...before.tables.keys(), ...after.tables.keys()])
+  return {
+    created,
+    changed: changed.map(([name]) => name),
+    dropped,
+    renamed,
+    rows: [...names].sort().map((table) => ({
+      table,
+      before: before.tables.get(table)?.rows ?? null,
+      after: after.tables.get(table)?.rows ?? null,
+    })),
+    types,
+    losses,
+    damages: findDamages(before, after),
+  }
+}
+
+function findDamages(before: DatabaseState, after: DatabaseState): string[] {
+  const damages = after.corruptions.filter((line) => !before.corruptions.includes(line))
+  return after.brokenReferences > before.brokenReferences
+    ? [
+        `${after.brokenReferences - before.brokenReferences} rows now refer to rows that do not exist`,
+        ...damages,
+      ]
+    : damages
+}
+
+/** Returns the new names of those that are missing afterwards, if exactly one new one has the same contents. */
+function findRenamed<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  isSame: (a: T, b: T) => boolean,
+): Map<string, string> {
+  const newNames = [...after.keys()].filter((name) => !before.has(name))
+  const renamed = new Map<string, string>()
+  for (const [name, value] of before) {
+    if (after.has(name)) continue
+    const matches = newNames.filter((candidate) => isSame(value, after.get(candidate) as T))
+    const [match] = matches
+    if (matches.length === 1 && match !== undefined) renamed.set(name, match)
+  }
+  return renamed
+}
+
+const sameColumn = (a: ColumnCounts, b: ColumnCounts): boolean =>
+  countValues(a) > 0 && describeTypes(a) === describeTypes(b)
+
+const sameTable = (a: TableState, b: TableState): boolean =>
+  a.rows === b.rows && a.rows > 0 && [...a.columns.keys()].every((column) => b.columns.has(column))
+
+const describeTypes = (counts: ColumnCounts): string =>
+  Object.entries(counts)
+    .filter(([, number]) => number > 0)
+    .map(([type, number]) => `${number} ${type}`)
+    .join(', ') || 'nothing'
+
+const count = (number: number, noun: string): string =>
+  `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`

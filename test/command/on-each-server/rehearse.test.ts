@@ -1,0 +1,202 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { batonCommand, runBaton } from '../../support/baton-command.ts'
+import { openTestServer } from '../../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-test-'))
+afterAll(async () => {
+  await db.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const TABLES = [
+  'create table person (id integer primary key, name text not null, age text)',
+  'create table pet (id integer primary key, name text, owner integer references person (id) on delete cascade)',
+  "insert into person values (1, 'Ada', '36'), (2, 'Bob', null)",
+  "insert into pet values (1, 'Rex', 1), (2, 'Tom', 1), (3, 'Kit', 2)",
+]
+
+beforeEach(async () => {
+  await db.batch([
+    'drop view if exists owner',
+    'drop table if exists pet',
+    'drop table if exists person',
+    'drop table if exists human',
+  ])
+  await db.batch(TABLES)
+})
+
+interface Report {
+  readonly exit: number | string
+  readonly losses: readonly string[]
+  readonly requests: number
+  readonly sourceChanges: readonly string[]
+  readonly comparison: {
+    readonly created: readonly string[]
+    readonly changed: readonly string[]
+    readonly dropped: readonly string[]
+    readonly renamed: readonly string[]
+    readonly types: readonly string[]
+    readonly damages: readonly string[]
+  }
+}
+
+/** Rehearses a script that `baton sql` runs on the copy. */
+async function rehearse(script: string, ...options: readonly string[]) {
+  const file = join(folder, 'migration.sql')
+  await writeFile(file, script)
+  return await rehearseCommand(batonCommand(['sql', '--file', file]), ...options)
+}
+async function rehearseCommand(command: readonly string[], ...options: readonly string[]) {
+  const { code, output, errors } = await runBaton(
+    ['rehearse', '--format', 'json', ...options, '--', ...command],
+    { env: { DATABASE_URL: database.url, DATABASE_TOKEN: database.authToken ?? '' } },
+  )
+  return { code, errors, report: (output === '' ? null : JSON.parse(output)) as Report | null }
+}
+const countRows = async (): Promise<unknown> =>
+  (await db.execute('select (select count(*) from person) as people, (select count(*) from pet) as pets'))
+    .rows
+
+test('a table rebuild that fires ON DELETE CASCADE is stopped, and the database is not changed', async () => {
+  const { code, report, errors } = await rehearse(`begin;
+    pragma defer_foreign_keys = on;
+    create table new_person (id integer primary key, name text not null, age integer);
+    insert into new_person select * from person;
+    drop table person;
+    alter table new_person rename to person;
+    commit;`)
+  expect(code).toBe(1)
+  expect(report).toMatchObject({ exit: 0, losses: ['pet: 3 -> 0 rows'], sourceChanges: [] })
+  expect(report?.comparison.types).toEqual(['person.age: 1 null, 1 text -> 1 null, 1 integer'])
+  expect(errors).toContain('it loses data (--allow-loss TABLE[.COLUMN] accepts this): pet: 3 -> 0 rows')
+  expect(await countRows()).toEqual([{ people: 2, pets: 3 }])
+})
+
+test('the same rebuild with foreign keys off is accepted', async () => {
+  const { code, report } = await rehearse(`pragma foreign_keys = off;
+    begin;
+    create table new_person (id integer primary key, name text not null, age integer);
+    insert into new_person select * from person;
+    drop table person;
+    alter table new_person rename to person;
+    commit;`)
+  expect(report).toMatchObject({
+    exit: 0,
+    losses: [],
+    comparison: { changed: ['table person'], damages: [] },
+  })
+  expect(code).toBe(0)
+})
+
+test.each([
+  ['drop table pet', ['pet: dropped with 3 rows'], 'pet'],
+  ['delete from pet where id = 1', ['pet: 3 -> 2 rows'], 'pet'],
+  ['alter table person drop column age', ['person.age: dropped with 1 value'], 'person.age'],
+  ['update pet set name = null where id < 3', ['pet.name: 2 values became NULL'], 'pet.name'],
+])('%s is a loss, unless it is allowed', async (sql, losses, subject) => {
+  const rejected = await rehearse(sql)
+  expect(rejected.report?.losses).toEqual(losses)
+  expect(rejected.code).toBe(1)
+  const accepted = await rehearse(sql, '--allow-loss', subject)
+  expect(accepted.report?.losses).toEqual([])
+  expect(accepted.code).toBe(0)
+})
+
+test.each([
+  ['alter table person rename to human', { renamed: ['table person -> human'] }],
+  [
+    'alter table person rename column age to years',
+    { renamed: ['column person.age -> years'], changed: ['table person'] },
+  ],
+  ['alter table pet add column kind text', { changed: ['table pet'] }],
+  [
+    'create index by_name on pet (name); create view owner as select owner from pet',
+    { created: ['index by_name', 'view owner'] },
+  ],
+  ["update pet set name = 'x'", { changed: [] }],
+  ["insert into pet values (4, 'New', null)", { changed: [] }],
+])('%s loses nothing', async (sql, comparison) => {
+  const { code, report } = await rehearse(sql)
+  expect(report).toMatchObject({ losses: [], comparison })
+  expect(code).toBe(0)
+  expect(await countRows()).toEqual([{ people: 2, pets: 3 }])
+})
+
+test('rows that refer to nothing are a damage', async () => {
+  const { code, report } = await rehearse('pragma foreign_keys = off; update pet set owner = 77')
+  expect(report?.comparison.damages).toEqual(['3 rows now refer to rows that do not exist'])
+  expect(code).toBe(1)
+})
+
+test('a command that fails, that sends nothing, or that does not exist makes it fail', async () => {
+  const failing = await rehearse('create table t (a); insert into missing values (1)')
+  expect(failing).toMatchObject({ code: 1, report: { exit: 1, comparison: { created: ['table t'] } } })
+  expect(failing.errors).toContain('the command failed')
+  const silent = await rehearseCommand([process.execPath, '--eval', '0'])
+  expect(silent).toMatchObject({ code: 1, report: { requests: 0 } })
+  expect(silent.errors).toContain('it sent nothing to the copy')
+  const missing = await rehearseCommand(['no-such-program'])
+  expect(missing).toMatchObject({ code: 1, report: null })
+  expect(missing.errors).toContain('no-such-program was not found')
+  expect((await runBaton(['rehearse', database.url])).code).toBe(2)
+})
+
+test('a command that ignores the variable, and changes the schema of the real database, is reported', async () => {
+  const { code, report } = await rehearseCommand(
+    batonCommand(['sql', database.url, 'create table human (a)']),
+    ...tokenOption(),
+  )
+  expect(report?.sourceChanges).toEqual([
+    'its schema was changed meanwhile: does the command use another variable for its URL?',
+  ])
+  expect(code).toBe(1)
+})
+const tokenOption = (): string[] =>
+  database.authToken === undefined ? [] : ['--auth-token', database.authToken]
+
+test('variables can be named, and a copy can be without rows', async () => {
+  const program = `const stmt = { sql: 'create table human as select count(*) as n from pet' }
+    await fetch(process.env.MY_URL + '/v2/pipeline', {
+      method: 'POST',
+      headers: { authorization: 'Bearer ' + process.env.MY_TOKEN },
+      body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
+    })`
+  const { code, report } = await rehearseCommand(
+    [process.execPath, '--input-type=module', '--eval', program],
+    '--schema-only',
+    '--url-variable',
+    'MY_URL',
+    '--token-variable',
+    'MY_TOKEN',
+  )
+  expect(report).toMatchObject({ exit: 0, losses: [], comparison: { created: ['table human'] } })
+  expect(code).toBe(0)
+})
+
+test('the report is text, or Markdown for a pull request', async () => {
+  const file = join(folder, 'drop.sql')
+  await writeFile(file, 'drop table pet')
+  for (const [format, expected] of [
+    ['text', 'Losses\n  pet: dropped with 3 rows\n\nSchema\n  - table pet'],
+    ['markdown', '**Losses**\n\n- pet: dropped with 3 rows\n\n**Schema**\n\n- - table pet'],
+  ] as const) {
+    const { output } = await runBaton([
+      'rehearse',
+      database.url,
+      ...tokenOption(),
+      '--format',
+      format,
+      '--',
+      ...batonCommand(['sql', '--file', file]),
+    ])
+    expect(output).toContain(expected)
+    expect(output).toContain('round trip')
+  }
+})
