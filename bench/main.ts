@@ -30,6 +30,8 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   contention:
     'many writers beside long reads, and whether the server survives [--seconds N --load NAME --server NAME --client NAME --write]',
   many: 'many databases on one server [--databases 100,1000 --backends embedded,sqld --groups 1 --write]',
+  'large-bodies':
+    'memory of the server while clients send the largest bodies [--clients 8,32 --backends embedded,sqld --bodies requests,text]',
   soak: 'whether a client leaks memory, sockets or streams under load [--minutes 5]',
 }
 const TOLERANCE = 0.1

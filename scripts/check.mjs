@@ -35,6 +35,7 @@ const STEPS = [
     process.execPath,
     ['--conditions=@batonsql/source', '--no-warnings', 'scripts/pages.ts', '--check'],
   ],
+  ['fixes of SQLite', process.execPath, ['scripts/sqlite-fixes.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/cli/dist/cli.js', '--version']],

@@ -96,6 +96,7 @@ export class DatabaseWorker {
   #log = ''
   #hasExited = false
   #isShuttingDown = false
+  #isReusable = true
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
   /** When the database was last used, according to `performance.now()`. */
@@ -138,6 +139,11 @@ export class DatabaseWorker {
 
   get hasExited(): boolean {
     return this.#hasExited
+  }
+
+  /** Whether it may be given another database; otherwise it should be shut down, because the memory of its engine cannot shrink. */
+  get isReusable(): boolean {
+    return this.#isReusable
   }
 
   get isBusy(): boolean {
@@ -254,7 +260,7 @@ export class DatabaseWorker {
   }
 
   #receive(message: Exclude<FromWorker, { readonly type: 'ready' }>): void {
-    if (message.type === 'released') return this.#onReleased()
+    if (message.type === 'released') return this.#onReleased(message.isReusable)
     const id = this.#database
     if (id === null) return
     if (message.type === 'request') return void this.#handleRequest(id, message.number, message.request)
@@ -288,7 +294,8 @@ export class DatabaseWorker {
     if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
-  #onReleased(): void {
+  #onReleased(isReusable: boolean): void {
+    this.#isReusable = isReusable
     if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null

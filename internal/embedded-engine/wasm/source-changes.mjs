@@ -56,6 +56,54 @@ const CHANGES = {
         '          sqlite3ErrorMsg(pParse, "more than %d aggregate terms", i);\n' +
         '        }else if( i>=pAggInfo->nFunc ){\n          /* pExpr is original.',
     ],
+    // as in SQLite 3.45.2: a second ON CONFLICT clause for the same index hid a later one for the rowid, so that a row was inserted
+    // although its rowid existed, and the indexes of the table no longer matched it
+    [
+      '  u8 isDoUpdate;            /* True for DO UPDATE.  False for DO NOTHING */\n',
+      '  u8 isDoUpdate;            /* True for DO UPDATE.  False for DO NOTHING */\n  u8 isDup;\n',
+    ],
+    [
+      'sqlite3UpsertAnalyzeTarget(Parse*,SrcList*,Upsert*);',
+      'sqlite3UpsertAnalyzeTarget(Parse*,SrcList*,Upsert*,Upsert*);',
+    ],
+    [
+      'sqlite3UpsertAnalyzeTarget(pParse, pTabList, pNx)',
+      'sqlite3UpsertAnalyzeTarget(pParse, pTabList, pNx, pUpsert)',
+    ],
+    ['  Upsert *pUpsert    /* The ON CONFLICT clauses */\n', '  Upsert *pUpsert,\n  Upsert *pAll\n'],
+    [
+      '      pUpsert->pUpsertIdx = pIdx;\n',
+      '      pUpsert->pUpsertIdx = pIdx;\n      if( sqlite3UpsertOfIndex(pAll,pIdx)!=pUpsert ) pUpsert->isDup = 1;\n',
+    ],
+    [
+      '  pNext = pUpsert->pNextUpsert;\n  if( pNext==0 ) return 1;\n',
+      '  pNext = pUpsert->pNextUpsert;\n' +
+        '  while( pNext && pNext->pUpsertTarget && pNext->pUpsertIdx && pNext->isDup ) pNext = pNext->pNextUpsert;\n' +
+        '  if( pNext==0 ) return 1;\n',
+    ],
+    // as in SQLite 3.45.2: a cursor kept the overflow pages of the row that an insertion has replaced
+    [
+      '    pCur->curFlags &= ~(BTCF_ValidNKey);\n    rc = balance(pCur);\n',
+      '    pCur->curFlags &= ~(BTCF_ValidNKey|BTCF_ValidOvfl);\n    rc = balance(pCur);\n',
+    ],
+    [
+      '    idx = ++pCur->ix;\n    pCur->curFlags &= ~BTCF_ValidNKey;\n',
+      '    idx = ++pCur->ix;\n    pCur->curFlags &= ~(BTCF_ValidNKey|BTCF_ValidOvfl);\n',
+    ],
+    // as in SQLite 3.49.2: the last instruction may not be the one that reads the column
+    [
+      '      sqlite3VdbeTypeofColumn(v, r1);\n      sqlite3VdbeAddOp2(v, op, r1, dest);\n      VdbeCoverageIf(v, op==TK_ISNULL);',
+      '      if( regFree1 ) sqlite3VdbeTypeofColumn(v, r1);\n      sqlite3VdbeAddOp2(v, op, r1, dest);\n      VdbeCoverageIf(v, op==TK_ISNULL);',
+    ],
+    [
+      '      sqlite3VdbeTypeofColumn(v, r1);\n      sqlite3VdbeAddOp2(v, op, r1, dest);\n      testcase( op==TK_ISNULL );',
+      '      if( regFree1 ) sqlite3VdbeTypeofColumn(v, r1);\n      sqlite3VdbeAddOp2(v, op, r1, dest);\n      testcase( op==TK_ISNULL );',
+    ],
+    // as in SQLite 3.50.3: a damaged index of FTS5 may have any number of tombstones
+    [
+      '    int nByte = nTomb * sizeof(Fts5Data*) + sizeof(Fts5TombstoneArray);\n',
+      '    i64 nByte = nTomb * (i64)sizeof(Fts5Data*) + (i64)sizeof(Fts5TombstoneArray);\n',
+    ],
     // libSQL ignores the limit for blob literals, and stores NULL
     [
       '    mxSqlLen -= n;\n    if( mxSqlLen<0 ){\n',

@@ -3,7 +3,7 @@ export { fromRequest, toResponse } from './http/fetch-api.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { createHttpServer } from './http/http-server.ts'
 export { getLocalUrl, listen } from './http/listen.ts'
-export { BodyError, releaseBody } from './http/request-body.ts'
+export { BodyError, holdMore, releaseBody } from './http/request-body.ts'
 export {
   errorResponse,
   type ServiceRequest,

@@ -2,11 +2,11 @@ export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functi
 export { deferTransactions } from './sql/defer-transactions.ts'
 export {
   getKeyword,
-  nextToken,
   scanSql,
   splitStatements,
   type Token,
   unquoteIdentifier,
+  visitTokens,
 } from './sql/scanner.ts'
 export {
   formatPosition,

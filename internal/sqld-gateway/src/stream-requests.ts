@@ -9,6 +9,7 @@ import {
 import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
 import {
   type BodyWatcher,
+  holdMore,
   type ServiceRequest,
   type ServiceResponse,
   watchBody,
@@ -93,6 +94,7 @@ export class StreamRequests {
     if (running.isRevoked) return revokedBeforeStartResponse()
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
+    holdMore(request.body, decodedBody.parsingBytes)
     const { baton } = decodedBody
     const stream = baton === null ? null : this.#batons.find(baton, id, mayWrite)
     if (stream === undefined) throw invalidBaton()

@@ -1,4 +1,5 @@
 import {
+  ConflictError,
   DatabaseError,
   HttpError,
   ProtocolError,
@@ -93,6 +94,7 @@ class ErrorChecker {
       return 'not the error thrown by its callback'
     const isRefused = /the server ignores the conditions of steps/.test(String(error))
     if (isRefused && this.#history.server.ignoresConditions) return null
+    if (error instanceof ConflictError) return 'fallback' in call.plan ? null : 'it has a fallback'
     if (error instanceof SqlError) return this.#checkSqlError(call, error)
     if (error instanceof StreamError) return this.#checkStreamError(call, error)
     if (error instanceof TransportError) return this.#checkTransportError(call, error)

@@ -6,6 +6,8 @@ import type { Program } from './program.ts'
 
 type Rows = readonly number[]
 
+const isBatch = ({ operation }: Call): boolean => operation === 'batch' || operation === 'optimistic'
+
 /** Returns the rows that each SELECT of a call returned; only the first ones if the loop over them ended early. */
 function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
   const isRead = (index: number): boolean => call.sql[index]?.endsWith('select') === true
@@ -14,8 +16,7 @@ function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
     const isComplete = !('take' in call.plan)
     return isRead(0) ? [{ rows: call.value as Rows, isComplete }] : []
   }
-  const results =
-    call.operation === 'execute' ? [call.value] : call.operation === 'batch' ? (call.value as unknown[]) : []
+  const results = call.operation === 'execute' ? [call.value] : isBatch(call) ? (call.value as unknown[]) : []
   return results.flatMap((result, index) =>
     isRead(index)
       ? [{ rows: (result as ResultSet<{ a: number }>).rows.map(({ a }) => a), isComplete: true }]
@@ -29,6 +30,26 @@ function getReads(call: Call): { rows: Rows; isComplete: boolean }[] {
  * @param durable the rows of the table at the end
  */
 export function checkReads(program: Program, history: History, durable: Rows): string[] {
+  return [
+    ...findReads(program, history, durable),
+    ...program.ledger.calls.flatMap((call) => findOutdatedRead(call, durable)),
+  ]
+}
+
+/** Checks that an optimistic transaction wrote directly after the state that it had read. */
+function findOutdatedRead(call: Call, durable: Rows): string[] {
+  const tags = call.tags.filter((tag, index) => tag !== null && call.sql[index] !== 'child') as number[]
+  const position = durable.indexOf(tags[0] ?? Number.NaN)
+  // a proxy that sends a request twice makes the transaction take place twice
+  const isRepeated = durable.lastIndexOf(tags[0] ?? Number.NaN) > position
+  if (call.operation !== 'optimistic' || call.state !== 'ok' || call.seen === null) return []
+  if (position < 0 || isRepeated || call.seen.join() === durable.slice(0, position).join()) return []
+  return [
+    `${describeCall(call)}: wrote after ${durable.slice(0, position).join()}, having read ${call.seen.join()}`,
+  ]
+}
+
+function findReads(program: Program, history: History, durable: Rows): string[] {
   return program.ledger.calls.flatMap((call) =>
     getReads(call).flatMap(({ rows, isComplete }) => {
       const unexpected = findUnexpectedRows(call, rows, durable)
@@ -49,7 +70,7 @@ function findUnexpectedRows(call: Call, rows: Rows, durable: Rows): Rows {
   while (durableCount < rows.length && rows[durableCount] === durable[durableCount]) durableCount += 1
   const ownTags = new Set(getTags(call.scope.root))
   const newRows = rows.slice(durableCount)
-  return call.operation === 'batch'
+  return isBatch(call)
     ? newRows.filter((tag) => !ownTags.has(tag) && !call.tags.includes(tag))
     : newRows.filter((tag) => !ownTags.has(tag))
 }
@@ -71,7 +92,7 @@ function getVisibleRows(call: Call, program: Program, { server, clients, events 
   const isBefore = (earlier: Call): boolean => earlier.state === 'ok' && earlier.settledTurn < call.turn
   const getWrittenRows = (calls: readonly Call[]): Rows =>
     calls
-      .filter((earlier) => isBefore(earlier) && /^(execute|batch|rows)$/.test(earlier.operation))
+      .filter((earlier) => isBefore(earlier) && /^(execute|batch|optimistic|rows)$/.test(earlier.operation))
       .flatMap(({ tags, sql }) => tags.filter((tag, index) => tag !== null && sql[index] !== 'child'))
       .filter((tag) => tag !== null)
   if (scope.kind === 'client') return getWrittenRows((program.clientScopes[scope.client] as Scope).calls)

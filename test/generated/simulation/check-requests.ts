@@ -4,7 +4,7 @@ import type { Network } from './network.ts'
 
 /** Matches histories in which a client may send more requests than the README states. */
 const UNUSUAL_HISTORY =
-  /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
+  /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"isExecuteOnly"|"hasNoCursor"|"lagMs"|"retry"|"on":|"large"|"unreadable"|"queueLimit"|"ms":\d{4}|"do":"close"|"do":"optimistic"|"token"/
 
 /** Checks that a history without failures took no more requests than it should. */
 export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {

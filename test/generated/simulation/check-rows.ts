@@ -51,7 +51,7 @@ function checkGroup(
   network: Network,
   { expires, rejectsWriters }: Rejections,
 ): string[] {
-  const { name, tags, optional, must } = group
+  const { name, tags, optional, must, rejectsCopies = false } = group
   const required = tags.filter((tag) => !optional.has(tag))
   if (commits.length === 0)
     return must === 'exist' && required.length > 0
@@ -60,7 +60,7 @@ function checkGroup(
   // a proxy that sends a request twice may receive a rejection of the second copy; on a stream, the baton would reveal this
   const isRejectedDuplicate = tags.some(
     (tag) =>
-      (expires && network.repeated.has(tag)) ||
+      ((expires || rejectsCopies) && network.repeated.has(tag)) ||
       (rejectsWriters && network.repeatedWithoutBaton.has(tag)) ||
       network.lockedCopies.has(tag),
   )

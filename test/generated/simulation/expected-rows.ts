@@ -10,6 +10,8 @@ export interface Group {
   /** Rows that may be missing, because they were not acknowledged. */
   readonly optional: ReadonlySet<number>
   readonly must: 'exist' | 'not exist' | 'exist or not'
+  /** Whether a second copy of its request would fail, because it compares the state from before the first. */
+  readonly rejectsCopies?: boolean
 }
 
 interface Part {
@@ -111,12 +113,13 @@ function getCallGroups(call: Call): Group[] {
   const name = `call ${call.id} (${call.operation})`
   const { tags, optional } = getPart(call)
   if (call.operation === 'chain' || call.operation === 'script') return getChainGroups(call, name)
-  if (call.operation === 'batch' || call.operation === 'execute' || call.operation === 'rows') {
+  if (/^(batch|optimistic|execute|rows)$/.test(call.operation)) {
     const callTags = call.tags.filter(isTag)
     if (call.state === 'ok') return [{ name, tags, optional, must: 'exist' }]
-    const mayExist = call.sql[0] === 'or fail' && call.operation !== 'batch'
+    const mayExist = call.sql[0] === 'or fail' && /^(execute|rows)$/.test(call.operation)
     const must = getOutcome(call) === 'unknown' || mayExist ? 'exist or not' : 'not exist'
-    return [{ name, tags: callTags, optional: new Set(mayExist ? callTags : []), must }]
+    const rejectsCopies = call.operation === 'optimistic'
+    return [{ name, tags: callTags, optional: new Set(mayExist ? callTags : []), must, rejectsCopies }]
   }
   return []
 }

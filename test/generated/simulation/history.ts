@@ -86,6 +86,16 @@ export type Step =
       readonly on?: 'outer' | 'client'
     } & CallPlan)
   | ({
+      readonly do: 'optimistic'
+      /** The writes that its callback returns. */
+      readonly sql: readonly Sql[]
+      /** How many times the callback reads the table before, and how long it then waits. */
+      readonly reads: number
+      readonly pauseMs?: number
+      readonly maxConflicts: number
+      readonly fallback?: 'none'
+    } & CallPlan)
+  | ({
       readonly do: 'script'
       readonly sql: readonly Sql[]
       /** The range of statements between BEGIN and COMMIT: the index of the first, and the index after the last. */

@@ -7,6 +7,7 @@ import type { World } from './world.ts'
 export type CallKind =
   | 'execute'
   | 'batch'
+  | 'optimistic'
   | 'chain'
   | 'script'
   | 'rows'
@@ -65,6 +66,8 @@ export interface Call {
   abortedAt: number
   /** The error with which the program left the loop over its rows, unrelated to the statement. */
   loopError: unknown
+  /** The rows that the last attempt of an optimistic transaction has read; null if it has read none. */
+  seen: readonly number[] | null
   /** A misuse by the program, which the client rejects with a TypeError. */
   mistake: string | null
   state: 'pending' | 'ok' | 'failed'
@@ -131,6 +134,7 @@ export class Ledger {
       isAborted: false,
       abortedAt: Infinity,
       loopError: undefined,
+      seen: null,
       mistake: null,
       state: 'pending',
       settledAt: Infinity,

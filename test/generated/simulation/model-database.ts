@@ -218,10 +218,11 @@ export class ModelConnection {
         return this.#endSavepoint(command.kind, command.name)
       case 'insert':
         return await this.#insert(command, isBusyDatabase)
-      case 'select': {
-        const snapshot = this.#readSnapshot()
-        const ownTags = transaction?.ownRows.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
-        return { ...NO_ROWS, columns: ['a'], rows: [...this.database.rows.slice(0, snapshot), ...ownTags] }
+      case 'select':
+        return { ...NO_ROWS, columns: ['a'], rows: this.#readRows() }
+      case 'guard': {
+        if (this.#readRows().join() !== command.rows.join()) throw unknownError('malformed JSON')
+        return { ...NO_ROWS, columns: ['1'], rows: [1] }
       }
       case 'unreadable':
         throw new Unreadable('invalid utf-8 sequence of 1 bytes from index 0')
@@ -252,6 +253,12 @@ export class ModelConnection {
       missing: [],
     }
     return this.transaction
+  }
+
+  #readRows(): number[] {
+    const snapshot = this.#readSnapshot()
+    const ownTags = this.transaction?.ownRows.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
+    return [...this.database.rows.slice(0, snapshot), ...ownTags]
   }
 
   #readSnapshot(): number {

@@ -10,6 +10,8 @@ export type Command =
     }
   | { readonly kind: 'select' | 'constant' | 'nothing' | 'assertion' | 'missing table' }
   | { readonly kind: 'large' | 'unreadable' }
+  /** Fails unless the table has exactly these rows. */
+  | { readonly kind: 'guard'; readonly rows: readonly (number | null)[] }
   | { readonly kind: 'begin'; readonly mode: 'immediate' | 'deferred'; readonly isReadonly: boolean }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'savepoint' | 'release' | 'rollback to'; readonly name: string }
@@ -17,6 +19,8 @@ export type Command =
 
 const COMMENT = /^\s*(?:\/\*.*?\*\/\s*)*|\s*\/\*[^*]*\*\/\s*$/g
 const INSERT = /^insert(?: or (abort|fail|rollback))? into (t|child|parent) values (\(.*?\))( returning a)?$/i
+const GUARD =
+  /^with baton\(c0\) as \(select a from t order by rowid \/\*[^*]*\*\/\n\).* then json\('conflict'\) end$/s
 const BEGIN = /^begin(?: (immediate|exclusive|deferred|readonly))?(?: transaction)?$/i
 const SAVEPOINT = /^(savepoint|release|rollback to)(?: savepoint)? "?(\w+)"?$/i
 
@@ -33,6 +37,7 @@ export function parse(text: string, args: readonly (number | null)[] = []): Comm
     return { kind: 'insert', table, conflict, rows, isReturning: returning !== undefined } as Command
   }
   if (sql === 'select a from t order by rowid') return { kind: 'select' }
+  if (GUARD.test(sql)) return { kind: 'guard', rows: args }
   const [beginText, mode = 'deferred'] = BEGIN.exec(sql) ?? []
   if (beginText)
     return {

@@ -7,6 +7,7 @@ import {
   type InStatement,
   isHealthy,
   openStream,
+  optimistic,
   readRows,
   type Stream,
   type Transaction,
@@ -175,6 +176,8 @@ export class Program {
       case 'script':
       case 'rows':
         return this.#runStatements(step, context)
+      case 'optimistic':
+        return this.#runOptimistic(step, context)
       case 'transaction':
         return this.#runTransaction(step, context)
       case 'savepoint':
@@ -295,6 +298,28 @@ export class Program {
         ...(mode && { mode }),
         ...(retry && { retry }),
       }),
+    )
+  }
+
+  #runOptimistic(step: Extract<Step, { do: 'optimistic' }>, context: StepContext): Promise<unknown> {
+    const { scope, handle } = this.#getClient(context)
+    const call = this.#calls.open(scope, 'optimistic', step, step.sql)
+    const writes = step.sql.map((sql, index) => this.#toStatement(sql, call.tags[index] ?? 0, call))
+    const { maxConflicts, fallback, reads, pauseMs } = step
+    return this.#calls.track(call, (options) =>
+      optimistic(
+        handle,
+        async (tx) => {
+          call.seen = null
+          for (let count = 0; count < reads; count++) {
+            const { rows } = await tx.execute<{ a: number }>(statementText('select', 0, call.id))
+            call.seen = rows.map(({ a }) => a)
+          }
+          if (pauseMs !== undefined) await this.#world.sleep(pauseMs)
+          return writes
+        },
+        { ...options, maxConflicts, ...(fallback && { fallback }) },
+      ),
     )
   }
 

@@ -94,7 +94,8 @@ export class StepGenerator {
     const roll = this.#choose.int(100)
     if (roll < 18) return { do: 'execute', sql: this.#standaloneSql(), ...this.#call() }
     if (roll < 22) return this.#together(() => this.clientStep())
-    if (roll < 30) return this.#batch()
+    if (roll < 27) return this.#batch()
+    if (roll < 30) return this.#optimistic()
     if (roll < 62) return this.#transaction()
     if (roll < 70) return this.#rows(true)
     if (roll < 82) return this.#stream()
@@ -125,6 +126,18 @@ export class StepGenerator {
       do: 'batch',
       sql: this.#choose.list(3, () => this.#sql()),
       ...(mode && { mode }),
+      ...this.#call(),
+    }
+  }
+
+  #optimistic(): Step {
+    return {
+      do: 'optimistic',
+      sql: this.#choose.list(3, () => this.#sql()),
+      reads: this.#choose.int(3),
+      maxConflicts: this.#choose.int(3),
+      ...(this.#choose.chance(0.3) && { pauseMs: this.#choose.pick([1, 2, 5]) }),
+      ...(this.#choose.chance(0.3) && { fallback: 'none' as const }),
       ...this.#call(),
     }
   }

@@ -5,7 +5,7 @@ import { type Client, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { runAccounting } from '../../generated/faults/accounting.ts'
 import { runListAppend } from '../../generated/faults/list-append.ts'
-import { coreLists, drizzleLists, kyselyLists } from '../../generated/faults/list-clients.ts'
+import { coreLists, drizzleLists, kyselyLists, optimisticLists } from '../../generated/faults/list-clients.ts'
 import { findTornTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
@@ -134,6 +134,7 @@ describe('reads see earlier writes', () => {
 
 test.each([
   ['core', coreLists],
+  ['optimistic transactions', optimisticLists],
   ['Kysely', kyselyLists],
   ['Drizzle', drizzleLists],
 ])(

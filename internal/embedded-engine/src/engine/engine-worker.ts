@@ -118,7 +118,7 @@ function receive(message: ToWorker): void {
       if (message.keep) openDatabase?.close()
       else openDatabase?.drop()
       openDatabase = assignedDatabase = null
-      return send({ type: 'released' })
+      return send({ type: 'released', isReusable: instance.isReusable })
     case 'shut-down':
       openDatabase?.close()
       return process.exit(0)

@@ -67,3 +67,45 @@ test.each([3_000, 40_000])('%i aggregate terms are an error; their numbers have 
   )
   expect(connection.readInteger(`SELECT 1 IN (${terms.slice(0, 1_900).join()}) FROM t`)).toBe(0)
 })
+
+test('the indexes of a table match it after every UPSERT with several clauses', () => {
+  const connection = new SqliteConnection(createEngine(), { name: 'd', file: MAIN_FILE })
+  const columns = ['a', 'b', 'c']
+  const orders = columns.flatMap((first) =>
+    columns.flatMap((second) => columns.map((third) => [first, second, third])),
+  )
+  const damaged: string[] = []
+  for (const order of orders) {
+    for (const row of ['(1,9,9)', '(9,1,9)', '(9,9,1)', '(1,2,9)', '(2,9,1)', '(1,1,1)']) {
+      const clauses = order.map((column, index) => `ON CONFLICT (${column}) DO UPDATE SET d = ${index}`)
+      connection.run('DROP TABLE IF EXISTS t')
+      connection.run('CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c UNIQUE, d)')
+      connection.run('INSERT INTO t VALUES (1,1,1,0), (2,2,2,0)')
+      const upsert = `INSERT INTO t (a, b, c) VALUES ${row} ${clauses.join(' ')}`
+      try {
+        connection.run(upsert)
+      } catch {
+        // a conflict that no clause handles
+      }
+      const faults = `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`
+      if (connection.readInteger(faults) > 0) damaged.push(upsert)
+    }
+  }
+  expect(damaged).toEqual([])
+})
+
+test.each(['8480808000', '8780808000', '8FFFFFFF7F', '83FFFFFF7F'])(
+  'an index of FTS5 with the number of tombstones %s is an error',
+  (count) => {
+    const connection = new SqliteConnection(createEngine(), { name: 'd', file: MAIN_FILE })
+    connection.run(`CREATE VIRTUAL TABLE f USING fts5(a, content='', contentless_delete=1)`)
+    connection.run(`INSERT INTO f (rowid, a) VALUES (1, 'hello world'), (2, 'hello you')`)
+    connection.run('DELETE FROM f WHERE rowid = 1')
+    // the structure record has eight bytes of cookie and version, then numbers, the eleventh of which is that of tombstone pages
+    connection.run(
+      `UPDATE f_data SET block = (SELECT unhex(substr(h, 1, 36) || '${count}' || substr(h, 39)) FROM (SELECT hex(block) AS h)) WHERE id = 10`,
+    )
+    // without the fix, memory out of bounds
+    expect(() => connection.run(`SELECT count(*) FROM f WHERE f MATCH 'hello'`)).toThrow('out of memory')
+  },
+)

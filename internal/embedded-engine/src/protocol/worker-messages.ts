@@ -141,7 +141,8 @@ export interface StatementUsage {
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The worker has closed its database, and can be given another. */
-  | { readonly type: 'released' }
+  /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */
+  | { readonly type: 'released'; readonly isReusable: boolean }
   | {
       readonly type: 'outcome'
       readonly call: number

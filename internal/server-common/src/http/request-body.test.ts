@@ -5,7 +5,7 @@ import { expect, test, vi } from 'vitest'
 vi.resetModules()
 const { readRequestBody, releaseBody } = await import('./request-body.ts')
 
-const LIMITS = { bodyBytes: 10_000, totalBytes: 300_000, items: 1_000 }
+const LIMITS = { bodyBytes: 10_000, totalBytes: 1_300_000, items: 1_000 }
 const toBody = (text: string, partBytes = 97): Readable => {
   const bytes = Buffer.from(text)
   const parts = Array.from({ length: Math.ceil(bytes.length / partBytes) }, (_, index) =>

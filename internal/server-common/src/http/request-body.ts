@@ -4,10 +4,12 @@ import { JsonItemCounter } from './json-item-counter.ts'
 const MEBIBYTE = 1_024 ** 2
 /** Maximum size of a request body, in bytes. */
 const MAX_BODY_BYTES = readSetting('BATON_MAX_BODY_MIB', 64) * MEBIBYTE
-/** Memory that a parsed value takes, in addition to its text. */
-const ITEM_BYTES = 250
-/** Maximum size of all bodies in memory, with their parsed values. */
-const MAX_TOTAL_BYTES = Math.max(256 * MEBIBYTE, 2 * MAX_BODY_BYTES)
+/** Memory that a byte of a body takes: its text is parsed, encoded again and copied to the engine. */
+const BYTE_COST = 8
+/** Memory that a value takes in addition, with its part of the response. */
+const ITEM_COST = 1_000
+/** Maximum memory of all requests, which suffices for one of the largest and many small ones. */
+const MAX_TOTAL_BYTES = Math.max(1_024 * MEBIBYTE, 2 * BYTE_COST * MAX_BODY_BYTES)
 /** Maximum number of values in a body: parsing them takes about half a second, during which no other request is handled. */
 const MAX_ITEMS = 500_000
 
@@ -31,11 +33,11 @@ export class BodyError extends Error {
   }
 }
 
-/** Sizes of the bodies in memory, with their parsed values. */
+/** Estimated memory of the requests in progress. */
 const heldBytes = new Map<Readable, number>()
 let totalBytes = 0
 
-/** Reads a request body completely. It counts as being in memory until it is released. @throws BodyError while reading */
+/** Reads a request body completely. Its memory counts as used until it is released. @throws BodyError while reading */
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
@@ -45,8 +47,8 @@ export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer
       size += part.length
       parts.push(part)
       counter.add(part)
-      hold(body, size + counter.count * ITEM_BYTES)
-      const rejection = findRejection(size, counter.count, limits)
+      hold(body, size * BYTE_COST + counter.count * ITEM_COST)
+      const rejection = findBodyRejection(size, counter.count, limits) ?? findRejection(limits)
       if (rejection === null) return
       parts.length = 0
       // not destroyed, because the response uses the same connection
@@ -54,7 +56,11 @@ export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer
       reject(rejection)
     }
     body.on('data', receive)
-    body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
+    body.once('end', () => {
+      resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
+      // its listeners live as long as the body
+      parts.length = 0
+    })
     body.once('error', reject)
     body.once('close', () => {
       // checked first, because creating the error takes as long as reading a small body
@@ -68,13 +74,20 @@ function hold(body: Readable, bytes: number): void {
   heldBytes.set(body, bytes)
 }
 
-/** Called when a body is no longer in memory. */
+/** Counts more memory that a request takes until its body is released. @throws BodyError if others leave too little */
+export function holdMore(body: Readable, bytes: number): void {
+  hold(body, (heldBytes.get(body) ?? 0) + bytes)
+  const rejection = findRejection(LIMITS)
+  if (rejection !== null) throw rejection
+}
+
+/** Called when a request is complete. */
 export function releaseBody(body: Readable): void {
   hold(body, 0)
   heldBytes.delete(body)
 }
 
-function findRejection(size: number, items: number, limits: BodyLimits): BodyError | null {
+function findBodyRejection(size: number, items: number, limits: BodyLimits): BodyError | null {
   if (size > limits.bodyBytes)
     return new BodyError(
       413,
@@ -85,12 +98,15 @@ function findRejection(size: number, items: number, limits: BodyLimits): BodyErr
       413,
       `the request body has more than ${limits.items.toLocaleString('en')} values; send it in several requests`,
     )
-  if (totalBytes > limits.totalBytes)
-    return new BodyError(
-      503,
-      'the server is receiving too many large requests at the same time; send it again later',
-    )
   return null
+}
+
+function findRejection({ totalBytes: limit }: BodyLimits): BodyError | null {
+  if (totalBytes <= limit) return null
+  return new BodyError(
+    503,
+    'the server is receiving too many large requests at the same time; send it again later',
+  )
 }
 
 function readSetting(name: string, standard: number): number {

@@ -22,6 +22,39 @@ describe('tokens', () => {
     ['a->>b||c', ['a', '-', '>', '>', 'b', '|', '|', 'c']],
   ])('%j', (sql, expected) => expect(tokenTexts(sql)).toEqual(expected))
 
+  test.each([
+    [
+      "insert into t values (1, 'a;b'), (-2.5, x'00')\n,(NULL,+0) returning a",
+      "(1, 'a;b'), (-2.5, x'00')\n,(NULL,+0)",
+    ],
+    ["VALUES ('it''s'); select 1", "('it''s')"],
+    ['values (1),(2),(f(3)),(4)', '(1),(2)'],
+    ['values (1),(2', '(1)'],
+    ['values (1 /* , */, -- )\n 2)', '(1 /* , */, -- )\n 2)'],
+  ])('rows of literals are one token: %j', (sql, rows) => {
+    const found = scanSql(sql).filter(({ kind }) => kind === 'rows')
+    expect(found.map(({ start, end }) => sql.slice(start, end))).toEqual([rows])
+  })
+
+  test.each([
+    'values (f(1))',
+    'values ("a")',
+    'values (a)',
+    'values (?)',
+    'values (1 + 1)',
+    'values (- - 1)',
+    'values ()',
+    'values (1,)',
+    'values ((1))',
+    "values ('a\0')",
+    'values (1\0)',
+    'select (1),(2)',
+    '"values" (1)',
+    'values',
+  ])('not rows of literals: %j', (sql) => {
+    expect(scanSql(sql).filter(({ kind }) => kind === 'rows')).toEqual([])
+  })
+
   test.each(['SELECT 1 /* abc', '/*/', "'abc", '"abc', '`abc', '[abc', "'it''s"])(
     '%j is unterminated',
     (sql) => {

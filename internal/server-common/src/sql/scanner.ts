@@ -1,5 +1,5 @@
 /** Kind of a token, as needed for splitting, classifying and rewriting statements. */
-type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'unterminated'
+type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'rows' | 'unterminated'
 
 export interface Token {
   readonly kind: TokenKind
@@ -13,15 +13,73 @@ const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]
 const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
 const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 
-/** Tokenizes SQL text as the service does, skipping white space and comments. */
+/**
+ * Tokenizes SQL text as the service does, skipping white space and comments. Rows of literals after VALUES are one token of the kind
+ * `rows`, because there may be hundreds of thousands of them.
+ */
 export function scanSql(sql: string): Token[] {
   const tokens: Token[] = []
-  for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) tokens.push(token)
+  visitTokens(sql, (token) => void tokens.push(token))
   return tokens
 }
 
+/** Calls a function with each token. @param onLiteral called for each literal in rows after VALUES */
+export function visitTokens(sql: string, onToken: (token: Token) => void, onLiteral = (): void => {}): void {
+  for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
+    onToken(token)
+    if (token.end - token.start !== VALUES.length || getKeyword(sql, token) !== VALUES) continue
+    const rows = scanLiteralRows(sql, token.end, onLiteral)
+    if (rows === null) continue
+    onToken(rows)
+    token = rows
+  }
+}
+
+const VALUES = 'VALUES'
+
+/** Returns the rows of literals that begin at an offset; null if there are none. */
+function scanLiteralRows(sql: string, offset: number, onLiteral: () => void): Token | null {
+  let start = -1
+  let end = -1
+  for (let next: number | null = offset; next !== null; ) {
+    const opening = nextToken(sql, next)
+    const rowEnd = opening === null ? null : findLiteralRowEnd(sql, opening, onLiteral)
+    if (opening === null || rowEnd === null) break
+    if (start === -1) start = opening.start
+    end = rowEnd
+    const comma = nextToken(sql, end)
+    next = isSymbol(sql, comma, ',') ? comma.end : null
+  }
+  // parsers may end the text at NUL
+  const isData = start !== -1 && !sql.slice(start, end).includes('\0')
+  return isData ? { kind: 'rows', start, end } : null
+}
+
+/** Returns the end of the row of literals that a token opens; null if it opens none. */
+function findLiteralRowEnd(sql: string, opening: Token, onLiteral: () => void): number | null {
+  if (!isSymbol(sql, opening, '(')) return null
+  for (let token: Token | null = opening; token !== null; ) {
+    let literal = nextToken(sql, token.end)
+    if (isSymbol(sql, literal, '-') || isSymbol(sql, literal, '+')) literal = nextToken(sql, literal.end)
+    if (literal === null || !isLiteral(sql, literal)) return null
+    onLiteral()
+    token = nextToken(sql, literal.end)
+    if (isSymbol(sql, token, ')')) return token.end
+    if (!isSymbol(sql, token, ',')) return null
+  }
+  return null
+}
+
+function isLiteral(sql: string, token: Token): boolean {
+  return token.kind === 'number' || token.kind === 'string' || getKeyword(sql, token) === 'NULL'
+}
+
+function isSymbol(sql: string, token: Token | null, symbol: string): token is Token {
+  return token?.kind === 'symbol' && sql[token.start] === symbol
+}
+
 /** Returns the first token at or after an offset; null at the end of the text. */
-export function nextToken(sql: string, offset: number): Token | null {
+function nextToken(sql: string, offset: number): Token | null {
   const start = matchEnd(BLANK, sql, offset)
   return start < sql.length ? scanToken(sql, start) : null
 }

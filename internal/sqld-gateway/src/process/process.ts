@@ -257,6 +257,8 @@ async function startOnce(plan: StartPlan): Promise<StartedServer> {
     env: {
       ...process.env,
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
+      // with an arena for each thread, the memory of large requests is kept several times
+      MALLOC_ARENA_MAX: process.env['MALLOC_ARENA_MAX'] ?? '2',
       // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
       RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
       // any user of this machine could read a command-line argument

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { decodeBody, rebuildBody } from './rebuild.ts'
 import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
-import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
+import { checkTokenCount, MAX_LITERALS, MAX_TOKENS } from './token-limit.ts'
 
 /** Returns how often the guard reads tokens of the SQL, as a measure of its work. */
 function countReads(sql: string, use: SqlUse): number {
@@ -99,6 +99,20 @@ describe('limits the tokens of a request', () => {
       expect(() => checkTokenCount(requests)).not.toThrow()
     for (const requests of buildRequests(';'.repeat(MAX_TOKENS + 2)))
       expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
+  })
+
+  test('rows of literals have their own limit', () => {
+    const buildInsert = (rows: number): string =>
+      `insert into t values ${Array.from({ length: rows }, () => "(-1, 'index; attach', NULL)").join()}`
+    const rows = MAX_LITERALS / 3
+    const [request] = buildRequests('').slice(3)
+    const send = (sql: string): PipelineRequest[] => [{ ...request?.[0], sql } as PipelineRequest]
+    expect(checkTokenCount(send(buildInsert(rows)))).toBeGreaterThan(0)
+    expect(() => checkTokenCount(send(buildInsert(rows + 1)))).toThrow('limited to 1,500,000 literals')
+    // the values of these rows are not literals
+    expect(() => checkTokenCount(send(buildInsert(rows / 2).replaceAll('-1', 'a')))).toThrow(
+      '1,000,000 tokens',
+    )
   })
 
   test('does not count the characters of values and comments', () => {

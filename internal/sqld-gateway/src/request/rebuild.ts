@@ -21,6 +21,8 @@ const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as c
 export interface DecodedBody extends PipelineBody {
   /** Whether it is the body of a cursor: one batch. */
   readonly isCursor: boolean
+  /** Memory that the server takes to parse its SQL, if that is much. */
+  readonly parsingBytes: number
 }
 
 /** A request body in canonical form, which all parsers read the same way. */
@@ -52,8 +54,8 @@ export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
   // a shorter body cannot contain too many tokens
-  if (text.length > MAX_TOKENS) checkTokenCount(body.requests)
-  return { ...body, isCursor }
+  const parsingBytes = text.length > MAX_TOKENS ? checkTokenCount(body.requests) : 0
+  return { ...body, isCursor, parsingBytes }
 }
 
 /** Encodes a body again, with safe statements: the server's parser accepts several forms of the same request. */

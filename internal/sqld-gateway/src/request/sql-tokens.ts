@@ -2,7 +2,10 @@ import { scanSql, unquoteIdentifier } from '@batonsql/server-common/sql'
 
 /** A token of SQL text; names and strings are unquoted. */
 export interface SqlToken {
-  /** `word`: bare identifier or keyword · `name`: in double quotes, backticks or brackets · `string`: in single quotes. */
+  /**
+   * `word`: bare identifier or keyword · `name`: in double quotes, backticks or brackets · `string`: in single quotes, or the text of
+   * rows of literals.
+   */
   readonly kind: 'word' | 'name' | 'string' | 'other'
   readonly text: string
 }
@@ -43,6 +46,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
     else if (kind === 'quoted') tokens.push({ kind: 'name', text: unquoteIdentifier(sql, token) ?? '' })
     else if (kind === 'string' && text[0] === "'")
       tokens.push({ kind, text: text.slice(1, -1).replaceAll("''", "'") })
+    else if (kind === 'rows') tokens.push({ kind: 'string', text })
     else tokens.push({ kind: 'other', text })
   }
   return { tokens, isAmbiguous }

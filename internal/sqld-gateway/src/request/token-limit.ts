@@ -1,21 +1,36 @@
 import { PipelineFailure, type PipelineRequest } from '@batonsql/server-common/hrana'
-import { nextToken } from '@batonsql/server-common/sql'
+import { visitTokens } from '@batonsql/server-common/sql'
 
 /** Maximum number of SQL tokens in a request; checking them takes about a second, which blocks other requests. */
 export const MAX_TOKENS = 1_000_000
+/** Maximum number of literals in the rows of VALUES, which are scanned but not checked one by one. */
+export const MAX_LITERALS = 1_500_000
+/** Memory that libsql-server takes for a literal or another token. */
+const TOKEN_COST = 600
 
-/** Rejects requests with more SQL than the guard checks at once. @throws PipelineFailure with status 413 */
-export function checkTokenCount(requests: readonly PipelineRequest[]): void {
-  let remaining = MAX_TOKENS
-  for (const sql of requests.flatMap(getSqlTexts)) {
-    for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
-      remaining -= 1
-      if (remaining < 0) throw PipelineFailure.service(413, TOO_MANY_TOKENS)
-    }
+/**
+ * Rejects requests with more SQL than the guard checks at once. @returns the memory that libsql-server takes to parse the SQL
+ * @throws PipelineFailure with status 413
+ */
+export function checkTokenCount(requests: readonly PipelineRequest[]): number {
+  let tokens = 0
+  let literals = 0
+  const countToken = (): void => {
+    tokens += 1
+    if (tokens > MAX_TOKENS) throw tooMuchSql(MAX_TOKENS, 'tokens outside of rows of literals')
   }
+  const countLiteral = (): void => {
+    literals += 1
+    if (literals > MAX_LITERALS) throw tooMuchSql(MAX_LITERALS, 'literals in the rows of VALUES')
+  }
+  for (const sql of requests.flatMap(getSqlTexts)) visitTokens(sql, countToken, countLiteral)
+  return (tokens + literals) * TOKEN_COST
 }
 
-const TOO_MANY_TOKENS = `the SQL of a request is limited to ${MAX_TOKENS.toLocaleString('en')} tokens; send it in several requests`
+function tooMuchSql(limit: number, things: string): PipelineFailure {
+  const message = `the SQL of a request is limited to ${limit.toLocaleString('en')} ${things}; send it in several requests`
+  return PipelineFailure.service(413, message)
+}
 
 function getSqlTexts(request: PipelineRequest): readonly string[] {
   switch (request.type) {

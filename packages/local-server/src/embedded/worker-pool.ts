@@ -263,7 +263,8 @@ export class WorkerPool {
 
   #onWorkerClosed(worker: DatabaseWorker, id: DatabaseId | null): void {
     if (worker.hasExited) this.#spares = this.#spares.filter((spare) => spare !== worker)
-    else if (this.#isClosed || this.#spares.length >= MAX_SPARE_WORKERS) void worker.shutDown()
+    else if (this.#isClosed || !worker.isReusable || this.#spares.length >= MAX_SPARE_WORKERS)
+      void worker.shutDown()
     else this.#spares.push(worker)
     // the database of a copy is not in the map
     if (id === null || this.#workers.get(id) !== worker) return
