@@ -30,7 +30,11 @@ const STEPS = [
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['imports', process.execPath, ['scripts/check-imports.mjs']],
   ['words', process.execPath, ['scripts/words.mjs']],
-  ['pages', process.execPath, ['--no-warnings', 'scripts/pages.ts', '--check']],
+  [
+    'pages',
+    process.execPath,
+    ['--conditions=@batonsql/source', '--no-warnings', 'scripts/pages.ts', '--check'],
+  ],
   ['fixes of SQLite', process.execPath, ['scripts/sqlite-fixes.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],

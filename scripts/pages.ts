@@ -1,10 +1,11 @@
 // Writes what is generated in the documentation: the lists of pages (README.md, llms.txt), the performance pages, and the tables of the
-// recorded cases, of tested libraries and of commands. `--check` reports pages that differ instead; `npm run check` does so.
+// recorded cases, of tested libraries, of commands and of routes. `--check` reports pages that differ instead; `npm run check` does so.
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { performancePages } from '../bench/lib/pages.ts'
 import { readResults } from '../bench/lib/results.ts'
 import { commandPage } from '../packages/cli/src/help.ts'
 import { FACTS, GROUPS } from '../site/pages.mjs'
+import { routeTable } from '../test/platform/route-table.ts'
 import { caseTables } from '../test/server/accepted-differences.ts'
 import { libraryTable } from '../test/support/works-with.ts'
 
@@ -20,6 +21,7 @@ const GENERATED: Readonly<Record<string, (text: string) => string>> = {
     Object.entries(performancePages(readResults())).map(([file, text]) => [file, () => text]),
   ),
   'docs/limits.md': (text) => after(text, '<!-- the cases -->', caseTables()),
+  'docs/platform.md': (text) => after(text, '<!-- the routes -->', routeTable()),
   'docs/works-with.md': (text) => after(text, '<!-- the figures -->', libraryTable()),
   'packages/cli/docs/command.md': (text) => after(text, '<!-- the commands -->', commandPage()),
   // the last two contain the others' titles
