@@ -1,7 +1,7 @@
 import type { ColumnCounts, DatabaseState, TableState } from './measure-database.ts'
 
 /** Data that the command has removed. */
-export interface Loss {
+interface Loss {
   /** `TABLE` or `TABLE.COLUMN`, as `--allow-loss` takes it. */
   readonly subject: string
   readonly text: string

@@ -240,5 +240,5 @@ function rejectProblems({ exit, losses, comparison, sourceChanges, requests }: R
       ? ['it sent nothing to the copy: does it use another variable for its URL?']
       : []),
   ]
-  if (problems.length > 0) throw new Error(`${problems.join('\n')}`)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
 }
