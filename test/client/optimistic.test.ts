@@ -282,6 +282,17 @@ test('so are values that are too large to be sent back', async () => {
   expect(await readWallets()).toEqual([2, 0])
 })
 
+test('so is a read whose text seems to have a huge number of parameters', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    const { rows } = await tx.execute("select '?999999999' as a")
+    return [setCents(1, rows.length)]
+  })
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([1, 0])
+})
+
 test('the same holds for a read that has another result each time', async () => {
   let attempts = 0
   await optimistic(

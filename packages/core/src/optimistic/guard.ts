@@ -16,13 +16,15 @@ export function recordRead(statement: EncodedStatement, { cols, rows }: WireResu
 
 /** Maximum number of cells that guards compare; the comparison holds the write lock, for about 50 µs a cell. */
 export const MAX_COMPARED_CELLS = 10_000
+/** Of these, the cells of all reads leave enough. */
+const MAX_PARAMETERS = 20_000
 /** Maximum length of all guards as JSON, in characters. */
 export const MAX_GUARD_LENGTH = 4_000_000
 
 /**
  * Returns a statement that fails unless the read still has exactly the same rows in the same order, by type and bytes. The names of
  * columns are not compared. Comparing JSON would round reals, and EXCEPT follows collations.
- * @throws SyntaxError for a read that ends in an open comment
+ * @throws SyntaxError for a read that ends in an open comment; RangeError for one that seems to have too many parameters
  */
 export function encodeGuard({ statement, columnCount, rows }: RecordedRead): EncodedStatement {
   const [{ sql }] = splitStatements(statement.sql) as [ScriptStatement]
@@ -92,6 +94,7 @@ class Parameters {
     const numbers = Array.from(sql.matchAll(/\?(\d+)/g), ([, digits]) => Number(digits))
     const count = sql.match(/[?:@$#]/g)?.length ?? 0
     this.#next = this.#isNamed ? 0 : Math.max(args.length, count, ...numbers)
+    if (this.#next > MAX_PARAMETERS) throw new RangeError(`the read has a parameter ?${this.#next}`)
     for (let index = args.length; index < this.#next; index++) this.#args.push(NULL)
   }
 
