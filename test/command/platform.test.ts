@@ -132,6 +132,11 @@ test('baton groups, databases show, usage and database-tokens rotate work', asyn
   expect((await api('groups', 'create', 'far', '--location', 'nowhere')).code).toBe(1)
   expect((await api('groups', 'list')).output).toBe('NAME     LOCATIONS\ndefault  local\nteam     local\n')
   const url = (await api('databases', 'create', 'ledger', '--group', 'team')).output.trim()
+  await api('databases', 'create', 'ledger-fork', '--from-database', 'ledger')
+  expect(JSON.parse((await api('databases', 'show', 'ledger-fork', '--json')).output)).toMatchObject({
+    group: 'team',
+    branchOf: 'ledger',
+  })
   expect((await api('databases', 'show', 'ledger')).output).toMatch(
     new RegExp(`^name +ledger\n.*^group +team\n.*^url +${url}\n.*^deleteProtection +false$`, 'ms'),
   )

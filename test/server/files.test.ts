@@ -41,6 +41,27 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
   original.close()
 })
 
+test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
+  'a database is created as a copy of another one, with its latest state, on %s',
+  async (backend) => {
+    await using server = await startLocalServer({ backend })
+    await query(server.url, 'CREATE TABLE pet (name)')
+    await query(server.url, "INSERT INTO pet VALUES ('Rex')")
+    const { url } = await server.createDatabase('fork', { fromDatabase: 'default', blockWrites: false })
+    await query(server.url, "INSERT INTO pet VALUES ('Tom')")
+    await query(url, "INSERT INTO pet VALUES ('Kit')")
+    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex'], ['Kit']])
+    expect(await query(server.url, 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+    await expect(server.createDatabase('x', { fromDatabase: 'missing' })).rejects.toThrow('does not exist')
+    await expect(server.createDatabase('x', { fromDatabase: 'default', fromFile: 'a.db' })).rejects.toThrow(
+      'use only one of fromFile, fromDatabase',
+    )
+    await server.createDatabase('schema', { isSchema: true })
+    await expect(server.createDatabase('x', { fromDatabase: 'schema' })).rejects.toThrow('cannot be copied')
+    expect(server.databaseNames).toEqual(['default', 'fork', 'schema'])
+  },
+)
+
 test('no request is answered before the databases given at the start are created, and later starts keep them', async () => {
   const directory = await createTemporaryDirectory()
   const path = join(directory, 'pets.db')

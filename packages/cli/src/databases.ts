@@ -98,12 +98,12 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
   onlyOnServer: ['from-file'],
   onServer: async ({ values, operands, context }) => {
     const [name] = operands as [string]
-    const { 'from-file': file, group } = values
+    const { 'from-file': file, 'from-database': fromDatabase, group } = values
     if (file !== undefined) await checkFile(file)
     const fromFile = file === undefined ? undefined : resolve(file)
     const json = await control<ControlledDatabase>(
       values,
-      { command: 'create', name, fromFile, group },
+      { command: 'create', name, fromFile, fromDatabase, group },
       context,
     )
     const { url, authToken } = json
@@ -111,8 +111,12 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
   },
   onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
-    const { group = 'default' } = values
-    const { hostname } = await platform.databases.create({ name, group }, { wait: true, signal })
+    const original = values['from-database']
+    const parentGroup =
+      original === undefined ? 'default' : (await platform.databases.get(original, { signal })).group
+    const { group = parentGroup } = values
+    const seed = original === undefined ? {} : { seed: { type: 'database', name: original } as const }
+    const { hostname } = await platform.databases.create({ name, group, ...seed }, { wait: true, signal })
     const url = databaseUrl(hostname)
     return { json: { name, group, url }, text: url }
   }),

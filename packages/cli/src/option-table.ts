@@ -291,10 +291,15 @@ export const CREATE_DATABASE_OPTIONS = {
     value: 'FILE.db',
     help: 'Start with a copy of this SQLite file. Not with a platform API',
   },
+  'from-database': {
+    type: 'string',
+    value: 'NAME',
+    help: 'Start with a copy of this database of the same server, which stays in use',
+  },
   group: {
     type: 'string',
     value: 'NAME',
-    help: 'Group of the new database (default "default")',
+    help: 'Group of the new database (default: that of --from-database, or "default")',
   },
   ...DATABASE_OPTIONS,
 } as const satisfies OptionTable

@@ -67,6 +67,13 @@ test('databases are listed, created, exported and deleted through the port', asy
   expect(JSON.parse(copied.output)).toEqual({ name: 'notes', url: `${url}/notes/` })
   expect(await query(`${url}/notes/`, 'select text from note')).toEqual([['from the file']])
   expect((await baton('databases', 'create', 'notes', '--port', port)).errors).toContain('already exists')
+  await baton('databases', 'create', 'fork', '--from-database', 'notes', '--port', port)
+  await query(`${url}/notes/`, "insert into note values ('later')")
+  expect(await query(`${url}/fork/`, 'select text from note')).toEqual([['from the file']])
+  await query(`${url}/notes/`, "delete from note where text = 'later'")
+  expect(
+    (await baton('databases', 'create', 'x', '--from-database', 'nowhere', '--port', port)).errors,
+  ).toContain('database "nowhere" does not exist')
   const grouped = await baton('databases', 'create', 'grouped', '--group', 'default', '--port', port)
   expect(grouped).toMatchObject({ code: 0, errors: '' })
   expect((await baton('databases', 'create', 'x', '--group', 'g', '--port', port)).errors).toContain(

@@ -12,6 +12,7 @@ export type ControlRequest =
       readonly command: 'create'
       readonly name: string
       readonly fromFile?: string | undefined
+      readonly fromDatabase?: string | undefined
       readonly group?: string | undefined
     }
   | { readonly command: 'delete'; readonly name: string }
@@ -97,9 +98,10 @@ async function run(
     case 'list':
       return server.databaseNames.map((name) => ({ name, url: server.urlOf(name) }))
     case 'create': {
-      const { name, fromFile, group } = request
+      const { name, fromFile, fromDatabase, group } = request
       const address = await server.createDatabase(name, {
         ...(fromFile !== undefined && { fromFile }),
+        ...(fromDatabase !== undefined && { fromDatabase }),
         ...(group !== undefined && { group }),
       })
       return { name, ...address }

@@ -77,6 +77,8 @@ export interface NewDatabaseOptions extends DatabaseOptions {
    * size of 4,096 bytes; a libsql-server given by URL cannot import files.
    */
   readonly fromFile?: string
+  /** Name of a database of this server to copy, with its latest committed state, while reads and writes continue. */
+  readonly fromDatabase?: string
   /**
    * Whether other databases can share its schema. If so, changes to this database are also applied to them (see `/v1/jobs`).
    * @default false
@@ -111,6 +113,7 @@ const SETTINGS: RulesOf<DatabaseOptions> = {
 const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
   ...SETTINGS,
   fromFile: 'string',
+  fromDatabase: 'string',
   isSchema: 'boolean',
   schema: 'string',
   group: 'string',
@@ -241,24 +244,33 @@ export class Service implements AsyncDisposable {
     this.#checkOpen()
     checkDatabaseName(name)
     checkOptions(options, NEW_DATABASE, 'createDatabase')
-    const { fromFile, isSchema = false, schema, group: groupName = DEFAULT_GROUP, ...settings } = options
+    const { fromFile, fromDatabase, isSchema = false, schema, group: groupName, ...settings } = options
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
-    const group = this.#getGroup(groupName)
+    const parent = fromDatabase === undefined ? undefined : this.#getDatabase(fromDatabase)
+    // a copy begins in the group of its original
+    const group = this.#getGroup(groupName ?? this.#findGroupName(parent))
     await databases.create({
       organization: operator.organization,
       group,
       name,
-      source: this.#toSource({ fromFile, isSchema, schema, group }),
+      source: this.#toSource({ fromFile, parent, isSchema, schema, group }),
+      ...(parent && { parent }),
       configuration: { ...NEW_CONFIGURATION, ...settings },
       readyDelayMs: 0,
     })
   }
 
+  #findGroupName(parent: DatabaseRow | undefined): string {
+    return (parent && this.controlPlane.registry.groups.get(parent.group)?.name) ?? DEFAULT_GROUP
+  }
+
   /** Returns the source that the options specify. @throws TypeError if they specify more than one, or a schema of another group */
-  #toSource({ fromFile, isSchema, schema, group }: SourceOptions): DatabaseSource {
+  #toSource({ fromFile, parent: original, isSchema, schema, group }: SourceOptions): DatabaseSource {
     const sources: DatabaseSource[] = []
     if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
+    if (original?.isSchema) throw new TypeError('createDatabase: a schema database cannot be copied')
+    if (original !== undefined) sources.push({ type: 'fork', from: original.id })
     if (isSchema) sources.push({ type: 'schema' })
     if (schema !== undefined) {
       const parent = this.#getDatabase(schema)
@@ -267,7 +279,7 @@ export class Service implements AsyncDisposable {
       sources.push({ type: 'schema-child', parent: parent.id })
     }
     if (sources.length > 1)
-      throw new TypeError('createDatabase: use only one of fromFile, isSchema and schema')
+      throw new TypeError('createDatabase: use only one of fromFile, fromDatabase, isSchema and schema')
     return sources[0] ?? { type: 'empty' }
   }
 
@@ -416,6 +428,7 @@ export class Service implements AsyncDisposable {
 /** The sources given to `createDatabase`. */
 interface SourceOptions {
   readonly fromFile: string | undefined
+  readonly parent: DatabaseRow | undefined
   readonly isSchema: boolean
   readonly schema: string | undefined
   readonly group: GroupRow
