@@ -12,7 +12,7 @@ export class TemporaryDirectory {
     this.path = path
     this.#removeAtExit = () => {
       try {
-        rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+        rmSync(path, { recursive: true, force: true, maxRetries: 10 })
       } catch {
         // errors during exit cannot be reported
       }
