@@ -28,70 +28,61 @@ export interface DatabaseState {
 const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Measures a database in one transaction, reading every row once. Sends only reads. */
-export function measureDatabase(db: Client): Promise<DatabaseState> {
-  return db.transaction(
-    async (tx) => {
-      // the tables of virtual tables, of SQLite and of the server say nothing about the user's data
-      const { rows: objects } = await tx.execute<{
-        type: string
-        name: string
-        sql: string
-        isTable: number
-      }>(
-        `select s.type, s.name, s.sql, s.type = 'table' and l.type = 'table' as isTable from sqlite_schema s
+/** Measures a database that nobody else uses, reading every row once. */
+export async function measureDatabase(db: Client): Promise<DatabaseState> {
+  // the tables of virtual tables, of SQLite and of the server say nothing about the user's data
+  const { rows: objects } = await db.execute<{
+    type: string
+    name: string
+    sql: string
+    isTable: number
+  }>(
+    `select s.type, s.name, s.sql, s.type = 'table' and l.type = 'table' as isTable from sqlite_schema s
          left join pragma_table_list l on l.schema = 'main' and l.name = s.name and s.type = 'table'
          where s.sql is not null and s.name not like 'sqlite\\_%' escape '\\' and s.name not like 'libsql\\_%' escape '\\'
          and coalesce(l.type, '') <> 'shadow' order by s.type, s.name`,
-      )
-      const tables = new Map<string, TableState>()
-      for (const { name, isTable } of objects) {
-        if (isTable !== 1) continue
-        const { rows: columns } = await tx.execute<{ name: string }>(
-          'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
-          [name],
-        )
-        const counts = columns.flatMap((column) =>
-          TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`),
-        )
-        const { rows } = await tx.execute(
-          `select count(*), ${counts.join()} from ${quote(name)}`,
-          [],
-          // a large table takes a while
-          { rowMode: 'array', timeoutMs: Infinity },
-        )
-        const [count = 0, ...values] = (rows[0] ?? []).map(Number)
-        tables.set(name, {
-          rows: count,
-          columns: new Map(
-            columns.map((column, index) => [
-              column.name,
-              Object.fromEntries(
-                TYPES.map((type, offset) => [type, values[index * TYPES.length + offset] ?? 0]),
-              ) as unknown as ColumnCounts,
-            ]),
-          ),
-        })
-      }
-      const { rows: references } = await tx.execute<{ n: number }>(
-        'select count(*) as n from pragma_foreign_key_check',
-        [],
-        { timeoutMs: Infinity },
-      )
-      const { rows: lines } = await tx.execute<{ integrity_check: string }>(
-        'pragma integrity_check(20)',
-        [],
-        {
-          timeoutMs: Infinity,
-        },
-      )
-      return {
-        schema: new Map(objects.map(({ type, name, sql }) => [`${type} ${name}`, sql])),
-        tables,
-        brokenReferences: references[0]?.n ?? 0,
-        corruptions: lines.map((line) => line.integrity_check).filter((line) => line !== 'ok'),
-      }
-    },
-    { mode: 'readonly' },
   )
+  const tables = new Map<string, TableState>()
+  for (const { name, isTable } of objects) {
+    if (isTable !== 1) continue
+    const { rows: columns } = await db.execute<{ name: string }>(
+      'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
+      [name],
+    )
+    const counts = columns.flatMap((column) =>
+      TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`),
+    )
+    const { rows } = await db.execute(
+      `select count(*), ${counts.join()} from ${quote(name)}`,
+      [],
+      // a large table takes a while
+      { rowMode: 'array', timeoutMs: Infinity },
+    )
+    const [count = 0, ...values] = (rows[0] ?? []).map(Number)
+    tables.set(name, {
+      rows: count,
+      columns: new Map(
+        columns.map((column, index) => [
+          column.name,
+          Object.fromEntries(
+            TYPES.map((type, offset) => [type, values[index * TYPES.length + offset] ?? 0]),
+          ) as unknown as ColumnCounts,
+        ]),
+      ),
+    })
+  }
+  const { rows: references } = await db.execute<{ n: number }>(
+    'select count(*) as n from pragma_foreign_key_check',
+    [],
+    { timeoutMs: Infinity },
+  )
+  const { rows: lines } = await db.execute<{ integrity_check: string }>('pragma integrity_check(20)', [], {
+    timeoutMs: Infinity,
+  })
+  return {
+    schema: new Map(objects.map(({ type, name, sql }) => [`${type} ${name}`, sql])),
+    tables,
+    brokenReferences: references[0]?.n ?? 0,
+    corruptions: lines.map((line) => line.integrity_check).filter((line) => line !== 'ok'),
+  }
 }
