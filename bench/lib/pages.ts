@@ -79,7 +79,7 @@ export function performancePages(results: Results): Record<string, string> {
       'Speed relative to @libsql/client',
       summaryMeasurements(results),
     ),
-    'docs/performance/optimistic.svg': drawRatios(
+    'packages/core/docs/pictures/optimistic.svg': drawRatios(
       'Transactions per second of 16 writers, 50 ms away, relative to transaction()',
       optimisticMeasurements(results),
     ),

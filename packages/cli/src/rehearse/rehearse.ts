@@ -32,10 +32,12 @@ export async function runRehearse({ values, operands, rest = [], context }: Inpu
   const format = readChoice('baton rehearse: --format', ['text', 'json', 'markdown'], values.format ?? 'text')
   const source = openDatabase(target, values, context)
   const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-'))
+  let server: LocalServer | undefined
+  let copy: Client | undefined
   try {
     const sourceBefore = await readSource(source)
-    await using server = await startCopy(source, folder, values['schema-only'] === true, context)
-    await using copy = createClient({ url: server.urlOf(COPY) })
+    server = await startServer(source, folder, values['schema-only'] === true, context)
+    copy = createClient({ url: server.urlOf(COPY) })
     const before = await measureDatabase(copy)
     const proxy = await TrafficProxy.start(server.urlOf(COPY))
     let exit: number | string
@@ -56,24 +58,24 @@ export async function runRehearse({ values, operands, rest = [], context }: Inpu
       source: [sourceBefore, await readSource(source)],
       allowed: values['allow-loss'] ?? [],
     })
-    const text =
-      format === 'json'
-        ? JSON.stringify(rehearsal)
-        : format === 'markdown'
-          ? formatMarkdown(rehearsal)
-          : formatText(rehearsal)
-    await print(context, `${text}\n`)
-    if (values.keep === true) {
-      context.stderr.write(`the copy is at ${server.urlOf(COPY)} until Ctrl-C\n`)
-      if (!context.signal.aborted) await once(context.signal, 'abort')
-      return
-    }
-    rejectProblems(rehearsal)
+    await print(context, `${formatReport(rehearsal, format)}\n`)
+    if (values.keep !== true) return rejectProblems(rehearsal)
+    context.stderr.write(`the copy is at ${server.urlOf(COPY)} until Ctrl-C\n`)
+    if (!context.signal.aborted) await once(context.signal, 'abort')
   } finally {
+    await copy?.close()
+    await server?.close()
     await source.close()
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+const formatReport = (rehearsal: Rehearsal, format: 'text' | 'json' | 'markdown'): string =>
+  format === 'json'
+    ? JSON.stringify(rehearsal)
+    : format === 'markdown'
+      ? formatMarkdown(rehearsal)
+      : formatText(rehearsal)
 
 /** State of the real database that a command which uses it by mistake changes. */
 interface SourceState {
@@ -100,7 +102,8 @@ async function readSource(db: Client): Promise<SourceState> {
   }
 }
 
-async function startCopy(
+/** Starts a server with a copy of a database. */
+async function startServer(
   source: Client,
   folder: string,
   isSchemaOnly: boolean,
@@ -111,14 +114,16 @@ async function startCopy(
   const hasFile = !isSchemaOnly && (await exportTo(source, file, context))
   const server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
   if (hasFile) return server
+  const copy = createClient({ url: server.urlOf(COPY) })
   try {
-    await using copy = createClient({ url: server.urlOf(COPY) })
     if (isSchemaOnly) await copySchema(source, copy)
     else await restore(copy, dump(source, { signal: context.signal }), { signal: context.signal })
     return server
   } catch (error) {
     await server.close()
     throw error
+  } finally {
+    await copy.close()
   }
 }
 
