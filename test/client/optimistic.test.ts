@@ -282,6 +282,16 @@ test('so are values that are too large to be sent back', async () => {
   expect(await readWallets()).toEqual([2, 0])
 })
 
+test('so is a read with as many columns as SQLite allows', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    await tx.execute(`select ${Array.from({ length: 2_000 }, (_, index) => index).join()}`)
+    return [setCents(1, attempts)]
+  })
+  expect(attempts).toBe(2)
+})
+
 test('so is a read whose text seems to have a huge number of parameters', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
@@ -383,6 +393,12 @@ test.each([
   ],
   ['LIMIT and OFFSET', 'select id from wallet order by id desc limit 1 offset 1', []],
   ['no rows', 'select * from wallet where id > ?', [100]],
+  [
+    'no rows, and text that looks like a parameter',
+    "select * from wallet where cents = '12:30' or ? = '$.a'",
+    [1],
+  ],
+  ['only NULL, and text that looks like a parameter', "select max(cents) from wallet where '12:30' = ''", []],
   ['infinities and NULL', 'select 1e999, -1e999, null', []],
   ['NUL and the empty blob', "select 'a' || char(0) || 'b', x'', ''", []],
   ['the largest integers', 'select 9223372036854775807, -9223372036854775808, 9007199254740993', []],
