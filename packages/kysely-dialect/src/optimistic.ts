@@ -41,6 +41,7 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
       const tx = createReader<DB>(executor, attempt)
       const writes = await callback(tx)
       if (!Array.isArray(writes)) throw new TypeError('the callback must return an array of queries')
+      attempt.endReads()
       return await batch(tx, writes as Q)
     },
     options,

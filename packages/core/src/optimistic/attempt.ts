@@ -17,8 +17,8 @@ import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, r
  * EXPLAIN.
  */
 export abstract class Attempt extends SqlExecutor {
-  /** Whether the callback has returned or thrown. */
-  #isEnded = false
+  /** Whether the callback is still running. */
+  #isReading = true
 
   constructor(
     read: (
@@ -28,17 +28,25 @@ export abstract class Attempt extends SqlExecutor {
     ) => Promise<Results>,
   ) {
     super((statements, scope, options) => {
-      if (this.#isEnded) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
+      if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
       for (const statement of statements) rejectWrite(statement, options)
       return read(statements, scope, options)
     }, BATCH_OPTIONS)
   }
 
-  /** Runs the writes as one transaction, if the reads still have the same results. */
-  abstract commit(writes: readonly InStatement[], options?: StatementOptions): Promise<Results>
+  /**
+   * For adapters: runs a batch. While the callback runs, these are reads; after `endReads()`, they are the writes, which run as one
+   * transaction if the reads still have the same results.
+   */
+  async runBatch(statements: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
+    return await (this.#isReading ? this.batch(statements, options) : this.commit(statements, options))
+  }
 
-  protected end(): void {
-    this.#isEnded = true
+  protected abstract commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results>
+
+  /** For adapters: called when the callback has returned. */
+  endReads(): void {
+    this.#isReading = false
   }
 }
 
@@ -77,8 +85,7 @@ export class OptimisticAttempt extends Attempt {
     this.#reads = reads
   }
 
-  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
-    this.end()
+  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
     const statements = encodeBatch(writes)
     if (statements.length === 0) {
       await this.check()
@@ -90,7 +97,7 @@ export class OptimisticAttempt extends Attempt {
 
   /** Checks that all reads have seen the same state, if there are several. @throws ConflictError */
   async check(): Promise<void> {
-    this.end()
+    this.endReads()
     if (this.#reads.length > 1 && !this.#isCommitting) await this.#runGuarded([], { mode: 'deferred' })
   }
 
@@ -172,8 +179,7 @@ export class TransactionAttempt extends Attempt {
     this.#options = options
   }
 
-  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
-    this.end()
+  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
     return await this.#tx.batch(writes, { ...this.#options, ...options })
   }
 }

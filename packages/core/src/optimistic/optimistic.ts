@@ -60,8 +60,11 @@ export const optimistic = <const Statements extends readonly InStatement[] | []>
   checkCallback(callback)
   return runOptimistically(
     db,
-    async (attempt) =>
-      (await attempt.commit(await callback(attempt))) as { -readonly [At in keyof Statements]: ResultSet },
+    async (attempt) => {
+      const writes = await callback(attempt)
+      attempt.endReads()
+      return (await attempt.runBatch(writes)) as { -readonly [At in keyof Statements]: ResultSet }
+    },
     options,
   )
 }
