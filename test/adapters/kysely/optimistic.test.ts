@@ -123,6 +123,25 @@ test('a batch in the callback is reads', async () => {
   expect([attempts, await readCents()]).toEqual([2, 300])
 })
 
+test('ends with the signal, while it reads and before it writes', async () => {
+  const reason = new Error('enough')
+  for (const aborts of ['before reading', 'after reading']) {
+    const controller = new AbortController()
+    const run = optimistic(
+      db,
+      async (tx) => {
+        if (aborts === 'before reading') controller.abort(reason)
+        await tx.selectFrom('wallet').selectAll().execute()
+        controller.abort(reason)
+        return [tx.deleteFrom('wallet')]
+      },
+      { signal: controller.signal },
+    )
+    await expect(run).rejects.toBe(reason)
+  }
+  expect(await readCents()).toBe(1000)
+})
+
 test('queries of the instance itself, raw SQL and compiled queries can be returned', async () => {
   const compiled = db.selectFrom('purchase').selectAll().compile()
   const [inserted, { rows }, selected] = await optimistic(db, () => [

@@ -97,7 +97,7 @@ export async function runOptimistically<T>(
         const { conflict } = attempt
         if (conflict === null) throw error
         const isLast = conflicts >= maxConflicts || !attempt.isComparable
-        if (isLast && fallback === 'none') throw conflict
+        if (isLast && fallback === 'none') throw attempt.parseError ?? conflict
         const delayMs = isLast ? 0 : backoffMs(conflicts, FIRST_DELAY_MS, LONGEST_DELAY_MS)
         events.emit({ type: 'retry', attempt: conflicts + 1, delayMs, error: conflict })
         if (isLast) break
