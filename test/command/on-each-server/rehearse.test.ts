@@ -129,6 +129,16 @@ test.each([
   expect(await countRows()).toEqual([{ people: 2, pets: 3 }])
 })
 
+test('a table can have more columns than one result', async () => {
+  const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
+  await db.batch([`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)'])
+  const { code, report } = await rehearse(
+    'alter table human drop column k649; alter table human drop column k3',
+  )
+  expect(report?.losses).toEqual(['human.k649: dropped with 1 value'])
+  expect(code).toBe(1)
+})
+
 test('rows that refer to nothing are a damage', async () => {
   const { code, report } = await rehearse('pragma foreign_keys = off; update pet set owner = 77')
   expect(report?.comparison.damages).toEqual(['3 rows now refer to rows that do not exist'])

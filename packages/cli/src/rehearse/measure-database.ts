@@ -26,9 +26,11 @@ export interface DatabaseState {
 }
 
 const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
+/** SQLite limits the columns of a result to 2,000. */
+const COLUMNS_AT_ONCE = 300
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Measures a database in one transaction, reading every row once. Sends only reads. */
+/** Measures a database in one transaction, reading every row once for each 300 columns. Sends only reads. */
 export function measureDatabase(db: Client): Promise<DatabaseState> {
   return db.transaction(
     async (tx) => {
@@ -51,16 +53,24 @@ export function measureDatabase(db: Client): Promise<DatabaseState> {
           'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
           [name],
         )
-        const counts = columns.flatMap((column) =>
-          TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`),
-        )
-        const { rows } = await tx.execute(
-          `select count(*), ${counts.join()} from ${quote(name)}`,
-          [],
-          // a large table takes a while
-          { rowMode: 'array', timeoutMs: Infinity },
-        )
-        const [count = 0, ...values] = (rows[0] ?? []).map(Number)
+        const values: number[] = []
+        let count = 0
+        for (let from = 0; from < columns.length; from += COLUMNS_AT_ONCE) {
+          const counts = columns
+            .slice(from, from + COLUMNS_AT_ONCE)
+            .flatMap((column) =>
+              TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`),
+            )
+          const { rows } = await tx.execute(
+            `select count(*), ${counts.join()} from ${quote(name)}`,
+            [],
+            // a large table takes a while
+            { rowMode: 'array', timeoutMs: Infinity },
+          )
+          const [first = 0, ...others] = (rows[0] ?? []).map(Number)
+          count = first
+          values.push(...others)
+        }
         tables.set(name, {
           rows: count,
           columns: new Map(

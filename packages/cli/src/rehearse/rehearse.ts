@@ -165,6 +165,7 @@ async function runProgram(
   reportsToOutput: boolean,
   { env: ownEnv, signal }: CommandContext,
 ): Promise<number | string> {
+  signal.throwIfAborted()
   const child = spawn(program, programArgs, {
     env: { ...ownEnv, ...env },
     // the output has only the report
