@@ -1,4 +1,4 @@
-import type { Client } from '@batonsql/core'
+import type { Client, Transaction } from '@batonsql/core'
 
 /** What a column contains: the number of its values of each type. */
 export interface ColumnCounts {
@@ -49,39 +49,7 @@ export function measureDatabase(db: Client): Promise<DatabaseState> {
       const tables = new Map<string, TableState>()
       for (const { name, isTable } of objects) {
         if (isTable !== 1) continue
-        const { rows: columns } = await tx.execute<{ name: string }>(
-          'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
-          [name],
-        )
-        const values: number[] = []
-        let count = 0
-        for (let from = 0; from < columns.length; from += COLUMNS_AT_ONCE) {
-          const counts = columns
-            .slice(from, from + COLUMNS_AT_ONCE)
-            .flatMap((column) =>
-              TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`),
-            )
-          const { rows } = await tx.execute(
-            `select count(*), ${counts.join()} from ${quote(name)}`,
-            [],
-            // a large table takes a while
-            { rowMode: 'array', timeoutMs: Infinity },
-          )
-          const [first = 0, ...others] = (rows[0] ?? []).map(Number)
-          count = first
-          values.push(...others)
-        }
-        tables.set(name, {
-          rows: count,
-          columns: new Map(
-            columns.map((column, index) => [
-              column.name,
-              Object.fromEntries(
-                TYPES.map((type, offset) => [type, values[index * TYPES.length + offset] ?? 0]),
-              ) as unknown as ColumnCounts,
-            ]),
-          ),
-        })
+        tables.set(name, await measureTable(tx, name))
       }
       const { rows: references } = await tx.execute<{ n: number }>(
         'select count(*) as n from pragma_foreign_key_check',
@@ -104,4 +72,38 @@ export function measureDatabase(db: Client): Promise<DatabaseState> {
     },
     { mode: 'readonly' },
   )
+}
+
+async function measureTable(tx: Transaction, name: string): Promise<TableState> {
+  const { rows: columns } = await tx.execute<{ name: string }>(
+    'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
+    [name],
+  )
+  const values: number[] = []
+  let count = 0
+  for (let from = 0; from < columns.length; from += COLUMNS_AT_ONCE) {
+    const counts = columns
+      .slice(from, from + COLUMNS_AT_ONCE)
+      .flatMap((column) => TYPES.map((type) => `coalesce(sum(typeof(${quote(column.name)}) = '${type}'), 0)`))
+    const { rows } = await tx.execute(
+      `select count(*), ${counts.join()} from ${quote(name)}`,
+      [],
+      // a large table takes a while
+      { rowMode: 'array', timeoutMs: Infinity },
+    )
+    const [first = 0, ...others] = (rows[0] ?? []).map(Number)
+    count = first
+    values.push(...others)
+  }
+  return {
+    rows: count,
+    columns: new Map(
+      columns.map((column, index) => [
+        column.name,
+        Object.fromEntries(
+          TYPES.map((type, offset) => [type, values[index * TYPES.length + offset] ?? 0]),
+        ) as unknown as ColumnCounts,
+      ]),
+    ),
+  }
 }
