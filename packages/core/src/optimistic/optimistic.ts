@@ -13,11 +13,11 @@ import { type Attempt, OptimisticAttempt, TransactionAttempt } from './attempt.t
 export interface OptimisticOptions extends CallOptions {
   /** Time after which no further attempt begins, in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
-  /** How many conflicts there may be before the fallback. @default 8 */
+  /** Number of conflicts before the fallback. @default 8 */
   readonly maxConflicts?: number | undefined
   /**
-   * What follows then: the same callback in a `transaction`, which waits for the write lock and always comes to an end, or `none`, a
-   * ConflictError.
+   * What happens then: `transaction` runs the same callback in a transaction, which waits for the write lock and always finishes;
+   * `none` throws a ConflictError.
    * @default 'transaction'
    */
   readonly fallback?: 'transaction' | 'none' | undefined
@@ -37,8 +37,8 @@ const LONGEST_DELAY_MS = 200
 
 /**
  * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads, without a
- * lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one has another result by
- * then, nothing is kept and the callback runs again, so it must have no other effects. The result is serializable.
+ * lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
+ * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
  *
  * ```ts
  * await optimistic(db, async (tx) => {
