@@ -174,6 +174,60 @@ test('reads that saw two states are found even if nothing is written', async () 
   expect([attempts, sum]).toEqual([2, 1000])
 })
 
+test('a failed read that the callback catches is repeated in a transaction', async () => {
+  await direct.execute('drop table if exists later')
+  const seen: boolean[] = []
+  const run = optimistic(db, async (tx) => {
+    const isThere = await tx.execute('select * from later').then(
+      () => true,
+      () => false,
+    )
+    // what was read has changed
+    if (seen.push(isThere) === 1) await direct.execute('create table later (a)')
+    return [setCents(1, isThere ? 1 : 0)]
+  })
+  await run
+  expect(seen).toEqual([false, true])
+  expect(await readWallets()).toEqual([1, 0])
+  await direct.execute('drop table later')
+})
+
+test('an error of a read is not reported if another read saw another state', async () => {
+  await direct.execute('create table if not exists earlier (a)')
+  let attempts = 0
+  const run = (drop: boolean) =>
+    optimistic(db, async (tx) => {
+      attempts += 1
+      const { rows } = await tx.execute("select name from sqlite_schema where name = 'earlier'")
+      if (drop) await direct.execute('drop table if exists earlier')
+      if (rows.length > 0) await tx.execute('select * from earlier')
+      return [setCents(2, rows.length + 5)]
+    })
+  await run(true)
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([1000, 5])
+  await expect(
+    optimistic(db, async (tx) => {
+      await tx.execute('select * from wallet')
+      await tx.execute('select * from earlier')
+      return []
+    }),
+  ).rejects.toThrow('no such table: earlier')
+})
+
+test('a syntax error in a write is reported as such without a fallback', async () => {
+  const run = optimistic(
+    db,
+    async (tx) => {
+      await tx.execute('select * from wallet')
+      return ['update wallet sett cents = 1']
+    },
+    { fallback: 'none' },
+  )
+  await expect(run).rejects.toBeInstanceOf(SqlError)
+  await expect(run).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+})
+
 test.each([
   ['insert into wallet (cents) values (1)', 'INSERT'],
   ['update wallet set cents = 0', 'UPDATE'],
@@ -282,6 +336,16 @@ test('so are values that are too large to be sent back', async () => {
   expect(await readWallets()).toEqual([2, 0])
 })
 
+test('so is a read with as many columns as SQLite allows', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    await tx.execute(`select ${Array.from({ length: 2_000 }, (_, index) => index).join()}`)
+    return [setCents(1, attempts)]
+  })
+  expect(attempts).toBe(2)
+})
+
 test('so is a read whose text seems to have a huge number of parameters', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
@@ -383,6 +447,12 @@ test.each([
   ],
   ['LIMIT and OFFSET', 'select id from wallet order by id desc limit 1 offset 1', []],
   ['no rows', 'select * from wallet where id > ?', [100]],
+  [
+    'no rows, and text that looks like a parameter',
+    "select * from wallet where cents = '12:30' or ? = '$.a'",
+    [1],
+  ],
+  ['only NULL, and text that looks like a parameter', "select max(cents) from wallet where '12:30' = ''", []],
   ['infinities and NULL', 'select 1e999, -1e999, null', []],
   ['NUL and the empty blob', "select 'a' || char(0) || 'b', x'', ''", []],
   ['the largest integers', 'select 9223372036854775807, -9223372036854775808, 9007199254740993', []],

@@ -25,7 +25,9 @@ export function runInSession<
     (run) => runOptimistically(client, run, options),
     async (runner) => {
       const tx = session.toTransaction(runner)
-      return await tx.batch(await callback(tx))
+      const writes = await callback(tx)
+      runner.endReads()
+      return await tx.batch(writes)
     },
   )
 }

@@ -113,9 +113,14 @@ export class QueryRunner {
   async #send(queries: readonly RunnableSql[], mode: TransactionMode | undefined): Promise<ArrayResult[]> {
     const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
     const executor = this.#executor
-    return 'commit' in executor
-      ? ((await executor.commit(statements, { rowMode: 'array' })) as ArrayResult[])
+    return 'runBatch' in executor
+      ? ((await executor.runBatch(statements, { rowMode: 'array' })) as ArrayResult[])
       : await executor.batch(statements, { rowMode: 'array', mode })
+  }
+
+  /** Called when the callback of an optimistic transaction has returned: the next batch is its writes. */
+  endReads(): void {
+    if ('endReads' in this.#executor) this.#executor.endReads()
   }
 
   /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
@@ -126,7 +131,7 @@ export class QueryRunner {
     const executor = this.#executor
     if ('savepoint' in executor)
       return await executor.savepoint((savepoint) => callback(this.#inside(savepoint, this.#changedTables)))
-    if ('commit' in executor) throw new TypeError('an optimistic transaction has no transactions inside it')
+    if ('runBatch' in executor) throw new TypeError('an optimistic transaction has no transactions inside it')
     return await this.perform((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
   }
 

@@ -184,7 +184,7 @@ export class BatonConnection implements DatabaseConnection {
     const signal = this.#abortController?.signal
     try {
       const results = this.attempt
-        ? ((await this.attempt.commit(statements, { signal })) as ResultSet[])
+        ? ((await this.attempt.runBatch(statements, { signal })) as ResultSet[])
         : await executor.batch(statements, { mode, signal })
       if (transaction) transaction.hasRun = true
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }

@@ -7,8 +7,8 @@ import { BatonIntrospector } from './introspector.ts'
 
 /**
  * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads with `tx`,
- * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one has another
- * result by then, nothing is kept and the callback runs again, so it must have no other effects. The result is serializable.
+ * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
+ * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
  *
  * ```ts
  * const [, [order]] = await optimistic(db, async (tx) => {
@@ -41,6 +41,7 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
       const tx = createReader<DB>(executor, attempt)
       const writes = await callback(tx)
       if (!Array.isArray(writes)) throw new TypeError('the callback must return an array of queries')
+      attempt.endReads()
       return await batch(tx, writes as Q)
     },
     options,

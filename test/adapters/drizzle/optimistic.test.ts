@@ -117,6 +117,19 @@ test('reads that are issued together share a request', async () => {
   expect(requests).toBe(2)
 })
 
+test('a batch in the callback is reads', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    const [[wallet], count] = await tx.batch([tx.select().from(wallets), tx.select().from(purchases)])
+    const [again] = await tx.select().from(wallets)
+    expect(again).toEqual(wallet)
+    if (attempts === 1) await spend()
+    return [tx.update(wallets).set({ cents: (wallet?.cents ?? 0) - 100 + count.length })]
+  })
+  expect([attempts, await readCents()]).toEqual([2, 300])
+})
+
 test('the position of an error counts the writes', async () => {
   const error = await optimistic(db, async (tx) => {
     await tx.select().from(wallets)
@@ -130,6 +143,7 @@ test('the position of an error counts the writes', async () => {
 test('rejects executing a write, a transaction inside it, and being used in a transaction', async () => {
   const failing: ((tx: Parameters<Parameters<typeof optimistic>[1]>[0]) => unknown)[] = [
     (tx) => tx.delete(wallets),
+    (tx) => tx.batch([tx.select().from(wallets), tx.delete(wallets)]),
     (tx) => tx.transaction(async () => {}),
     // an async callback that returns a query awaits it
     async (tx) => tx.insert(wallets).values({ id: 2, cents: 1 }),

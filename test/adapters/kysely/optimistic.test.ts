@@ -1,4 +1,4 @@
-import { BatonDialect, ConflictError, optimistic, SqlError } from '@batonsql/kysely-dialect'
+import { BatonDialect, batch, ConflictError, optimistic, SqlError } from '@batonsql/kysely-dialect'
 import {
   CamelCasePlugin,
   DummyDriver,
@@ -108,6 +108,40 @@ test('reads that are issued together share a request', async () => {
   expect(requests).toBe(2)
 })
 
+test('a batch in the callback is reads', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    const [[wallet], purchases] = await batch(tx, [
+      tx.selectFrom('wallet').selectAll(),
+      tx.selectFrom('purchase').selectAll(),
+    ])
+    expect(await tx.selectFrom('wallet').selectAll().execute()).toEqual([wallet])
+    if (attempts === 1) await spend()
+    return [tx.updateTable('wallet').set({ ownedCents: (wallet?.ownedCents ?? 0) - 100 + purchases.length })]
+  })
+  expect([attempts, await readCents()]).toEqual([2, 300])
+})
+
+test('ends with the signal, while it reads and before it writes', async () => {
+  const reason = new Error('enough')
+  for (const aborts of ['before reading', 'after reading']) {
+    const controller = new AbortController()
+    const run = optimistic(
+      db,
+      async (tx) => {
+        if (aborts === 'before reading') controller.abort(reason)
+        await tx.selectFrom('wallet').selectAll().execute()
+        controller.abort(reason)
+        return [tx.deleteFrom('wallet')]
+      },
+      { signal: controller.signal },
+    )
+    await expect(run).rejects.toBe(reason)
+  }
+  expect(await readCents()).toBe(1000)
+})
+
 test('queries of the instance itself, raw SQL and compiled queries can be returned', async () => {
   const compiled = db.selectFrom('purchase').selectAll().compile()
   const [inserted, { rows }, selected] = await optimistic(db, () => [
@@ -147,6 +181,7 @@ test('works on the single connection of db.connection()', async () => {
 
 const rejected: Record<string, (tx: Kysely<Tables>) => Promise<unknown>> = {
   'executing a write': (tx) => tx.deleteFrom('wallet').execute(),
+  'a batch with a write': (tx) => batch(tx, [tx.selectFrom('wallet').selectAll(), tx.deleteFrom('wallet')]),
   'raw BEGIN': (tx) => sql`begin`.execute(tx),
   'a pragma': (tx) => sql`pragma user_version = 3`.execute(tx),
   'a transaction': (tx) => tx.transaction().execute(async () => {}),

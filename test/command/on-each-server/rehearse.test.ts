@@ -115,6 +115,12 @@ test.each([
     'alter table person rename column age to years',
     { renamed: ['column person.age -> years'], changed: ['table person'] },
   ],
+  [
+    'alter table person rename to human; alter table human rename column age to years; alter table human rename column name to called',
+    {
+      renamed: ['table person -> human', 'column person.name -> called', 'column person.age -> years'],
+    },
+  ],
   ['alter table pet add column kind text', { changed: ['table pet'] }],
   [
     'create index by_name on pet (name); create view owner as select owner from pet',
@@ -127,6 +133,47 @@ test.each([
   expect(report).toMatchObject({ losses: [], comparison })
   expect(code).toBe(0)
   expect(await countRows()).toEqual([{ people: 2, pets: 3 }])
+})
+
+test('a column with other values is not a renamed one', async () => {
+  const { report } = await rehearse(
+    "alter table pet add column title text not null default ''; alter table pet drop column name",
+  )
+  expect(report).toMatchObject({ losses: ['pet.name: dropped with 3 values'], comparison: { renamed: [] } })
+})
+
+test('the rows of virtual tables count, and the tables behind an index do not', async () => {
+  await db.batch([
+    'create virtual table note using fts5 (body)',
+    "insert into note values ('one'), ('two')",
+    "create virtual table word using fts5vocab ('note', 'row')",
+    'create table point (id integer primary key, at f32_blob(2))',
+    "insert into point values (1, vector('[1,2]'))",
+    'create index near on point (libsql_vector_idx(at))',
+  ])
+  try {
+    const emptied = await rehearse('delete from note; drop index near')
+    expect(emptied.report?.losses).toEqual(['note: 2 -> 0 rows'])
+    const dropped = await rehearse('drop table word; drop table note', '--schema-only')
+    expect(dropped.report).toMatchObject({
+      losses: [],
+      comparison: { dropped: ['table note', 'table word'] },
+    })
+    const lost = await rehearse('drop table word; drop table note')
+    expect(lost.report?.losses).toEqual(['note: dropped with 2 rows'])
+  } finally {
+    await db.batch(['drop table word', 'drop table note', 'drop index near', 'drop table point'])
+  }
+})
+
+test('a table can have more columns than one result', async () => {
+  const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
+  await db.batch([`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)'])
+  const { code, report } = await rehearse(
+    'alter table human drop column k649; alter table human drop column k3',
+  )
+  expect(report?.losses).toEqual(['human.k649: dropped with 1 value'])
+  expect(code).toBe(1)
 })
 
 test('rows that refer to nothing are a damage', async () => {

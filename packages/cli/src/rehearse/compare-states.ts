@@ -1,4 +1,4 @@
-import type { ColumnCounts, DatabaseState, TableState } from './measure-database.ts'
+import { type ColumnState, type DatabaseState, type TableState, TYPES } from './measure-database.ts'
 
 /** Data that the command has removed. */
 interface Loss {
@@ -27,7 +27,7 @@ export interface Comparison {
   readonly damages: readonly string[]
 }
 
-const countValues = ({ integer, real, text, blob }: ColumnCounts): number => integer + real + text + blob
+const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
 
 /** Compares a database before and after a command. */
 export function compareStates(before: DatabaseState, after: DatabaseState): Comparison {
@@ -95,33 +95,40 @@ function findDamages(before: DatabaseState, after: DatabaseState): string[] {
     : damages
 }
 
-/** Returns the new names of those that are missing afterwards, if exactly one new one has the same contents. */
+/** Returns the new names of those that are missing afterwards: each new one with the same contents is taken once. */
 function findRenamed<T>(
   before: ReadonlyMap<string, T>,
   after: ReadonlyMap<string, T>,
   isSame: (a: T, b: T) => boolean,
 ): Map<string, string> {
-  const newNames = [...after.keys()].filter((name) => !before.has(name))
+  const newNames = new Set([...after.keys()].filter((name) => !before.has(name)))
   const renamed = new Map<string, string>()
   for (const [name, value] of before) {
     if (after.has(name)) continue
-    const matches = newNames.filter((candidate) => isSame(value, after.get(candidate) as T))
-    const [match] = matches
-    if (matches.length === 1 && match !== undefined) renamed.set(name, match)
+    const match = [...newNames].find((candidate) => isSame(value, after.get(candidate) as T))
+    if (match === undefined) continue
+    renamed.set(name, match)
+    newNames.delete(match)
   }
   return renamed
 }
 
-const sameColumn = (a: ColumnCounts, b: ColumnCounts): boolean =>
-  countValues(a) > 0 && describeTypes(a) === describeTypes(b)
+const sameColumn = (a: ColumnState, b: ColumnState): boolean => countValues(a) > 0 && hasSameValues(a, b)
 
+const hasSameValues = (a: ColumnState, b: ColumnState): boolean =>
+  a.sums === b.sums && TYPES.every((type) => a[type] === b[type])
+
+/** Columns of a renamed table can be renamed, too, and others added. */
 const sameTable = (a: TableState, b: TableState): boolean =>
-  a.rows === b.rows && a.rows > 0 && [...a.columns.keys()].every((column) => b.columns.has(column))
+  a.rows === b.rows &&
+  a.rows > 0 &&
+  [...a.columns.values()].every((column) =>
+    [...b.columns.values()].some((other) => hasSameValues(column, other)),
+  )
 
-const describeTypes = (counts: ColumnCounts): string =>
-  Object.entries(counts)
-    .filter(([, number]) => number > 0)
-    .map(([type, number]) => `${number} ${type}`)
+const describeTypes = (column: ColumnState): string =>
+  TYPES.filter((type) => column[type] > 0)
+    .map((type) => `${column[type]} ${type}`)
     .join(', ') || 'nothing'
 
 const count = (number: number, noun: string): string =>

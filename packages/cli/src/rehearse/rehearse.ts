@@ -14,7 +14,7 @@ import { readChoice } from '../read-choice.ts'
 import { UsageError } from '../usage-error.ts'
 import { writeNewFile } from '../write-new-file.ts'
 import { compareStates } from './compare-states.ts'
-import { type DatabaseState, measureDatabase } from './measure-database.ts'
+import { type DatabaseState, listObjects, measureDatabase } from './measure-database.ts'
 import { estimateMs, formatMarkdown, formatText, type Rehearsal } from './report.ts'
 import { TrafficProxy } from './traffic-proxy.ts'
 
@@ -116,7 +116,7 @@ async function startServer(
   if (hasFile) return server
   const copy = createClient({ url: server.urlOf(COPY) })
   try {
-    if (isSchemaOnly) await copySchema(source, copy)
+    if (isSchemaOnly) await copy.batch((await listObjects(source)).map(({ sql }) => sql))
     else await restore(copy, dump(source, { signal: context.signal }), { signal: context.signal })
     return server
   } catch (error) {
@@ -153,15 +153,6 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
   }
 }
 
-async function copySchema(source: Client, copy: Client): Promise<void> {
-  const { rows } = await source.execute<{ sql: string }>(
-    `select s.sql from sqlite_schema s left join pragma_table_list l on l.schema = 'main' and l.name = s.name and s.type = 'table'
-     where s.sql is not null and s.name not like 'sqlite\\_%' escape '\\' and s.name not like 'libsql\\_%' escape '\\'
-     and coalesce(l.type, '') <> 'shadow' order by s.type <> 'table', s.rowid`,
-  )
-  await copy.batch(rows.map(({ sql }) => sql))
-}
-
 /** Runs the user's program. @returns its exit code, or the name of the signal that ended it */
 async function runProgram(
   program: string,
@@ -170,6 +161,7 @@ async function runProgram(
   reportsToOutput: boolean,
   { env: ownEnv, signal }: CommandContext,
 ): Promise<number | string> {
+  signal.throwIfAborted()
   const child = spawn(program, programArgs, {
     env: { ...ownEnv, ...env },
     // the output has only the report

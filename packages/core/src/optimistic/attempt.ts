@@ -1,4 +1,6 @@
 import { ConflictError, DatabaseError, SqlError, StreamError, withoutSteps } from '../base/errors.ts'
+import { joinSignals } from '../base/join-signals.ts'
+import type { WireResult } from '../base/wire.ts'
 import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
 import type { Transaction } from '../client/transaction.ts'
@@ -17,10 +19,12 @@ import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, r
  * EXPLAIN.
  */
 export abstract class Attempt extends SqlExecutor {
-  /** Whether the callback has returned or thrown. */
-  #isEnded = false
+  readonly #options: CallOptions
+  /** Whether the callback is still running. */
+  #isReading = true
 
   constructor(
+    callOptions: CallOptions,
     read: (
       statements: EncodedStatement[],
       scope: 'autocommit' | 'atomic',
@@ -28,17 +32,29 @@ export abstract class Attempt extends SqlExecutor {
     ) => Promise<Results>,
   ) {
     super((statements, scope, options) => {
-      if (this.#isEnded) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
+      if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
       for (const statement of statements) rejectWrite(statement, options)
-      return read(statements, scope, options)
+      return withSignals(callOptions, options, (signal) => read(statements, scope, { ...options, signal }))
     }, BATCH_OPTIONS)
+    this.#options = callOptions
   }
 
-  /** Runs the writes as one transaction, if the reads still have the same results. */
-  abstract commit(writes: readonly InStatement[], options?: StatementOptions): Promise<Results>
+  /**
+   * For adapters: runs a batch. While the callback runs, these are reads; after `endReads()`, they are the writes, which run as one
+   * transaction if the reads still have the same results.
+   */
+  async runBatch(statements: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
+    if (this.#isReading) return await this.batch(statements, options)
+    return await withSignals(this.#options, options, (signal) =>
+      this.commit(statements, { ...options, signal }),
+    )
+  }
 
-  protected end(): void {
-    this.#isEnded = true
+  protected abstract commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results>
+
+  /** For adapters: called when the callback has returned. */
+  endReads(): void {
+    this.#isReading = false
   }
 }
 
@@ -47,59 +63,74 @@ export class OptimisticAttempt extends Attempt {
   readonly #http: Http
   readonly #options: CallOptions
   readonly #reads: RecordedRead[]
+  readonly #failedReads: SqlError[]
   #isCommitting = false
   /** Set if the attempt kept nothing and must be repeated. */
   conflict: ConflictError | null = null
   /** Whether it can be repeated without a transaction: its reads can be compared. */
   isComparable = true
+  /** Set if the server could not parse the batch. */
+  parseError: SqlError | null = null
 
   constructor(http: Http, options: CallOptions) {
     const reads: RecordedRead[] = []
+    const failedReads: SqlError[] = []
     const coalescer = new Coalescer(http)
-    super((statements, scope, readOptions) => {
+    super(options, async (statements, scope, readOptions) => {
       const record = statements.values()
-      return run(
-        http,
-        statements,
-        scope,
-        {
-          ...options,
-          ...readOptions,
-          mode: 'deferred',
-          onResult: (result) => void reads.push(recordRead(record.next().value as EncodedStatement, result)),
-        },
-        coalescer,
-        true,
-      )
+      const onResult = (result: WireResult): void =>
+        void reads.push(recordRead(record.next().value as EncodedStatement, result))
+      try {
+        const deferred = { ...readOptions, mode: 'deferred', onResult } as const
+        return await run(http, statements, scope, deferred, coalescer, true)
+      } catch (error) {
+        if (error instanceof SqlError) failedReads.push(error)
+        throw error
+      }
     })
     this.#http = http
     this.#options = options
     this.#reads = reads
+    this.#failedReads = failedReads
   }
 
-  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
-    this.end()
+  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
     const statements = encodeBatch(writes)
     if (statements.length === 0) {
       await this.check()
       return []
     }
     this.#isCommitting = true
+    this.#rejectFailedReads()
     return await this.#runGuarded(statements, { ...options, mode: 'immediate' })
   }
 
   /** Checks that all reads have seen the same state, if there are several. @throws ConflictError */
   async check(): Promise<void> {
-    this.end()
-    if (this.#reads.length > 1 && !this.#isCommitting) await this.#runGuarded([], { mode: 'deferred' })
+    this.endReads()
+    if (this.#isCommitting || !this.#hasSeveralReads) return
+    this.#rejectFailedReads()
+    await this.#runGuarded([], { mode: 'deferred' })
+  }
+
+  get #hasSeveralReads(): boolean {
+    return this.#reads.length + this.#failedReads.length > 1
+  }
+
+  /** A callback that continues after a failed read depends on the failure, which cannot be compared. */
+  #rejectFailedReads(): void {
+    const [error] = this.#failedReads
+    if (error) throw this.#failToCompare(error)
   }
 
   /** Checks the reads of a callback that has thrown: if they saw different states, its error means nothing. */
   async checkAfter(reason: unknown): Promise<void> {
     const isFromServer = reason instanceof DatabaseError && !(reason instanceof SqlError)
     if (this.conflict !== null || isFromServer || this.#options.signal?.aborted) return
+    this.endReads()
     try {
-      await this.check()
+      // a failed read is taken for the reason
+      if (!this.#isCommitting && this.#hasSeveralReads) await this.#runGuarded([], { mode: 'deferred' })
     } catch {
       // a failed check says nothing about the callback's error
     }
@@ -124,7 +155,10 @@ export class OptimisticAttempt extends Attempt {
       if (index !== null && index < guards.length)
         throw this.#fail('another transaction has changed what this one had read', error)
       // the server has parsed no statement: the transaction shows which one is wrong
-      if (index === null && code.startsWith('SQL_') && guards.length > 0) throw this.#failToCompare(error)
+      if (index === null && code.startsWith('SQL_') && guards.length > 0) {
+        this.parseError = error
+        throw this.#failToCompare(error)
+      }
       throw index === null ? error : withoutSteps(error, guards.length)
     }
   }
@@ -159,22 +193,33 @@ export class OptimisticAttempt extends Attempt {
 /** An attempt in a transaction, which holds the write lock from its beginning. */
 export class TransactionAttempt extends Attempt {
   readonly #tx: Transaction
-  readonly #options: CallOptions
 
   constructor(tx: Transaction, options: CallOptions) {
-    super((statements, scope, readOptions) => {
-      const callOptions = { ...options, ...readOptions }
-      return withTransactionStream(tx, callOptions, (stream, handle) =>
-        runStatements(stream, statements, scope, callOptions, handle),
-      )
-    })
+    super(options, (statements, scope, readOptions) =>
+      withTransactionStream(tx, readOptions, (stream, handle) =>
+        runStatements(stream, statements, scope, readOptions, handle),
+      ),
+    )
     this.#tx = tx
-    this.#options = options
   }
 
-  async commit(writes: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
-    this.end()
-    return await this.#tx.batch(writes, { ...this.#options, ...options })
+  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
+    return await this.#tx.batch(writes, options)
+  }
+}
+
+/** Calls `run` with a signal that aborts with that of the transaction and that of the call. */
+async function withSignals<T>(
+  { signal }: CallOptions,
+  { signal: callSignal }: CallOptions,
+  run: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  if (!signal || !callSignal) return await run(signal ?? callSignal)
+  const joined = joinSignals([signal, callSignal])
+  try {
+    return await run(joined.signal)
+  } finally {
+    joined.stop()
   }
 }
 

@@ -18,15 +18,19 @@ export function recordRead(statement: EncodedStatement, { cols, rows }: WireResu
 export const MAX_COMPARED_CELLS = 10_000
 /** Of these, the cells of all reads leave enough. */
 const MAX_PARAMETERS = 20_000
+/** SQLite's 2,000, less the one that numbers the rows. */
+const MAX_COLUMNS = 1_999
 /** Maximum length of all guards as JSON, in characters. */
 export const MAX_GUARD_LENGTH = 4_000_000
 
 /**
  * Returns a statement that fails unless the read still has exactly the same rows in the same order, by type and bytes. The names of
  * columns are not compared. Comparing JSON would round reals, and EXCEPT follows collations.
- * @throws SyntaxError for a read that ends in an open comment; RangeError for one that seems to have too many parameters
+ * @throws SyntaxError for a read that ends in an open comment; RangeError for one that has too many columns, or seems to have
+ * too many parameters
  */
 export function encodeGuard({ statement, columnCount, rows }: RecordedRead): EncodedStatement {
+  if (columnCount > MAX_COLUMNS) throw new RangeError(`the read returned ${columnCount} columns`)
   const [{ sql }] = splitStatements(statement.sql) as [ScriptStatement]
   const parameters = new Parameters(statement)
   // a common table expression is visible in the read
@@ -77,6 +81,7 @@ class Parameters {
   readonly #statement: EncodedStatement
   readonly #isNamed: boolean
   readonly #args: string[] = []
+  readonly #ownCount: number
   #prefix: string
   #next: number
 
@@ -95,13 +100,16 @@ class Parameters {
     const count = sql.match(/[?:@$#]/g)?.length ?? 0
     this.#next = this.#isNamed ? 0 : Math.max(args.length, count, ...numbers)
     if (this.#next > MAX_PARAMETERS) throw new RangeError(`the read has a parameter ?${this.#next}`)
-    for (let index = args.length; index < this.#next; index++) this.#args.push(NULL)
+    this.#ownCount = args.length
   }
 
   /** Adds a cell. @returns the expression for it */
   add(cell: WireValue): string {
     if (cell.type === 'null') return 'null'
     if (cell.type === 'float' && !Number.isFinite(Number(cell.value ?? Infinity))) return '9e999'
+    // a server rejects arguments that no statement has, so that there are none unless a cell follows
+    if (!this.#isNamed && this.#args.length === 0)
+      for (let index = this.#ownCount; index < this.#next; index++) this.#args.push(NULL)
     this.#next += 1
     const value = encodeCell(cell)
     this.#args.push(this.#isNamed ? `{"name":"${this.#prefix}${this.#next}","value":${value}}` : value)

@@ -13,11 +13,11 @@ import { type Attempt, OptimisticAttempt, TransactionAttempt } from './attempt.t
 export interface OptimisticOptions extends CallOptions {
   /** Time after which no further attempt begins, in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
-  /** How many conflicts there may be before the fallback. @default 8 */
+  /** Number of conflicts before the fallback. @default 8 */
   readonly maxConflicts?: number | undefined
   /**
-   * What follows then: the same callback in a `transaction`, which waits for the write lock and always comes to an end, or `none`, a
-   * ConflictError.
+   * What happens then: `transaction` runs the same callback in a transaction, which waits for the write lock and always finishes;
+   * `none` throws a ConflictError.
    * @default 'transaction'
    */
   readonly fallback?: 'transaction' | 'none' | undefined
@@ -37,8 +37,8 @@ const LONGEST_DELAY_MS = 200
 
 /**
  * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads, without a
- * lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one has another result by
- * then, nothing is kept and the callback runs again, so it must have no other effects. The result is serializable.
+ * lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
+ * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
  *
  * ```ts
  * await optimistic(db, async (tx) => {
@@ -60,8 +60,11 @@ export const optimistic = <const Statements extends readonly InStatement[] | []>
   checkCallback(callback)
   return runOptimistically(
     db,
-    async (attempt) =>
-      (await attempt.commit(await callback(attempt))) as { -readonly [At in keyof Statements]: ResultSet },
+    async (attempt) => {
+      const writes = await callback(attempt)
+      attempt.endReads()
+      return (await attempt.runBatch(writes)) as { -readonly [At in keyof Statements]: ResultSet }
+    },
     options,
   )
 }
@@ -94,7 +97,7 @@ export async function runOptimistically<T>(
         const { conflict } = attempt
         if (conflict === null) throw error
         const isLast = conflicts >= maxConflicts || !attempt.isComparable
-        if (isLast && fallback === 'none') throw conflict
+        if (isLast && fallback === 'none') throw attempt.parseError ?? conflict
         const delayMs = isLast ? 0 : backoffMs(conflicts, FIRST_DELAY_MS, LONGEST_DELAY_MS)
         events.emit({ type: 'retry', attempt: conflicts + 1, delayMs, error: conflict })
         if (isLast) break

@@ -97,8 +97,8 @@ export function drizzle<TRelations extends AnyRelations>(
 
 /**
  * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads with `tx`,
- * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one has another
- * result by then, nothing is kept and the callback runs again, so it must have no other effects. The result is serializable.
+ * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
+ * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
  *
  * ```ts
  * const [, [order]] = await optimistic(db, async (tx) => {
