@@ -63,7 +63,7 @@ export async function listObjects(db: Client): Promise<readonly SchemaObject[]> 
   return rows
 }
 
-/** Measures a database that nobody else uses, reading every row once for each 200 columns. Sends only reads. */
+/** Measures a database that no other program uses, reading every row once for each 200 columns. Sends only reads. */
 export async function measureDatabase(db: Client): Promise<DatabaseState> {
   const objects = await listObjects(db)
   const tables = new Map<string, TableState>()

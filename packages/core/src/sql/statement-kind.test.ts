@@ -54,6 +54,7 @@ test.each<[string, StatementKind]>([
   ['/* mine */ select 1', 'read'],
   ['-- mine\n-- too\n select 1', 'read'],
   ['with x as (select 1) insert into t select * from x', 'insert'],
+  ["with x as (select 1) select replace('a', 'b', 'c'), replace ('', '', '')", 'read'],
   ["with x as (select 'delete') select * from x", 'change'],
   ["/* mine */ with x as (select '--') insert into t select * from x", 'insert'],
   ["with x as (select '/*') insert into t select '*/' from x", 'insert'],

@@ -50,7 +50,7 @@ const PRAGMA_WITH_VALUE = new RegExp(
   `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
   'i',
 )
-const CHANGE_WORD = /\b(?:insert|update|delete|replace)\b/i
+const CHANGE_WORD = /\b(?:insert|update|delete|replace(?!\s*\())\b/i
 const INSERT_WORDS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
 /** Classifies a statement. Conservative: a WITH that contains a word such as DELETE, even in quotes, counts as a change. */
