@@ -76,7 +76,7 @@ export function testAdapter({
     await db.run('delete from item')
   })
 
-  const connectWith = (config: ClientConfig): Connection =>
+  const connectWith = (config: Partial<ClientConfig>): Connection =>
     connect({ ...database.config, url: proxy.url, ...config })
   const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
   const expectRejection = (call: Promise<unknown>, expected: object): Promise<void> =>

@@ -1,9 +1,9 @@
-import { type Client, createClient, LibsqlError, type Transaction } from '@batonsql/libsql-client'
+import { type Client, createClient, LibsqlError } from '@batonsql/libsql-client'
 import { type Executor, testAdapter } from '../adapter-contract.ts'
 
 const insertInto = (name: string) => ({ sql: 'insert into item (name) values (?)', args: [name] })
 
-const wrap = (on: Client | Transaction): Executor => ({
+const wrap = (on: Pick<Client, 'execute' | 'batch'>): Executor => ({
   insert: (name) => on.execute(insertInto(name)),
   names: async () => (await on.execute('select name from item order by id')).rows.map(({ name }) => name),
   run: (statement) => on.execute(statement),
