@@ -125,7 +125,7 @@ const DRIZZLE_VERSIONS = [
     name: 'drizzle-1',
     include: [
       'test/adapters/drizzle-1/*.test.ts',
-      'test/adapters/drizzle/{blobs,contract,faults,optimistic,queries,transactions}.test.ts',
+      'test/adapters/drizzle/{blobs,contract,faults,integers,optimistic,queries,transactions}.test.ts',
     ],
     exclude: [],
     alias: [
