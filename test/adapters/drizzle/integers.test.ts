@@ -14,7 +14,7 @@ import { openTestServer } from '../../support/test-server.ts'
 type DefineRelations = (tables: object, define: (r: any) => object) => object
 const defineRelations = Reflect.get(orm, 'defineRelations') as DefineRelations | undefined
 const UNSAFE_INTEGER = 2n ** 53n + 1n
-/** The integer in an error; 1.0 parses JSON before the error is thrown. */
+/** The integer in an error; nested in rows of 1.0, it may be rounded. */
 const INEXACT = defineRelations
   ? `(?:${UNSAFE_INTEGER}|about ${UNSAFE_INTEGER - 1n})`
   : String(UNSAFE_INTEGER)
