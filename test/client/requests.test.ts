@@ -66,19 +66,6 @@ test('an empty transaction: no request', async () => {
   expect(countRequests()).toBe(0)
 })
 
-test('a nested transaction with two inserts: three requests', async () => {
-  await db.transaction(async (tx) => {
-    await tx.execute('insert into t (b) values (1)')
-    await tx.savepoint((inner) => inner.execute('insert into t (b) values (2)'))
-  })
-  expect(countRequests()).toBe(3)
-})
-
-test('a batch in a transaction: two requests', async () => {
-  await db.transaction((tx) => tx.batch(['insert into t (b) values (1)', 'insert into t (b) values (2)']))
-  expect(countRequests()).toBe(2)
-})
-
 test('a transaction of one statement that is rolled back: two requests', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t (b) values (1)')

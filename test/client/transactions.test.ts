@@ -39,24 +39,6 @@ test('commits the changes of the callback and returns its value', async () => {
   expect(await readValues()).toEqual(['one', 'two'])
 })
 
-test("rolls back when the callback throws, and throws the callback's own error", async () => {
-  const ownError = new Error('own error')
-  const transaction = db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    throw ownError
-  })
-  await expect(transaction).rejects.toBe(ownError)
-  expect(await readValues()).toEqual([])
-})
-
-test('no other client sees the changes before the commit', async () => {
-  await db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    expect(await readValues()).toEqual([])
-  })
-  expect(await readValues()).toEqual(['one'])
-})
-
 test('a statement whose error is caught leaves the transaction usable', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
@@ -135,27 +117,6 @@ test('a transaction is not torn if a statement that rolls back is queued togethe
   expect(await readValues()).toEqual(['one'])
 })
 
-test("the loss of a transaction does not replace the callback's own error", async () => {
-  const transaction = db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    await tx.execute("insert or rollback into t (b) values ('one')").catch(() => {})
-    throw new Error('own error')
-  })
-  await expect(transaction).rejects.toThrow('own error')
-})
-
-test('a commit that a deferred foreign key rejects leaves nothing behind', async () => {
-  const transaction = db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    await tx.execute('insert into child values (99)')
-  })
-  await expect(transaction).rejects.toMatchObject({
-    code: 'SQLITE_CONSTRAINT',
-    constraint: { kind: 'foreign_key' },
-  })
-  expect(await readValues()).toEqual([])
-})
-
 test('rollback() ends a transaction without an error', async () => {
   const transaction = db.transaction(async (tx) => {
     await tx.execute(insert('one'))
@@ -182,38 +143,6 @@ test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
     await expect(db.transaction((tx) => tx.execute(sql))).rejects.toThrow(/transaction\(\)/)
   },
 )
-
-test('a savepoint that fails is undone, and the rest is kept', async () => {
-  await db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    const failed = tx.savepoint(async (inner) => {
-      await inner.execute(insert('two'))
-      await inner.savepoint((innermost) => innermost.execute(insert('three')))
-      throw new Error('no')
-    })
-    await expect(failed).rejects.toThrow('no')
-    await tx.savepoint(async (inner) => {
-      await inner.execute(insert('four'))
-      await inner.savepoint((innermost) => innermost.execute(insert('five')))
-    })
-  })
-  expect(await readValues()).toEqual(['one', 'four', 'five'])
-})
-
-test('statements of the outer transaction wait for a savepoint; sibling savepoints run one at a time', async () => {
-  await db.transaction(async (tx) => {
-    const failing = tx.savepoint(async (inner) => {
-      await inner.execute(insert('inner'))
-      await inner.execute('select 1')
-      throw new Error('no')
-    })
-    const outer = tx.execute(insert('outer'))
-    const sibling = tx.savepoint((inner) => inner.execute(insert('sibling')))
-    await expect(failing).rejects.toThrow('no')
-    await Promise.all([outer, sibling])
-  })
-  expect((await readValues()).sort()).toEqual(['outer', 'sibling'])
-})
 
 test('rollback() of a savepoint undoes only that savepoint', async () => {
   await db.transaction(async (tx) => {
@@ -283,19 +212,6 @@ test('supports all transaction modes', async () => {
   })
   expect(rows).toEqual([{ n: 1 }])
   expect(await db.batch(['select 1 as a'], { mode: 'readonly' })).toMatchObject([{ rows: [{ a: 1 }] }])
-})
-
-test('no update of concurrent read-modify-write transactions is lost', async () => {
-  await db.batch([{ sql: 'insert into t values (1, ?)', args: ['0'] }])
-  await Promise.all(
-    Array.from({ length: 8 }, () =>
-      db.transaction(async (tx) => {
-        const { rows } = await tx.execute('select b from t where a = 1')
-        await tx.execute('update t set b = ? where a = 1', [String(Number(rows[0]?.['b']) + 1)])
-      }),
-    ),
-  )
-  expect(await readValues()).toEqual(['8'])
 })
 
 test('a stream recognizes BEGIN, COMMIT and ROLLBACK in SQL', async () => {

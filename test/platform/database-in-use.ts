@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { type Harness, sql } from './platform-harness.ts'
 
 /** Defines a table `c` with 16,000 rows. */
-const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 16000)'
+export const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 16000)'
 /** A read of 16 MB. Socket buffers (4 to 8 MB) cannot hold it, so a cursor or a dump stays in progress until it is read. */
 export const LONG_READ = `${WITH_ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** The outcome of a request. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { type Client, createClient, readRows, type Transaction } from '@batonsql/core'
 import { describe, expect, inject, test } from 'vitest'
 import {
   ACCESS_CHANGES,
@@ -10,9 +11,12 @@ import {
   pipeline,
   send,
   type UnreadResponse,
+  WITH_ROWS,
 } from './database-in-use.ts'
 import { Harness, sql } from './platform-harness.ts'
 
+/** A write with the rows of {@link LONG_READ}. */
+const LONG_WRITE = `${WITH_ROWS} INSERT INTO t SELECT n FROM c RETURNING hex(zeroblob(500))`
 const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)
   INSERT INTO t SELECT n FROM c WHERE n < 0`
 
@@ -167,6 +171,30 @@ test.concurrent('a cursor that is not read keeps no writer waiting', async () =>
   expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
   expect(await database.rows()).toContain('2')
   unread.abort()
+})
+
+test.concurrent.each<{
+  what: string
+  outcome: string
+  run: (db: Client, read: (executor: Client | Transaction) => Promise<void>) => Promise<void>
+}>([
+  { what: 'a write', outcome: 'unknown', run: (db, read) => read(db) },
+  { what: 'a write in a transaction', outcome: 'not_applied', run: (db, read) => db.transaction(read) },
+])('the outcome of $what whose rows are not read is $outcome', async ({ outcome, run }) => {
+  await using harness = await Harness.start()
+  const database = await DatabaseInUse.start(harness, 'app')
+  const { host, token } = database
+  const db = createClient({ url: `http://${host}`, authToken: token })
+  const read = async (executor: Client | Transaction): Promise<void> => {
+    for await (const _ of readRows(executor, LONG_WRITE)) await writeOnce()
+  }
+  let write: Promise<unknown> | null = null
+  const writeOnce = (): Promise<unknown> => (write ??= sql(host, token, "INSERT INTO t VALUES ('other')"))
+  await expect(run(db, read)).rejects.toMatchObject({ outcome })
+  await db.close()
+  const rows = await database.rows()
+  expect(rows).toContain('other')
+  if (outcome === 'not_applied') expect(rows).toEqual(['other'])
 })
 
 test.concurrent('an aborted export counts as far as it was read', async ({ expect }) => {

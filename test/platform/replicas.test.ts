@@ -237,7 +237,17 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     }
   })
 
-  test('the replica of a deleted database stops', async () => {
+  test.each<{ change: string; apply: (harness: Harness, path: string) => Promise<unknown> }>([
+    { change: 'deleted', apply: (harness, path) => harness.requestOk('DELETE', path) },
+    {
+      change: 'transferred',
+      apply: async (harness, path) => {
+        const body = { name: 'other', location: 'local', org: 'local', group: 'other' }
+        await harness.requestOk('POST', `${harness.orgPath}/groups`, { body })
+        await harness.requestOk('POST', `${path}/transfer`, { body })
+      },
+    },
+  ])('the replica of a $change database stops', async ({ apply }) => {
     const directory = await createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { host } = await harness.createDatabase('app')
@@ -248,7 +258,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const folder = join(await findOnlyGroup(directory), 'replicas', 'fra')
     const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
     expect(process.kill(pid, 0)).toBe(true)
-    await harness.requestOk('DELETE', path)
+    await apply(harness, path)
     expect(() => process.kill(pid, 0)).toThrow()
   })
 

@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { query } from '../server/wire.ts'
 import { BACKENDS } from './attacked-server.ts'
@@ -82,5 +83,37 @@ test.each(BACKENDS)(
       expect([name, await health(name)]).toEqual([name, 503])
     }
     expect(await health('intact')).toBe(200)
+  },
+)
+
+test.runIf(BACKENDS.includes('sqld'))(
+  'nor does the client receive why a libsql-server that has exited cannot be started again',
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const sqldPath = join(directory, 'sqld')
+    await symlink(await findSqld(), sqldPath)
+    const dataDirectory = join(directory, 'data')
+    await using server = await startLocalServer({ backend: 'sqld', dataDirectory, sqldPath })
+    await query(server.url, 'create table t (a)')
+    const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => log.mockRestore())
+    await rm(sqldPath)
+    for (const file of await readdir(dataDirectory, { recursive: true }))
+      if (file.endsWith('sqld.pid'))
+        process.kill(JSON.parse(await readFile(join(dataDirectory, file), 'utf8')).pid, 'SIGKILL')
+    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select * from t' } }] })
+    let text = ''
+    const send = async (): Promise<number> => {
+      const response = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
+      text = await response.text()
+      return response.status
+    }
+    // 502 until the server has noticed that the process has exited
+    await expect.poll(send).toBe(500)
+    expect(text).not.toMatch(INTERNAL)
+    const lines = log.mock.calls.map(([line]) => String(line))
+    expect(lines).toContainEqual(expect.stringContaining(/reference \w+/.exec(text)?.[0] ?? sqldPath))
+    expect(lines).toContainEqual(expect.stringContaining(sqldPath))
   },
 )

@@ -69,6 +69,7 @@ export async function endToEndProjects() {
       ],
       exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_PROGRAMS,
       testTimeout: TEST_TIMEOUT_MS,
+      hookTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process, because a process for each file would take a quarter of the CPU time
@@ -124,7 +125,7 @@ const DRIZZLE_VERSIONS = [
     name: 'drizzle-1',
     include: [
       'test/adapters/drizzle-1/*.test.ts',
-      'test/adapters/drizzle/{blobs,faults,optimistic,queries,transactions}.test.ts',
+      'test/adapters/drizzle/{blobs,contract,faults,integers,optimistic,queries,transactions}.test.ts',
     ],
     exclude: [],
     alias: [

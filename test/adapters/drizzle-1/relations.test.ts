@@ -1,7 +1,8 @@
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle, vector } from '@batonsql/drizzle-driver/v1'
-import { defineRelations } from 'drizzle-orm'
-import { blob, integer, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { defineRelations, sql } from 'drizzle-orm'
+import { blob, integer, numeric, real, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -129,4 +130,57 @@ test.each([false, true])('blobs have memory of their own, even in nested rows (j
     expect(bytes).toEqual(Buffer.from('abc'))
     expect(bytes?.buffer.byteLength).toBe(3)
   }
+})
+
+test.each([false, true])('REAL values keep all digits, even in nested rows (jit: %s)', async (jit) => {
+  const samples = sqliteTable('samples', {
+    id: integer().primaryKey(),
+    ownerId: integer('owner_id'),
+    real: real(),
+    integer: integer(),
+    text: numeric(),
+    number: numeric({ mode: 'number' }),
+  })
+  const dbWithSamples = drizzle({
+    client: db.$client,
+    jit,
+    relations: defineRelations({ users, samples }, (r) => ({
+      users: { samples: r.many.samples() },
+      samples: { owner: r.one.users({ from: r.samples.ownerId, to: r.users.id }) },
+    })),
+  })
+  await dbWithSamples.run(sql`create table if not exists samples
+    (id integer primary key, owner_id integer, real real, integer integer, text numeric, number numeric)`)
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0))
+  const property = fc.asyncProperty(fc.array(double, { minLength: 1 }), async (values) => {
+    await dbWithSamples.delete(samples)
+    const expected = values.map((value, id) => {
+      const row = { id, ownerId: 1, real: value, integer: value, text: String(value), number: value }
+      // Number.MAX_SAFE_INTEGER is the limit of integer columns
+      return Math.abs(value) > 2 ** 53 && Math.abs(value) < 2 ** 63 ? { ...row, integer: 0, number: 0 } : row
+    })
+    await dbWithSamples.insert(samples).values(expected)
+    const bySelect = await dbWithSamples.select().from(samples).orderBy(samples.id)
+    expect(bySelect.map(({ real: value }) => value)).toEqual(values)
+    expect(bySelect.map(({ number }) => number)).toEqual(expected.map(({ number }) => number))
+    expect(bySelect.map(({ text: value }) => Number(value))).toEqual(values)
+    const [owner] = await dbWithSamples.query.users.findMany({
+      with: { samples: { orderBy: { id: 'asc' } } },
+    })
+    expect(owner?.samples).toEqual(bySelect)
+  })
+  await fc.assert(property, {
+    numRuns: 20,
+    examples: [[[0.30000000000000004, 0.1, 1 / 3, 5e-324, Number.MAX_VALUE, 1e21, 123456789.12345679]]],
+  })
+})
+
+test('the error of an inexact integer in an extra names the column', async () => {
+  const inExtra = db.query.users.findMany({
+    columns: {},
+    extras: { x: sql`9007199254740993`.mapWith(users.id) },
+  })
+  await expect(inExtra).rejects.toThrow(
+    /users\.id: .* is not exact as a number; declare the column with int64\(\)$/,
+  )
 })

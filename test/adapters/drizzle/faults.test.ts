@@ -1,4 +1,3 @@
-import type { ClientConfig } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
 import { sql } from 'drizzle-orm'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
@@ -43,58 +42,6 @@ const readNames = async (): Promise<unknown[]> => {
   const rows = await db.select().from(items).orderBy(items.name)
   return rows.map(({ name }) => name)
 }
-
-test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
-  faults = ['passes', 'loses its response']
-  const attempt = db.transaction((tx) => tx.insert(items).values({ name: 'a' }))
-  await expect(attempt).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
-  expect(await readNames()).toEqual(['a'])
-})
-
-test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const ownError = new Error('own error')
-  faults = ['passes', 'loses its response']
-  const attempt = db.transaction(async (tx) => {
-    await tx.insert(items).values({ name: 'a' })
-    await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
-      cause: { code: 'TRANSACTION_LOST' },
-    })
-    await expect(tx.transaction((inner) => inner.insert(items).values({ name: 'c' }))).rejects.toMatchObject({
-      cause: { code: 'TRANSACTION_LOST' },
-    })
-    throw ownError
-  })
-  await expect(attempt).rejects.toBe(ownError)
-  expect(await readNames()).toEqual([])
-})
-
-test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const ownError = new Error('own error')
-  faults = ['passes', 'does not arrive']
-  const attempt = db.transaction(async (tx) => {
-    await tx.insert(items).values({ name: 'a' })
-    throw ownError
-  })
-  await expect(attempt).rejects.toBe(ownError)
-  expect(await readNames()).toEqual([])
-})
-
-test('a batch whose response was lost is not retried', async () => {
-  faults = ['loses its response']
-  const attempt = db.batch([db.insert(items).values({ name: 'a' }), db.insert(items).values({ name: 'b' })])
-  await expect(attempt).rejects.toMatchObject({ cause: { code: 'NETWORK', outcome: 'unknown' } })
-  expect(await readNames()).toEqual(['a', 'b'])
-})
-
-test('a select whose response was lost is retried, but a write is not', async () => {
-  faults = ['loses its response']
-  expect(await readNames()).toEqual([])
-  faults = ['loses its response']
-  await expect(db.insert(items).values({ name: 'a' })).rejects.toMatchObject({
-    cause: { code: 'NETWORK', outcome: 'unknown' },
-  })
-  expect(await readNames()).toEqual(['a'])
-})
 
 test.each<[number, string, string]>([
   [401, '{"error":"no such token"}', 'no such token'],
@@ -172,19 +119,4 @@ test('a transaction that takes more than 5 s while another writer waits is lost,
   ])
   expect(await readNames()).toEqual(['the other'])
   await Promise.all([db1.$client.close(), db2.$client.close()])
-})
-
-test('a transaction that exceeds transactionTimeoutMs cannot commit, and none of it is kept', async () => {
-  const lost = Promise.withResolvers<void>()
-  const observe: ClientConfig['observe'] = ({ type }) => {
-    if (type === 'transaction:lost') lost.resolve()
-  }
-  const shortLived = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
-  const longTransaction = shortLived.transaction(async (tx) => {
-    await tx.insert(items).values({ name: 'a' })
-    await lost.promise
-  })
-  await expect(longTransaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
-  expect(await readNames()).toEqual([])
-  await shortLived.$client.close()
 })

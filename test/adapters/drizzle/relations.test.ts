@@ -1,7 +1,8 @@
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
-import { eq, relations } from 'drizzle-orm'
-import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { eq, relations, sql } from 'drizzle-orm'
+import { blob, integer, numeric, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -96,4 +97,56 @@ test('blobs have memory of their own', async () => {
   const [file] = await dbWithFiles.query.files.findMany()
   expect(file?.bytes).toEqual(Buffer.from('abc'))
   expect(file?.bytes?.buffer.byteLength).toBe(3)
+})
+
+test('REAL values keep all digits at every depth of a relational query', async () => {
+  const samples = sqliteTable('samples', {
+    id: integer().primaryKey(),
+    ownerId: integer('owner_id'),
+    real: real('real_value'),
+    integer: integer(),
+    text: numeric(),
+  })
+  const dbWithSamples = drizzle({
+    client: db.$client,
+    casing: 'snake_case',
+    schema: {
+      users,
+      samples,
+      usersRelations: relations(users, ({ many }) => ({ samples: many(samples) })),
+      samplesRelations: relations(samples, ({ one }) => ({
+        owner: one(users, { fields: [samples.ownerId], references: [users.id] }),
+      })),
+    },
+  })
+  await dbWithSamples.run(sql`create table if not exists samples
+    (id integer primary key, owner_id integer, real_value real, integer integer, text numeric)`)
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0))
+  const property = fc.asyncProperty(fc.array(double, { minLength: 1 }), async (values) => {
+    await dbWithSamples.delete(samples)
+    const rows = values.map((value, id) => ({
+      id,
+      ownerId: 1,
+      real: value,
+      // beyond 2^53 an integer column throws
+      integer: Math.abs(value) > 2 ** 53 && Math.abs(value) < 2 ** 63 ? 0 : value,
+      text: String(value),
+    }))
+    await dbWithSamples.insert(samples).values(rows)
+    const bySelect = await dbWithSamples.select().from(samples).orderBy(samples.id)
+    expect(bySelect.map(({ real: value }) => value)).toEqual(values)
+    for (const settings of [{}, { limit: values.length }]) {
+      const orderBy = samples.id
+      const [owner] = await dbWithSamples.query.users.findMany({
+        with: { samples: { ...settings, orderBy, with: { owner: { with: { samples: { orderBy } } } } } },
+      })
+      const inner = owner?.samples[0]?.owner
+      expect(inner?.samples).toEqual(bySelect)
+      expect(owner?.samples).toEqual(bySelect.map((sample) => ({ ...sample, owner: inner })))
+    }
+  })
+  await fc.assert(property, {
+    numRuns: 20,
+    examples: [[[0.30000000000000004, 0.1, 1 / 3, 5e-324, Number.MAX_VALUE, 1e21, 123456789.12345679]]],
+  })
 })

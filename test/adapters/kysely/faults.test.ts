@@ -61,31 +61,6 @@ test('a commit whose response was lost is reported as unknown, not as rolled bac
   expect(await selectNames()).toEqual(['a'])
 })
 
-test('a lost statement ends the transaction; later calls are rejected and the user’s error is kept', async () => {
-  const ownError = new Error('own error')
-  faults = ['passes', 'loses its response']
-  const attempt = db.transaction().execute(async (trx) => {
-    await insert(trx, 'a')
-    await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    await expect(insert(trx, 'c')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-    throw ownError
-  })
-  await expect(attempt).rejects.toBe(ownError)
-  // the server drops an idle stream with its transaction; a read does not have to wait for that
-  expect(await selectNames()).toEqual([])
-})
-
-test('a rollback that does not arrive does not replace the user’s error', async () => {
-  const ownError = new Error('own error')
-  faults = ['passes', 'does not arrive']
-  const attempt = db.transaction().execute(async (trx) => {
-    await insert(trx, 'a')
-    throw ownError
-  })
-  await expect(attempt).rejects.toBe(ownError)
-  expect(await selectNames()).toEqual([])
-})
-
 test('releasing a connection whose stream cannot be closed keeps the result', async () => {
   faults = ['passes', 'does not arrive']
   const result = await db.connection().execute(async (connection) => {
@@ -93,14 +68,6 @@ test('releasing a connection whose stream cannot be closed keeps the result', as
     return 7
   })
   expect(result).toBe(7)
-})
-
-test('does not retry a write that did not arrive, or one whose response was lost', async () => {
-  faults = ['does not arrive']
-  await expect(insert(db, 'a')).rejects.toMatchObject({ code: 'NETWORK' })
-  faults = ['loses its response']
-  await expect(insert(db, 'b')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
-  expect(await selectNames()).toEqual(['b'])
 })
 
 test('queries that are not awaited never run outside their transaction or connection', async () => {

@@ -71,6 +71,18 @@ function start(config: Partial<ClientConfig> = {}) {
   return { clock, http, stream, next, requests, transactionEvents, events }
 }
 
+/** Responds to the next request, and waits for its call. @param sql the statements that the request must have */
+async function answer(
+  next: () => Promise<Request>,
+  call: Promise<unknown>,
+  sql?: readonly string[],
+): Promise<void> {
+  const request = await next()
+  if (sql !== undefined) expect(request.sql).toEqual(sql)
+  await request.respond()
+  await call
+}
+
 /** Starts a transaction that has written, and therefore holds the write lock. */
 async function startWithWrite(config?: Partial<ClientConfig>) {
   const context = start(config)
@@ -201,14 +213,8 @@ describe('an aborted commit', () => {
     expect(stream.inTransaction).toBe(true)
     await first.respond()
     await slow
-    const insert = stream.execute('insert into t values (2)')
-    const second = await next()
-    expect(second.sql).toEqual(['insert into t values (2)'])
-    await second.respond()
-    await insert
-    const committed = stream.commit()
-    await (await next()).respond()
-    await committed
+    await answer(next, stream.execute('insert into t values (2)'), ['insert into t values (2)'])
+    await answer(next, stream.commit())
     expect(stream.inTransaction).toBe(false)
   })
 
@@ -254,9 +260,7 @@ describe('a COMMIT that may have been duplicated in transit', () => {
 test('the time limit of a transaction no longer applies once it has ended', async () => {
   const { stream, next } = await startWithWrite()
   expect(stream.expiresAt).toEqual(expect.any(Number))
-  const commit = stream.commit()
-  await (await next()).respond()
-  await commit
+  await answer(next, stream.commit())
   expect(stream.expiresAt).toBeNull()
   const read = expect(stream.execute('select 1')).rejects.toMatchObject({
     code: 'STREAM_LOST',
@@ -274,9 +278,7 @@ test('no transaction begins until the previous one has ended', async () => {
   await (await next()).respond('COMMIT')
   await commit
   expect(stream.inTransaction).toBe(true)
-  const retried = stream.commit()
-  await (await next()).respond()
-  await retried
+  await answer(next, stream.commit())
   stream.begin()
   const id = (index: number): string => transactionEvents()[index]?.split(' ')[1] ?? ''
   expect(transactionEvents()).toEqual([
@@ -293,10 +295,7 @@ test('a rollback while the COMMIT is in flight waits for its response, and rolls
   const rollback = stream.rollback()
   await (await next()).respond('COMMIT')
   await commit
-  const request = await next()
-  expect(request.sql).toEqual(['ROLLBACK'])
-  await request.respond()
-  await rollback
+  await answer(next, rollback, ['ROLLBACK'])
   expect(transactionEvents().at(-1)).toMatch('transaction:rollback')
 })
 
@@ -356,10 +355,7 @@ test('calls queued behind a request that has no response yet reject at their own
   await abortedCall
   await request.respond()
   await first
-  const nextRequest = await next()
-  expect(nextRequest.sql).toEqual(['select 4'])
-  await nextRequest.respond()
-  await lastCall
+  await answer(next, lastCall, ['select 4'])
   expect(requests).toEqual([])
 })
 
@@ -385,9 +381,7 @@ test('the time limits of calls queued while a transaction waits for the write lo
   await clock.advance(1_000)
   controller.abort('enough')
   await abortedCall
-  const rollback = first.rollback()
-  await (await next()).respond()
-  await rollback
+  await answer(next, first.rollback())
   const request = await next()
   expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)', 'insert into t values (3)'])
   const timedOut = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject({
@@ -462,10 +456,7 @@ test('a transaction that is rolled back while it waits lets the next one write, 
   await rejected
   const call = fourth.execute('insert into t values (3)')
   await rollBackFirst()
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.respond()
-  await call
+  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (3)'])
   expect(third.isOpen).toBe(true)
 })
 
@@ -479,10 +470,7 @@ test('a transaction whose call is aborted while it waits releases its place in t
   const call = fourth.execute('insert into t values (3)')
   await settle()
   await rollBackFirst()
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.respond()
-  await call
+  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (3)'])
 })
 
 test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
@@ -615,10 +603,7 @@ describe('a response that does not show what ran', () => {
       expect(stream.inTransaction).toBe(true)
       // the control statements before it have run
       const write = stream.execute('insert into t values (2)')
-      const request = await next()
-      expect(request.sql).toEqual(['insert into t values (2)'])
-      await request.respond()
-      await write
+      await answer(next, write, ['insert into t values (2)'])
       expect(stream.expiresAt).not.toBeNull()
     },
   )
@@ -683,11 +668,10 @@ test('a transaction whose first statement cannot be parsed does not block other 
   }
   const nextStream = newStream()
   nextStream.begin()
-  const call = nextStream.execute('insert into t values (2)')
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.respond()
-  await call
+  await answer(next, nextStream.execute('insert into t values (2)'), [
+    'BEGIN IMMEDIATE',
+    'insert into t values (2)',
+  ])
   expect(requests).toEqual([])
 })
 
@@ -710,10 +694,7 @@ test('a cursor is queued after earlier calls and before later ones', async () =>
   expect(requests).toEqual([])
   await expect(stream.execute('select 2')).rejects.toThrow('rows are being read')
   await rows.return()
-  const second = await next()
-  expect(second.sql).toEqual(['insert into t values (1)'])
-  await second.respond()
-  await write
+  await answer(next, write, ['insert into t values (1)'])
 })
 
 test('a queued cursor is not opened when the stream is closed', async () => {
@@ -743,10 +724,7 @@ test('if fetch ignores its signal, the next transaction writes after two aborted
   nextStream.begin()
   const call = nextStream.execute('insert into t values (2)')
   await clock.advance(1_000)
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.respond()
-  await call
+  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (2)'])
 })
 
 test('a savepoint without statements is not sent', async () => {
@@ -757,20 +735,14 @@ test('a savepoint without statements is not sent', async () => {
     if (undo) stream.rollbackTo('a')
     stream.release('a')
   }
-  const insert = stream.execute('insert')
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert'])
-  await request.respond()
-  await insert
+  await answer(next, stream.execute('insert'), ['BEGIN IMMEDIATE', 'insert'])
 })
 
 test('a savepoint is not mistaken for a BEGIN because of its name', async () => {
   const { stream, next } = start()
   stream.begin('deferred')
   stream.savepoint('immediate_report')
-  const read = stream.execute('select 1')
-  await (await next()).respond()
-  await read
+  await answer(next, stream.execute('select 1'))
   expect(stream.expiresAt).toBeNull()
 })
 
@@ -785,11 +757,7 @@ test('a request that was rejected, and aborted before its retry, was not applied
   await clock.advance(1_000)
   expect(requests).toEqual([])
   // the request was not executed, so nothing is lost
-  const nextRead = stream.execute('select 2')
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
-  await request.respond()
-  await nextRead
+  await answer(next, stream.execute('select 2'), ['BEGIN READONLY', 'select 2'])
 })
 
 describe('a cursor whose handle is closed before the response begins', () => {
@@ -815,10 +783,7 @@ describe('a cursor whose handle is closed before the response begins', () => {
     const { request, ended, write, next } = await readAndStop('select 1')
     await request.sendRow()
     await ended
-    const writeRequest = await next()
-    expect(writeRequest.sql).toEqual(['insert into t values (2)'])
-    await writeRequest.respond()
-    await write
+    await answer(next, write, ['insert into t values (2)'])
   })
 
   test('a write is read completely, because aborting it midway would end the transaction', async () => {
@@ -830,10 +795,7 @@ describe('a cursor whose handle is closed before the response begins', () => {
     expect(requests).toEqual([])
     request.endRows()
     await ended
-    const writeRequest = await next()
-    expect(writeRequest.sql).toEqual(['insert into t values (2)'])
-    await writeRequest.respond()
-    await write
+    await answer(next, write, ['insert into t values (2)'])
   })
 })
 
@@ -863,10 +825,7 @@ test('the first read of a readonly transaction is retried', async () => {
   const read = stream.execute('select 1')
   await (await next()).status(503, 'busy')
   await clock.advance(10_000)
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN READONLY', 'select 1'])
-  await request.respond()
-  await read
+  await answer(next, read, ['BEGIN READONLY', 'select 1'])
 })
 
 test('while the client is being closed, only calls that have already begun can open a stream', async () => {
@@ -877,12 +836,8 @@ test('while the client is being closed, only calls that have already begun can o
     code: 'CLOSED',
   })
   const stream = new Stream(new ServerStream(http, true))
-  const read = stream.execute('select 1')
-  await (await next()).respond()
-  await read
-  const ended = stream.close()
-  await (await next()).respond()
-  await ended
+  await answer(next, stream.execute('select 1'))
+  await answer(next, stream.close())
   http.lifetime.end()
   await closed
 })
@@ -931,12 +886,8 @@ test('closing a client closes its open streams, and waits until they are closed'
 
 test('closing a client does not wait for a closed stream', async () => {
   const { http, stream, next, requests } = start()
-  const read = stream.execute('select 1')
-  await (await next()).respond()
-  await read
-  const ended = stream.close()
-  await (await next()).respond()
-  await ended
+  await answer(next, stream.execute('select 1'))
+  await answer(next, stream.close())
   await http.close(60_000)
   expect(requests).toEqual([])
 })
@@ -970,9 +921,7 @@ test('the connection of a cursor that is aborted between rows is dropped at once
 test('a read that continues a stream is not retried, because its baton has been used', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
-  const first = stream.execute('select 1')
-  await (await next()).respond()
-  await first
+  await answer(next, stream.execute('select 1'))
   const second = stream.execute('select 2')
   const lost = expect(second).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await (await next()).status(503, 'gone')
@@ -1025,11 +974,7 @@ test('reading the rows of a statement that does not parse leaves the transaction
   const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ ...error, sql: 'selec 1' })
   await (await next()).reject(error)
   await rows
-  const write = stream.execute('insert into t values (2)')
-  const request = await next()
-  expect(request.sql).toEqual(['insert into t values (2)'])
-  await request.respond()
-  await write
+  await answer(next, stream.execute('insert into t values (2)'), ['insert into t values (2)'])
 })
 
 test('a cursor whose statement the server rejects although it has parsed it ends the stream', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseWorker } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
+import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ensureDatabaseFile } from './empty-database.ts'
 import { WorkerPool } from './worker-pool.ts'
@@ -92,3 +93,24 @@ test('keeps one spare worker while no database is open', async () => {
   vi.advanceTimersByTime(1_000)
   expect(shutDown).toHaveBeenCalledTimes(2)
 })
+
+test.each([
+  { memory: 'little', sql: 'select 1', isReused: true },
+  { memory: '50 MB', sql: `select ${Array(100).fill('hex(zeroblob(250000))')}`, isReused: false },
+])(
+  'a worker whose engine has taken $memory is given another database: $isReused',
+  async ({ sql, isReused }) => {
+    const [first, second] = createIds('d', 2) as [DatabaseId, DatabaseId]
+    const pool = await openPool([first, second])
+    const worker = await pool.get(first)
+    const call = { id: first, stream: 1, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
+    const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
+    expect(await worker.run(call, { type: 'pipeline', requests, version: 3 })).toMatchObject({
+      isClosed: true,
+      text: expect.not.stringContaining('error'),
+    })
+    await worker.release({ keep: true })
+    expect((await pool.get(second)) === worker).toBe(isReused)
+    if (!isReused) await expect.poll(() => worker.hasExited).toBe(true)
+  },
+)
