@@ -17,7 +17,7 @@ export interface Executor {
 }
 
 /** A database through one adapter. */
-export interface Connection extends Executor {
+interface Connection extends Executor {
   transaction(callback: (tx: Executor) => Promise<unknown>): Promise<unknown>
   close(): Promise<unknown>
 }
