@@ -3,21 +3,28 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
+/** Directories of this process that still exist. */
+const paths = new Set<string>()
+
+function removeAll(): void {
+  for (const path of paths) {
+    try {
+      rmSync(path, { recursive: true, force: true, maxRetries: 10 })
+    } catch {
+      // errors during exit cannot be reported
+    }
+  }
+}
+
 /** A temporary directory, removed explicitly or when this process exits. */
 export class TemporaryDirectory {
   readonly path: string
-  readonly #removeAtExit: () => void
 
   private constructor(path: string) {
     this.path = path
-    this.#removeAtExit = () => {
-      try {
-        rmSync(path, { recursive: true, force: true, maxRetries: 10 })
-      } catch {
-        // errors during exit cannot be reported
-      }
-    }
-    process.once('exit', this.#removeAtExit)
+    // all share one listener: Node.js warns about more than ten
+    if (paths.size === 0) process.once('exit', removeAll)
+    paths.add(path)
   }
 
   /** @param prefix prefix of its name */
@@ -28,7 +35,8 @@ export class TemporaryDirectory {
   async remove(): Promise<void> {
     await rm(this.path, { recursive: true, force: true, maxRetries: 3 })
     // not before, because the process may exit in the meantime
-    process.off('exit', this.#removeAtExit)
+    paths.delete(this.path)
+    if (paths.size === 0) process.off('exit', removeAll)
   }
 }
 
