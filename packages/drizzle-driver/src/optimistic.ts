@@ -24,10 +24,8 @@ export function runInSession<
   return session.runner.perform(
     (run) => runOptimistically(client, run, options),
     async (runner) => {
-      const tx = session.toTransaction(runner)
-      const writes = await callback(tx)
-      runner.endReads()
-      return await tx.batch(writes)
+      const writes = await callback(session.toTransaction(runner))
+      return await session.toTransaction(runner.writer).batch(writes)
     },
   )
 }

@@ -40,8 +40,8 @@ function toMode(behavior: TransactionBehavior | undefined): TransactionMode | un
   return behavior && MODES[behavior]
 }
 
-/** What queries run on: a client, a transaction, or an attempt at an optimistic transaction. */
-type QueryExecutor = Client | Transaction | Attempt
+/** What queries run on: a client, a transaction, or the reads or writes of an attempt at an optimistic transaction. */
+type QueryExecutor = Client | Transaction | Attempt | Attempt['writer']
 
 /** Whether a failed call may have changed something. */
 const mayBeApplied = (error: unknown): boolean =>
@@ -112,15 +112,13 @@ export class QueryRunner {
 
   async #send(queries: readonly RunnableSql[], mode: TransactionMode | undefined): Promise<ArrayResult[]> {
     const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
-    const executor = this.#executor
-    return 'runBatch' in executor
-      ? ((await executor.runBatch(statements, { rowMode: 'array' })) as ArrayResult[])
-      : await executor.batch(statements, { rowMode: 'array', mode })
+    return await this.#executor.batch(statements, { rowMode: 'array', mode })
   }
 
-  /** Called when the callback of an optimistic transaction has returned: the next batch is its writes. */
-  endReads(): void {
-    if ('endReads' in this.#executor) this.#executor.endReads()
+  /** What the writes of an optimistic transaction run on. */
+  get writer(): QueryRunner {
+    const executor = this.#executor
+    return 'writer' in executor ? this.#inside(executor.writer, this.#changedTables) : this
   }
 
   /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
@@ -131,11 +129,12 @@ export class QueryRunner {
     const executor = this.#executor
     if ('savepoint' in executor)
       return await executor.savepoint((savepoint) => callback(this.#inside(savepoint, this.#changedTables)))
-    if ('runBatch' in executor) throw new TypeError('an optimistic transaction has no transactions inside it')
+    if (!('transaction' in executor))
+      throw new TypeError('an optimistic transaction has no transactions inside it')
     return await this.perform((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
   }
 
-  #inside(executor: Transaction | Attempt, changedTables: Set<string> | null): QueryRunner {
+  #inside(executor: QueryExecutor, changedTables: Set<string> | null): QueryRunner {
     return new QueryRunner(executor, this.#onChange, changedTables)
   }
 

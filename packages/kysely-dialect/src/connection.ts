@@ -1,5 +1,4 @@
 import {
-  type Attempt,
   type Client,
   type Executor,
   type InStatement,
@@ -37,8 +36,8 @@ export class BatonConnection implements DatabaseConnection {
   #abortController: AbortController | null = null
   /** Whether migrations run without a transaction, and whether one has changed something. */
   #migrating: 'unchanged' | 'changed' | null = null
-  /** The optimistic transaction whose queries it runs. */
-  attempt: Attempt | null = null
+  /** The reads or writes of an optimistic transaction whose queries it runs. */
+  attempt: Executor | null = null
   /** The loop that reads the rows of a stream, if any. */
   rowLoop: RowLoop | null = null
 
@@ -179,13 +178,11 @@ export class BatonConnection implements DatabaseConnection {
 
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     const [transaction] = queries.map((query) => this.#accept(query))
-    const executor: Executor = this.#executor
+    const executor: Executor = this.attempt ?? this.#executor
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
     try {
-      const results = this.attempt
-        ? ((await this.attempt.runBatch(statements, { signal })) as ResultSet[])
-        : await executor.batch(statements, { mode, signal })
+      const results = await executor.batch(statements, { mode, signal })
       if (transaction) transaction.hasRun = true
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {

@@ -1,4 +1,4 @@
-import { type Attempt, type OptimisticOptions, runOptimistically } from '@batonsql/core'
+import { type Executor, type OptimisticOptions, runOptimistically } from '@batonsql/core'
 import { Kysely, type KyselyProps, type QueryExecutor } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import { type Batchable, type BatchResults, batch } from './batch.ts'
@@ -38,18 +38,16 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
   return await runOptimistically(
     client,
     async (attempt) => {
-      const tx = createReader<DB>(executor, attempt)
-      const writes = await callback(tx)
+      const writes = await callback(runOn<DB>(executor, attempt))
       if (!Array.isArray(writes)) throw new TypeError('the callback must return an array of queries')
-      attempt.endReads()
-      return await batch(tx, writes as Q)
+      return await batch(runOn<DB>(executor, attempt.writer), writes as Q)
     },
     options,
   )
 }
 
-/** Returns an instance with the plugins and the compiler of another, whose queries run in an attempt. */
-function createReader<DB>(executor: QueryExecutor, attempt: Attempt): Kysely<DB> {
+/** Returns an instance with the plugins and the compiler of another, whose queries run on the reads or the writes of an attempt. */
+function runOn<DB>(executor: QueryExecutor, attempt: Executor): Kysely<DB> {
   const reject = async (): Promise<never> => {
     throw new TypeError('an optimistic transaction has no transactions inside it')
   }

@@ -130,6 +130,17 @@ test('a batch in the callback is reads', async () => {
   expect([attempts, await readCents()]).toEqual([2, 300])
 })
 
+test('a batch that the callback does not await cannot become its writes', async () => {
+  let stray: Promise<unknown> | undefined
+  await optimistic(db, (tx) => {
+    stray = tx.batch([tx.update(wallets).set({ cents: 0 })])
+    stray.catch(() => {})
+    return [tx.insert(purchases).values({ cents: 5 })]
+  })
+  await expect(stray).rejects.toThrow()
+  expect(await readCents()).toBe(1000)
+})
+
 test('the position of an error counts the writes', async () => {
   const error = await optimistic(db, async (tx) => {
     await tx.select().from(wallets)

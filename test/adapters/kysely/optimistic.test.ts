@@ -123,6 +123,19 @@ test('a batch in the callback is reads', async () => {
   expect([attempts, await readCents()]).toEqual([2, 300])
 })
 
+test('a batch that the callback does not await cannot become its writes', async () => {
+  let stray: Promise<unknown> | undefined
+  const requests = await countRequests(database, async () => {
+    await optimistic(db, (tx) => {
+      stray = batch(tx, [tx.updateTable('wallet').set({ ownedCents: 0 })])
+      stray.catch(() => {})
+      return [tx.insertInto('purchase').values({ cents: 5 })]
+    })
+  })
+  await expect(stray).rejects.toThrow()
+  expect([requests, await readCents()]).toEqual([1, 1000])
+})
+
 test('ends with the signal, while it reads and before it writes', async () => {
   const reason = new Error('enough')
   for (const aborts of ['before reading', 'after reading']) {

@@ -5,58 +5,51 @@ import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
 import type { Transaction } from '../client/transaction.ts'
 import { withTransactionStream } from '../client/transaction.ts'
-import { type EncodedStatement, encodeBatch, type InStatement } from '../codec/statement.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
-import { BATCH_OPTIONS, type BatchOptions, type CallOptions, type StatementOptions } from '../options.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
 import type { Results } from '../request/queued-call.ts'
 import { getVerb } from '../sql/verb.ts'
 import { runStatements } from '../stream/run-statements.ts'
 import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, recordRead } from './guard.ts'
 
+type Send = (
+  statements: EncodedStatement[],
+  scope: 'autocommit' | 'atomic',
+  options: BatchOptions,
+) => Promise<Results>
+
 /**
  * One run of a callback: reads, and then writes. Executing a write rejects; so do reads that cannot be repeated exactly: PRAGMA,
  * EXPLAIN.
  */
 export abstract class Attempt extends SqlExecutor {
-  readonly #options: CallOptions
-  /** Whether the callback is still running. */
+  /**
+   * For adapters: its batch applies the writes that the callback has returned, if the reads still have the same results. No batch of
+   * the callback can become the writes, whenever it starts.
+   */
+  readonly writer: Pick<SqlExecutor, 'execute' | 'batch'>
   #isReading = true
 
-  constructor(
-    callOptions: CallOptions,
-    read: (
-      statements: EncodedStatement[],
-      scope: 'autocommit' | 'atomic',
-      options: BatchOptions,
-    ) => Promise<Results>,
-  ) {
+  constructor(callOptions: CallOptions, read: Send, write: Send) {
     super((statements, scope, options) => {
       if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
-      for (const statement of statements) rejectWrite(statement, options)
+      for (const statement of statements) rejectWrite(statement)
       return withSignals(callOptions, options, (signal) => read(statements, scope, { ...options, signal }))
-    }, BATCH_OPTIONS)
-    this.#options = callOptions
+    })
+    this.writer = new Writer((statements, scope, options) => {
+      this.endReads()
+      return withSignals(callOptions, options, (signal) => write(statements, scope, { ...options, signal }))
+    })
   }
 
-  /**
-   * For adapters: runs a batch. While the callback runs, these are reads; after `endReads()`, they are the writes, which run as one
-   * transaction if the reads still have the same results.
-   */
-  async runBatch(statements: readonly InStatement[], options: StatementOptions = {}): Promise<Results> {
-    if (this.#isReading) return await this.batch(statements, options)
-    return await withSignals(this.#options, options, (signal) =>
-      this.commit(statements, { ...options, signal }),
-    )
-  }
-
-  protected abstract commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results>
-
-  /** For adapters: called when the callback has returned. */
-  endReads(): void {
+  protected endReads(): void {
     this.#isReading = false
   }
 }
+
+class Writer extends SqlExecutor {}
 
 /** An attempt that reads without a transaction. */
 export class OptimisticAttempt extends Attempt {
@@ -76,7 +69,7 @@ export class OptimisticAttempt extends Attempt {
     const reads: RecordedRead[] = []
     const failedReads: SqlError[] = []
     const coalescer = new Coalescer(http)
-    super(options, async (statements, scope, readOptions) => {
+    const read: Send = async (statements, scope, readOptions) => {
       const record = statements.values()
       const onResult = (result: WireResult): void =>
         void reads.push(recordRead(record.next().value as EncodedStatement, result))
@@ -87,15 +80,15 @@ export class OptimisticAttempt extends Attempt {
         if (error instanceof SqlError) failedReads.push(error)
         throw error
       }
-    })
+    }
+    super(options, read, (statements, _scope, writeOptions) => this.#commit(statements, writeOptions))
     this.#http = http
     this.#options = options
     this.#reads = reads
     this.#failedReads = failedReads
   }
 
-  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
-    const statements = encodeBatch(writes)
+  async #commit(statements: EncodedStatement[], options: BatchOptions): Promise<Results> {
     if (statements.length === 0) {
       await this.check()
       return []
@@ -192,19 +185,12 @@ export class OptimisticAttempt extends Attempt {
 
 /** An attempt in a transaction, which holds the write lock from its beginning. */
 export class TransactionAttempt extends Attempt {
-  readonly #tx: Transaction
-
   constructor(tx: Transaction, options: CallOptions) {
-    super(options, (statements, scope, readOptions) =>
-      withTransactionStream(tx, readOptions, (stream, handle) =>
-        runStatements(stream, statements, scope, readOptions, handle),
-      ),
-    )
-    this.#tx = tx
-  }
-
-  protected async commit(writes: readonly InStatement[], options: StatementOptions): Promise<Results> {
-    return await this.#tx.batch(writes, options)
+    const send: Send = (statements, scope, ownOptions) =>
+      withTransactionStream(tx, ownOptions, (stream, handle) =>
+        runStatements(stream, statements, scope, ownOptions, handle),
+      )
+    super(options, send, send)
   }
 }
 
@@ -223,9 +209,10 @@ async function withSignals<T>(
   }
 }
 
-function rejectWrite({ sql, kind }: EncodedStatement, { readOnly }: StatementOptions): void {
+// `readOnly` does not count: the server would execute a WITH that writes
+function rejectWrite({ sql, kind }: EncodedStatement): void {
   const verb = getVerb(sql)
-  if (!/^(?:select|values|with)$/.test(verb) || !(kind === 'read' || readOnly))
+  if (!/^(?:select|values|with)$/.test(verb) || kind !== 'read')
     throw new TypeError(
       `${verb.toUpperCase() || 'this statement'} cannot be executed in an optimistic transaction, which reads first: return writes from the callback`,
     )

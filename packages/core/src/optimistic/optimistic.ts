@@ -60,11 +60,10 @@ export const optimistic = <const Statements extends readonly InStatement[] | []>
   checkCallback(callback)
   return runOptimistically(
     db,
-    async (attempt) => {
-      const writes = await callback(attempt)
-      attempt.endReads()
-      return (await attempt.runBatch(writes)) as { -readonly [At in keyof Statements]: ResultSet }
-    },
+    async (attempt) =>
+      (await attempt.writer.batch(await callback(attempt))) as {
+        -readonly [At in keyof Statements]: ResultSet
+      },
     options,
   )
 }
