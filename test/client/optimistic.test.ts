@@ -243,7 +243,7 @@ test.each([
   for (const run of ['execute', 'batch'] as const)
     await expect(
       optimistic(db, async (tx) => {
-        await (run === 'execute' ? tx.execute(sql) : tx.batch([sql]))
+        await (run === 'execute' ? tx.execute(sql, [], { readOnly: true }) : tx.batch([sql]))
         return []
       }),
     ).rejects.toThrow(message)

@@ -4,7 +4,6 @@ import {
   type InStatement,
   type InValue,
   openStream,
-  type ResultSet,
   readRows,
   type Stream,
   StreamError,

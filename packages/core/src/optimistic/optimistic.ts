@@ -60,10 +60,7 @@ export const optimistic = <const Statements extends readonly InStatement[] | []>
   checkCallback(callback)
   return runOptimistically(
     db,
-    async (attempt) =>
-      (await attempt.writer.batch(await callback(attempt))) as {
-        -readonly [At in keyof Statements]: ResultSet
-      },
+    async (attempt) => await attempt.writer.batch(await callback(attempt)),
     options,
   )
 }
