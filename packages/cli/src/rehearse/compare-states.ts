@@ -24,7 +24,7 @@ export interface Comparison {
   readonly types: readonly string[]
   readonly losses: readonly Loss[]
   /** What is wrong afterwards and was not before. */
-  readonly damages: readonly string[]
+  readonly damage: readonly string[]
 }
 
 const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
@@ -81,18 +81,18 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
     })),
     types,
     losses,
-    damages: findDamages(before, after),
+    damage: findDamage(before, after),
   }
 }
 
-function findDamages(before: DatabaseState, after: DatabaseState): string[] {
-  const damages = after.corruptions.filter((line) => !before.corruptions.includes(line))
+function findDamage(before: DatabaseState, after: DatabaseState): string[] {
+  const damage = after.corruptions.filter((line) => !before.corruptions.includes(line))
   return after.brokenReferences > before.brokenReferences
     ? [
         `${after.brokenReferences - before.brokenReferences} rows now refer to rows that do not exist`,
-        ...damages,
+        ...damage,
       ]
-    : damages
+    : damage
 }
 
 /** Returns the new names of those that are missing afterwards: each new one with the same contents is taken once. */

@@ -19,11 +19,14 @@ export interface Rehearsal {
   readonly longest: Unit | null
   /** The transaction that would take longest on the real database. */
   readonly slowest: Unit | null
-  /** What happened to the real database meanwhile; empty if nothing did. */
-  readonly sourceChanges: readonly string[]
+  /** Whether the schema of the real database was changed meanwhile. */
+  readonly isSourceChanged: boolean
   /** Losses that were not allowed. */
   readonly losses: readonly string[]
 }
+
+export const SOURCE_CHANGED =
+  'the schema of the real database was changed meanwhile: does the command use another variable for its URL?'
 
 /** Estimates the time of a unit on the real database, in ms. */
 export const estimateMs = (
@@ -41,14 +44,14 @@ interface Section {
 
 function toSections(rehearsal: Rehearsal): Section[] {
   const { comparison, requests, localMs, roundTripMs, longest, slowest } = rehearsal
-  const { created, changed, dropped, renamed, rows, types, damages } = comparison
+  const { created, changed, dropped, renamed, rows, types, damage } = comparison
   const changedRows = rows.filter(({ before, after }) => before !== after)
   const slowestMs = slowest === null ? 0 : estimateMs(slowest, roundTripMs)
   const time = `about ${formatMs(estimateMs({ requests, localMs }, roundTripMs))} on the real database: ${requests} requests with a round trip of ${formatMs(roundTripMs)}, and ${formatMs(localMs)} of work`
   return [
     { title: 'Losses', lines: rehearsal.losses },
-    { title: 'Damages', lines: damages },
-    { title: 'The real database', lines: rehearsal.sourceChanges },
+    { title: 'Damage', lines: damage },
+    { title: 'The real database', lines: rehearsal.isSourceChanged ? [SOURCE_CHANGED] : [] },
     {
       title: 'Schema',
       lines: [
