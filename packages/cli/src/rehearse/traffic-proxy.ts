@@ -1,5 +1,6 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream'
 
 /** A transaction or a script that took several requests, or a single request. */
 export interface Unit {
@@ -56,13 +57,15 @@ export class TrafficProxy {
         port: upstream.port,
         method,
         path,
-        headers: { ...headers, host: upstream.host },
+        // the server itself rejects other names, which a page in a browser may use
+        headers: this.url === `http://${headers.host}` ? { ...headers, host: upstream.host } : headers,
       },
       (upstreamResponse) => {
         response.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers)
         upstreamResponse.on('data', (part: Buffer) => keep(received, part))
         upstreamResponse.on('end', () => this.#record(path, sent, received, performance.now() - startedAt))
-        upstreamResponse.pipe(response)
+        // unlike pipe(), it also passes on that the response was cut off
+        pipeline(upstreamResponse, response, () => {})
       },
     )
     target.on('error', () => response.destroy())
@@ -105,8 +108,17 @@ const readBaton = (body: string): string | null => /"baton":"([^"]*)"/.exec(body
 /** Returns the beginning of the first statement that is not a BEGIN. */
 function readFirstStatement(body: string): string {
   for (const [, json = '""'] of body.matchAll(/"sql":("(?:[^"\\]|\\.)*")/g)) {
-    const sql = (JSON.parse(json) as string).trim()
+    const sql = parseString(json).trim()
     if (!/^begin\b/i.test(sql)) return sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql
   }
   return 'BEGIN'
+}
+
+/** The text comes from a program that may send anything. */
+function parseString(json: string): string {
+  try {
+    return String(JSON.parse(json))
+  } catch {
+    return json
+  }
 }

@@ -1,0 +1,55 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { TrafficProxy } from './traffic-proxy.ts'
+
+let upstream: http.Server
+let proxy: TrafficProxy
+let answer: (request: http.IncomingMessage, response: http.ServerResponse) => void
+
+beforeEach(async () => {
+  upstream = http.createServer((request, response) => {
+    request.resume().on('end', () => answer(request, response))
+  })
+  await once(upstream.listen(0, '127.0.0.1'), 'listening')
+  proxy = await TrafficProxy.start(`http://127.0.0.1:${(upstream.address() as AddressInfo).port}`)
+})
+afterEach(async () => {
+  await proxy.close()
+  upstream.closeAllConnections()
+  upstream.close()
+})
+
+const send = (body: string) => fetch(`${proxy.url}/v2/pipeline`, { method: 'POST', body })
+
+test('forwards a body that is no JSON', async () => {
+  answer = (_, response) => void response.writeHead(400).end('no JSON')
+  for (const body of ['{"sql":"\\q"}', '{"sql":"a\nb"}', '{"sql":', '', '[]', '{"baton":"'])
+    expect(await (await send(body)).text()).toBe('no JSON')
+  expect(proxy.requests).toBe(6)
+  expect(proxy.units.map(({ sql }) => sql)).toEqual(['"\\q"', '"a\nb"', ...Array(4).fill('BEGIN')])
+})
+
+test('passes on that a response was cut off, before and after its head', async () => {
+  answer = (request) => void request.socket.destroy()
+  await expect(send('{}')).rejects.toThrow()
+  answer = (request, response) => void response.writeHead(200).write('{', () => request.socket.destroy())
+  const response = await send('{}')
+  await expect(response.text()).rejects.toThrow()
+})
+
+test('leaves the name of another host to the server', async () => {
+  const hosts: (string | undefined)[] = []
+  answer = (request, response) => {
+    hosts.push(request.headers.host)
+    response.end()
+  }
+  const { port } = new URL(proxy.url)
+  for (const host of ['attacker.example', `127.0.0.1:${port}`]) {
+    const request = http.get({ host: '127.0.0.1', port, path: '/v2', headers: { host } })
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+    await once(response.resume(), 'end')
+  }
+  expect(hosts).toEqual(['attacker.example', `127.0.0.1:${(upstream.address() as AddressInfo).port}`])
+})
