@@ -60,6 +60,17 @@ test.skipIf(isMissing)('calls to the admin API are retried if the server has jus
   expect(await upstream.exists(id)).toBe(true)
 })
 
+test.skipIf(isMissing)('closing during a restart leaves no server running', async () => {
+  const upstream = await startUpstream()
+  const { pid } = (await upstream.ensureRunning()) as SqldProcess
+  const restarted = upstream.restart()
+  await upstream.close()
+  await restarted
+  const last = (await upstream.ensureRunning().catch(() => null)) as SqldProcess | null
+  expect([upstream.isRunning, last]).toEqual([false, null])
+  expect(() => process.kill(pid, 0)).toThrow()
+})
+
 test.skipIf(isMissing)(
   'a failed lookup of a database that the server reports as missing is not repeated',
   async () => {

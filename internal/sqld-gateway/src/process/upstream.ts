@@ -243,12 +243,15 @@ export class Upstream {
   /** Kills the server, which then writes nothing. */
   async abandon(): Promise<void> {
     this.#isClosed = true
+    await this.#restarting?.catch(() => {})
     void this.#pool?.destroy()
     if (this.#process instanceof SqldProcess) await this.#process.kill()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
+    // otherwise, it would start a server that nobody stops
+    await this.#restarting?.catch(() => {})
     void this.#pool?.destroy()
     await this.#process?.close()
   }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import http2 from 'node:http2'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -57,6 +57,19 @@ function sendResponse(stream: http2.ServerHttp2Stream, body: string): void {
   stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
   stream.end(body)
 }
+
+test('closes although a client is in the middle of its TLS handshake', async () => {
+  const delay = { lagMs: () => 0, onChange: () => () => {} }
+  const proxy = await GrpcProxy.start({ primaryPort: async () => 0, keys, delay })
+  const socket = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  const closed = new Promise((resolve) => socket.on('error', resolve).on('close', resolve))
+  // connections are accepted in order, so the first has been accepted
+  const session = http2.connect(proxy.url, { ca, cert, key, servername: PRIMARY_NAME })
+  session.on('error', () => {})
+  await once(session, 'connect')
+  await proxy[Symbol.asyncDispose]()
+  await closed
+})
 
 test('forwards the request, the response and the status', async () => {
   const requests: string[] = []

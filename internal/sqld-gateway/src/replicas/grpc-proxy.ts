@@ -1,5 +1,5 @@
 import http2 from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { type Delay, DelayedStream } from './delayed-stream.ts'
 import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 
@@ -34,18 +34,19 @@ export interface GrpcProxyOptions {
 export class GrpcProxy implements AsyncDisposable {
   readonly #options: GrpcProxyOptions
   readonly #server: http2.Http2SecureServer
-  readonly #sessions = new Set<http2.ServerHttp2Session>()
+  /** Its connections. One in the middle of its TLS handshake has no session yet. */
+  readonly #sockets = new Set<Socket>()
   #upstream: { readonly port: number; readonly session: http2.ClientHttp2Session } | null = null
 
   private constructor(options: GrpcProxyOptions) {
     this.#options = options
     const { ca, cert, key } = options.keys
     this.#server = http2.createSecureServer({ ca, cert, key, requestCert: true, rejectUnauthorized: true })
-    this.#server.on('session', (session) => {
-      this.#sessions.add(session)
-      session.on('error', () => {})
-      session.once('close', () => this.#sessions.delete(session))
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
     })
+    this.#server.on('session', (session) => session.on('error', () => {}))
     this.#server.on('stream', (stream, headers) => void this.#forward(stream, headers))
   }
 
@@ -65,7 +66,7 @@ export class GrpcProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
-    for (const session of this.#sessions) session.destroy()
+    for (const socket of this.#sockets) socket.destroy()
     this.#upstream?.session.destroy()
     await closed
   }
