@@ -93,7 +93,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     try {
       for (let attempt = 0; ; attempt++) {
         const stream = new ServerStream(getHttp(this), true)
-        stream.transaction.begin(beginStatement(mode))
+        stream.begin(beginStatement(mode))
         try {
           return await Transaction.run(stream, callback)
         } catch (error) {

@@ -14,8 +14,7 @@ import type { QueryReport } from '../observe/events.ts'
 import type { RowsOptions } from '../options.ts'
 import { STATEMENT_OPTIONS } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
-import type { HandleCall } from '../stream/run-statements.ts'
-import { ServerStream } from '../stream/server-stream.ts'
+import { type HandleCall, ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { getServerStream, Stream } from './stream.ts'
 import { Transaction, withTransactionStream } from './transaction.ts'
@@ -74,7 +73,7 @@ async function* read(
   try {
     const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> => {
       const { events } = stream.http
-      if (events.isWatched) report = events.begin([encoded], stream.transaction.current?.id ?? null)
+      if (events.isWatched) report = events.begin([encoded], stream.state.transaction?.id ?? null)
       return RowReader.open(stream, db, encoded, { ...handle, options })
     }
     if (db instanceof Transaction) reader = await withTransactionStream(db, options, open)

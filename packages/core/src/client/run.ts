@@ -5,7 +5,6 @@ import { areReadOnly, type QueuedCall, type ReadOptions, type Results } from '..
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
-import { runStatements } from '../stream/run-statements.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 
 /**
@@ -26,7 +25,7 @@ export function run(
     // the request is sent some microtasks later, when the client may be closing
     http.lifetime.begin(isContinuation)
     const stream = new ServerStream(http, true)
-    const results = runStatements(stream, statements, scope, options)
+    const results = stream.run(statements, scope, options)
     // in the same tick, so that the request also closes the stream
     void stream.close()
     return results.finally(() => http.lifetime.end())

@@ -1,6 +1,6 @@
 import { checkOptions } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { parseBegin, type TransactionMode } from '../codec/control.ts'
+import { parseBegin, ROLLBACK, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import {
   type EncodedStatement,
@@ -13,8 +13,7 @@ import type { CallOptions, StatementOptions } from '../options.ts'
 import { STATEMENT_OPTIONS } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
-import { rollback } from '../stream/rollback.ts'
-import { runStatements } from '../stream/run-statements.ts'
+import { isInTransaction, lockExpiresAt, ROLLED_BACK } from '../stream/machine.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { SqlExecutor } from './sql-executor.ts'
@@ -23,10 +22,10 @@ import { SqlExecutor } from './sql-executor.ts'
 export const openStream = (db: Client): Stream => new Stream(new ServerStream(getHttp(db)))
 
 // not a static block of the class, which bundles without streams could not omit
-const states = new WeakMap<Stream, ServerStream>()
+const streams = new WeakMap<Stream, ServerStream>()
 
-/** Returns the internal state of a stream. */
-export const getServerStream = (stream: Stream): ServerStream => states.get(stream) as ServerStream
+/** Returns the stream behind the API. */
+export const getServerStream = (stream: Stream): ServerStream => streams.get(stream) as ServerStream
 
 /**
  * A connection that the server keeps between requests. Statements issued while a request is in flight are sent together in
@@ -36,37 +35,37 @@ export const getServerStream = (stream: Stream): ServerStream => states.get(stre
  * For adapters; applications should use `client.transaction()`.
  */
 export class Stream extends SqlExecutor implements AsyncDisposable {
-  readonly #state: ServerStream
+  readonly #stream: ServerStream
 
   /** @internal */
-  constructor(state: ServerStream) {
+  constructor(stream: ServerStream) {
     super(
       (statements, scope, options) => {
         if (scope === 'atomic' || this.inTransaction) rejectForeignKeys(statements)
         return scope === 'autocommit'
           ? this.#execute(statements, options)
-          : runStatements(state, statements, scope, options)
+          : stream.run(statements, scope, options)
       },
       undefined,
       () => {},
     )
-    this.#state = state
-    states.set(this, state)
+    this.#stream = stream
+    streams.set(this, stream)
   }
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */
   get inTransaction(): boolean {
-    return this.#state.transaction.isOpen
+    return isInTransaction(this.#stream.state)
   }
 
   /** Whether statements can still be run: neither closed nor lost. */
   get isOpen(): boolean {
-    return this.#state.isOpen
+    return this.#stream.state.isOpen
   }
 
   /** When a waiting writer may take over the write lock, in ms since the epoch; null while no transaction holds it. */
   get expiresAt(): number | null {
-    return this.#state.transaction.expiresAt
+    return lockExpiresAt(this.#stream.state)
   }
 
   /**
@@ -81,7 +80,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (kind === 'begin') this.begin(sql)
     else if (kind === 'commit') await this.commit(options)
     else if (kind === 'rollback') await this.rollback(options)
-    else return await runStatements(this.#state, statements, 'autocommit', options)
+    else return await this.#stream.run(statements, 'autocommit', options)
     return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
   }
 
@@ -95,7 +94,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     const encoded = encodeBatch(statements)
     for (const statement of encoded) rejectSavepoint(statement)
     try {
-      return (await runStatements(this.#state, encoded, 'chain', { ...options })) as ResultSet[]
+      return (await this.#stream.run(encoded, 'chain', { ...options })) as ResultSet[]
     } catch (error) {
       throw withCallerStack(error, encoded)
     }
@@ -106,40 +105,60 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
-    this.#state.transaction.begin(parseBegin(mode))
+    this.#stream.begin(parseBegin(mode))
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
   commit(options?: CallOptions): Promise<void> {
-    return this.#state.transaction.commit(options)
+    return this.#stream.commit(options)
   }
 
   /**
    * Rolls back. Does not reject if the transaction no longer exists.
    * @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight
    */
-  rollback(options?: CallOptions): Promise<void> {
-    return rollback(this.#state, options)
+  async rollback(options: CallOptions = {}): Promise<void> {
+    const stream = this.#stream
+    const { http, state } = stream
+    const { transaction } = state
+    if (transaction?.isEnding) {
+      // the COMMIT may fail
+      const settled = stream.ending.catch(() => {})
+      await http.lifetime.until(() => settled, {
+        deadline: http.deadline(options.timeoutMs),
+        signal: options.signal,
+      })
+    }
+    // closing rolls back
+    if (!transaction || transaction !== state.transaction || !state.isOpen) return
+    stream.dispatch({ type: 'stopCursors', owner: undefined, rejection: ROLLED_BACK })
+    try {
+      await stream.end(ROLLBACK, options)
+    } catch (cause) {
+      // whatever the reason, the server rolls back, at the latest when it drops the stream
+      const message = 'the rollback failed; the stream was closed'
+      stream.dispatch({ type: 'lost', loss: { code: 'TRANSACTION_LOST', message, cause } })
+    }
   }
 
   /** Sets a savepoint; sent with the next statement. */
   savepoint(name: string): void {
-    this.#state.transaction.savepoint(name)
+    this.#stream.savepoint(name)
   }
 
   /** Undoes the changes made since a savepoint, and keeps the savepoint; sent with the next statement. */
   rollbackTo(name: string): void {
-    this.#state.transaction.rollbackTo(name)
+    this.#stream.rollbackTo(name)
   }
 
   /** Releases a savepoint and keeps the changes made since; sent with the next statement. */
   release(name: string): void {
-    this.#state.transaction.release(name)
+    this.#stream.release(name)
   }
 
   /** Closes the stream after its queued calls; an open transaction is rolled back. Never rejects. */
   close(): Promise<void> {
-    return this.#state.close()
+    return this.#stream.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

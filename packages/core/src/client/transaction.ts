@@ -2,8 +2,9 @@ import { CALL_OPTIONS, checkOptions, describeType } from '@batonsql/options'
 import { StreamError, TransportError } from '../base/errors.ts'
 import { rejectForeignKeys } from '../codec/statement.ts'
 import type { CallOptions } from '../options.ts'
-import { type HandleCall, runStatements } from '../stream/run-statements.ts'
-import type { ServerStream } from '../stream/server-stream.ts'
+import { endMessage, type Handle, isUndone } from '../request/queued-call.ts'
+import { CURSOR_IS_OPEN, hasCursor, isReading, lockExpiresAt } from '../stream/machine.ts'
+import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
 /** Passes the stream of a transaction to `run` as soon as no savepoint is running; for cursors. */
@@ -12,6 +13,12 @@ export let withTransactionStream: <T>(
   options: CallOptions,
   run: (stream: ServerStream, handle: HandleCall) => Promise<T>,
 ) => Promise<T>
+
+const HANDLE_ENDED = {
+  type: 'stream',
+  code: 'STREAM_CLOSED',
+  message: 'the handle ended before the rows were read',
+} as const
 
 /** Checks that the first argument is a callback. @throws TypeError for anything else, such as a mode */
 export function checkCallback(callback: unknown): void {
@@ -30,7 +37,7 @@ export class Transaction extends SqlExecutor {
   #child: Transaction | null = null
   /** Settles once the last queued call has started; null when none is queued. */
   #lastQueued: Promise<void> | null = null
-  #endState: 'committed' | 'rolled back' | null = null
+  readonly #handle: Handle
   #resolveEnded = (): void => {}
   /** Settles when this savepoint no longer delays the enclosing handle. */
   #ended: Promise<void> | undefined
@@ -39,10 +46,11 @@ export class Transaction extends SqlExecutor {
   constructor(stream: ServerStream, parent: Transaction | null = null) {
     super((statements, _, options) => {
       rejectForeignKeys(statements)
-      return this.#whenFree(options, (handle) => runStatements(stream, statements, 'atomic', options, handle))
+      return this.#whenFree(options, (handle) => stream.run(statements, 'atomic', options, handle))
     })
     this.#stream = stream
     this.#parent = parent
+    this.#handle = { kind: parent ? 'savepoint' : 'transaction', parent: parent && parent.#handle, end: null }
     if (!parent) return
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve
@@ -51,7 +59,7 @@ export class Transaction extends SqlExecutor {
 
   /** When a waiting writer may take over the write lock, in ms since the epoch; null until it is acquired. */
   get expiresAt(): number | null {
-    return this.#stream.transaction.expiresAt
+    return lockExpiresAt(this.#stream.state)
   }
 
   /** Time until `expiresAt` in ms; Infinity until the write lock is acquired. */
@@ -60,15 +68,12 @@ export class Transaction extends SqlExecutor {
     return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())
   }
 
-  /** Returns why queued calls must no longer run; null if they may. */
-  readonly #cancelReason = (): Error | null => (this.#isRolledBack ? this.#endError() : null)
-
   /**
    * Calls `run` after the savepoints inside this handle have ended, so that its statements do not become part of them; in the same
    * tick if there are none.
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, run: (handle: HandleCall) => Promise<T>): Promise<T> {
-    const handle = { deadline: this.#stream.http.deadline(timeoutMs), cancelReason: this.#cancelReason }
+    const handle = { deadline: this.#stream.http.deadline(timeoutMs), handle: this.#handle }
     if (this.#child || this.#lastQueued) return this.#queueUntilFree(handle, signal, run)
     this.#checkOpen()
     return run(handle)
@@ -92,7 +97,7 @@ export class Transaction extends SqlExecutor {
     let result: Promise<T>
     try {
       // the savepoint may be waiting for the cursor, and the cursor's loop for this call
-      this.#stream.queue.checkNoCursor(this)
+      this.#checkNoCursor(this)
       if (previous) await this.#waitFor(previous, handle, signal)
       while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
       this.#checkOpen()
@@ -139,7 +144,7 @@ export class Transaction extends SqlExecutor {
     checkCallback(callback)
     checkOptions(options, CALL_OPTIONS)
     return await this.#whenFree(options, () => {
-      this.#stream.queue.checkNoCursor()
+      this.#checkNoCursor()
       return new Transaction(this.#stream, this).#performInside(this, callback)
     })
   }
@@ -150,18 +155,18 @@ export class Transaction extends SqlExecutor {
     // before the callback runs: its first statement may use the parent
     parent.#child = this
     const name = `baton_${this.#depth}`
-    stream.transaction.savepoint(name)
+    stream.savepoint(name)
     try {
       const result = await this.#perform(callback)
       if (parent.#child !== this) throw this.#endError()
       return result
     } finally {
       // the request in flight belongs to the savepoint
-      if (this.#endState === 'rolled back') await stream.lastRequest
+      if (this.#handle.end === 'rolled back') await stream.lastRequest
       // unless the parent has already ended this savepoint
       if (parent.#child === this) {
-        if (this.#endState === 'rolled back') stream.transaction.rollbackTo(name)
-        stream.transaction.release(name)
+        if (this.#handle.end === 'rolled back') stream.rollbackTo(name)
+        stream.release(name)
         parent.#child = null
         this.#resolveEnded()
       }
@@ -174,24 +179,23 @@ export class Transaction extends SqlExecutor {
 
   /** Runs the callback of this handle, then ends the handle. */
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
-    const { current } = this.#stream.transaction
     try {
       const result = await callback(this)
-      if (this.#endState === null && (this.#child || this.#stopCursors()))
+      if (this.#handle.end === null && (this.#child || this.#stopCursors()))
         throw new TypeError(
           `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
         )
-      this.#endState ??= 'committed'
+      this.#handle.end ??= 'committed'
       return result
     } catch (error) {
       this.#undo()
-      throw current ? current.undoneError(error) : error
+      throw this.#stream.undoneError(error)
     }
   }
 
   /** Ends this handle and the savepoints inside it: their queued and later calls are rejected. */
   #undo(): void {
-    this.#endState = 'rolled back'
+    this.#handle.end = 'rolled back'
     this.#stopCursors()
     const child = this.#child
     this.#child = null
@@ -200,10 +204,19 @@ export class Transaction extends SqlExecutor {
     child.#resolveEnded()
   }
 
+  /** Stops the cursors of this handle. @returns whether there were any */
   #stopCursors(): boolean {
-    const reason = (): StreamError =>
-      new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read')
-    return this.#stream.queue.stopCursors(reason, this)
+    if (!hasCursor(this.#stream.state, this)) return false
+    this.#stream.dispatch({ type: 'stopCursors', owner: this, rejection: HANDLE_ENDED })
+    return true
+  }
+
+  /**
+   * Prevents a deadlock, in which a loop over rows awaits a statement queued after the cursor.
+   * @param owner only cursors of this handle @throws TypeError while a cursor is open
+   */
+  #checkNoCursor(owner?: Transaction): void {
+    if (isReading(this.#stream.state, owner)) throw new TypeError(CURSOR_IS_OPEN.message)
   }
 
   /** Rolls back and ends the transaction or savepoint; its callback may still return a value. */
@@ -218,18 +231,12 @@ export class Transaction extends SqlExecutor {
     withTransactionStream = (tx, options, run) => tx.#whenFree(options, (handle) => run(tx.#stream, handle))
   }
 
-  /** Whether this handle or an enclosing one was rolled back. */
-  get #isRolledBack(): boolean {
-    return this.#endState === 'rolled back' || (this.#parent !== null && this.#parent.#isRolledBack)
-  }
-
   #endError(): StreamError {
-    const kind = this.#parent ? 'savepoint' : 'transaction'
-    return new StreamError('STREAM_CLOSED', `the ${kind} was already ${this.#endState ?? 'rolled back'}`)
+    return new StreamError('STREAM_CLOSED', endMessage(this.#handle))
   }
 
   #checkOpen(): void {
-    if (this.#endState !== null || this.#isRolledBack) throw this.#endError()
+    if (this.#handle.end !== null || isUndone(this.#handle)) throw this.#endError()
   }
 
   /** Runs a callback as the transaction of a stream. @internal */
@@ -243,9 +250,9 @@ export class Transaction extends SqlExecutor {
       await stream.close()
       throw error
     }
-    if (tx.#endState === 'committed') {
+    if (tx.#handle.end === 'committed') {
       // in this order and in one tick, so that COMMIT and closing the stream share a request
-      const commit = stream.transaction.commit()
+      const commit = stream.commit()
       const closing = stream.close()
       try {
         await commit

@@ -27,19 +27,32 @@ import { RetryPolicy } from './retry.ts'
 import type { RefusedRequest, Tursodb } from './tursodb.ts'
 import { WriteLock } from './write-lock.ts'
 
+/** What a client has found out about its server. */
+export interface ServerFeatures {
+  /** Whether it was found to support `/v3/pipeline`. */
+  hasV3: boolean
+  /** Set if it does not support `/v3/pipeline`. */
+  V2Guard: (new (tested: 'begin' | 'commit') => Guard) | undefined
+  /** Whether it has shown that it evaluates the conditions of steps. */
+  evaluatesConditions: boolean
+  /** Whether it supports only `execute` and `close`; undefined before the first batch. */
+  isExecuteOnly: boolean | undefined
+  /** Whether it supports `/v3/cursor`, as far as is known. */
+  hasCursors: boolean
+}
+
 /** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
 export class Http {
   readonly config: ResolvedConfig
   readonly clock: Clock
   readonly replica: ReplicaIndex
-  /** Whether the server was found to support `/v3/pipeline`. */
-  hasV3 = false
-  /** Set if the server does not support `/v3/pipeline`. */
-  V2Guard: (new (tested: 'begin' | 'commit') => Guard) | undefined
-  /** Whether the server has shown that it evaluates the conditions of steps. */
-  evaluatesConditions = false
-  /** Whether the server supports only `execute` and `close`; undefined before the first batch. */
-  isExecuteOnly: boolean | undefined
+  readonly server: ServerFeatures = {
+    hasV3: false,
+    V2Guard: undefined,
+    evaluatesConditions: false,
+    isExecuteOnly: undefined,
+    hasCursors: true,
+  }
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport
@@ -76,10 +89,9 @@ export class Http {
   }
 
   /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
-  get hasPendingWrites(): boolean | undefined {
-    return (
-      this.writes.used + this.writeLock.pending > 0 || this.writeLock.isContended || this.tursodb?.isContended
-    )
+  get hasPendingWrites(): boolean {
+    const { tursodb, writeLock, writes } = this
+    return writes.used + writeLock.pending > 0 || writeLock.isContended || tursodb?.isContended === true
   }
 
   /** Returns the deadline of a call that begins now. @throws TypeError if `timeoutMs` is invalid */

@@ -11,7 +11,6 @@ import type { BatchOptions, CallOptions } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
 import type { Results } from '../request/queued-call.ts'
 import { getVerb } from '../sql/verb.ts'
-import { runStatements } from '../stream/run-statements.ts'
 import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, recordRead } from './guard.ts'
 
 type Send = (
@@ -188,7 +187,7 @@ export class TransactionAttempt extends Attempt {
   constructor(tx: Transaction, options: CallOptions) {
     const send: Send = (statements, scope, ownOptions) =>
       withTransactionStream(tx, ownOptions, (stream, handle) =>
-        runStatements(stream, statements, scope, ownOptions, handle),
+        stream.run(statements, scope, ownOptions, handle),
       )
     super(options, send, send)
   }

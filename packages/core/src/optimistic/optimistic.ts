@@ -80,7 +80,7 @@ export async function runOptimistically<T>(
   try {
     for (let conflicts = 0; ; conflicts += 1) {
       // such a server would run each repeated read in a request of its own
-      if (http.isExecuteOnly && fallback === 'transaction') break
+      if (http.server.isExecuteOnly && fallback === 'transaction') break
       signal?.throwIfAborted()
       if (deadline.remainingMs <= 0) throw timeoutError(deadline.timeoutMs, config.address.origin, false)
       const attempt = new OptimisticAttempt(http, { signal })

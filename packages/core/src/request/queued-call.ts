@@ -1,6 +1,6 @@
 import type { Deadline } from '../base/deadline.ts'
 import type { WireResult } from '../base/wire.ts'
-import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF } from '../codec/control.ts'
+import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF, PROBE, ROLLBACK } from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { AtomicBatchOptions, BatchOptions } from '../options.ts'
@@ -11,10 +11,6 @@ export type Results = ResultSet<ObjectRow | ArrayRow>[]
 export interface Cursor {
   /** The client, stream or transaction that reads the rows. */
   readonly owner: object
-  /** Whether it was stopped. */
-  readonly isStopped: boolean
-  /** Whether its statement is read-only. */
-  readonly isReadOnly: boolean
   /** Stops the cursor. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
   stop(endsStream: boolean, reason: unknown): void
 }
@@ -23,6 +19,20 @@ export interface Cursor {
 export interface ReadOptions extends AtomicBatchOptions {
   readonly onResult?: ((result: WireResult) => void) | undefined
 }
+
+/** The end of a transaction or savepoint, as its handle has it. */
+export interface Handle {
+  readonly kind: 'transaction' | 'savepoint'
+  /** The handle that contains it; null for a transaction. */
+  readonly parent: Handle | null
+  end: 'committed' | 'rolled back' | null
+}
+
+/** Whether a handle, or one that contains it, was rolled back. */
+export const isUndone = ({ end, parent }: Handle): boolean =>
+  end === 'rolled back' || (parent !== null && isUndone(parent))
+
+export const endMessage = ({ end, kind }: Handle): string => `the ${kind} was already ${end ?? 'rolled back'}`
 
 /** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
 export interface QueuedCall {
@@ -49,12 +59,15 @@ export interface QueuedCall {
   readonly isReadOnly: boolean
   readonly options: ReadOptions
   readonly deadline: Deadline
-  /** Returns why the call must no longer run, such as the end of its savepoint; null if it may. */
-  readonly cancelReason?: (() => Error | null) | undefined
-  /** Stops watching its deadline and signal, which the request watches instead. */
+  /** The transaction or savepoint that made it; if that is rolled back, the call must no longer run. */
+  readonly handle?: Handle | undefined
+  /** The cursor whose control statements it sends. */
+  readonly parses?: QueuedCall | undefined
+  /** Stops watching its signal, which the request watches instead. */
   stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void
-  readonly reject: (error: unknown) => void
+  /** @param isOutdated whether another call of the client has written since the snapshot of the transaction */
+  readonly reject: (error: unknown, isOutdated?: boolean) => void
 }
 
 /** Whether statements are read-only, and may therefore run twice. */
@@ -78,3 +91,25 @@ export const batchPrefix = (
 export const needsWriteLock = ({ isReadOnly, prefix }: QueuedCall): boolean =>
   !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
   (!isReadOnly || prefix.some((statement) => statement.needsWriteLock))
+
+/** Returns a call that sends the control statements of a cursor, and has its statement parsed. */
+export function newParseCall(call: QueuedCall): QueuedCall {
+  const { prefix, statements } = call
+  // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
+  const [scope, before, last] =
+    call.scope === 'transaction'
+      ? (['transaction', prefix, PROBE] as const)
+      : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
+  return {
+    ...call,
+    scope,
+    prefix: before,
+    statements: [last],
+    parsedOnly: statements[0]?.sql,
+    parses: call,
+    // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues
+    options: {},
+    isReadOnly: true,
+    cursor: undefined,
+  }
+}

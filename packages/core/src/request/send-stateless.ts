@@ -6,6 +6,7 @@ import { type Http } from '../http/http.ts'
 import type { Limiter } from '../http/limiter.ts'
 import { type RequestOptions } from '../http/message.ts'
 import { READ, WRITE } from '../http/policies.ts'
+import type { QueuedCall } from './queued-call.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
@@ -40,10 +41,13 @@ export async function sendStateless(
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [index, operation] of operations.entries()) {
     http.replica.record(readReplicationIndex(response, index))
+    const [call] = operation.calls as [QueuedCall]
     try {
-      operation.settle(response.results[index], context)
+      const { outcomes: [outcome] = [] } = operation.read(response.results[index], context)
+      if (outcome?.results) call.resolve(outcome.results)
+      else call.reject(outcome?.error)
     } catch (error) {
-      for (const call of operation.calls) call.reject(call.isReadOnly ? asNotApplied(error) : error)
+      call.reject(call.isReadOnly ? asNotApplied(error) : error)
     }
   }
 }

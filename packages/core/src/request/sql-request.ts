@@ -19,10 +19,19 @@ import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
-/** What the stream must do after a response. */
-export interface SettleResult {
-  /** Calls to be sent again, because nothing ran. */
-  readonly retry?: readonly QueuedCall[]
+/** What became of a call: its results, or its error, or the loss of its transaction. */
+export interface CallOutcome {
+  readonly results?: Results
+  readonly error?: unknown
+  readonly loss?: Loss
+}
+
+/** What a response shows. */
+export interface Settlement {
+  /** The outcomes of the calls; absent if each must be sent again, alone: at most the control statements of the first one ran. */
+  readonly outcomes?: readonly CallOutcome[]
+  /** The loss of the stream, after the calls were settled. */
+  readonly loss?: Loss | undefined
   /** Control statements that did not run and must be sent again. */
   readonly prefix?: readonly ControlStatement[]
   /** Whether none of the request was executed. */
@@ -31,18 +40,20 @@ export interface SettleResult {
   readonly evaluatesConditions?: boolean
 }
 
-/** The context in which results are read. */
-export interface SettleContext {
-  readonly intMode: IntMode
-  readonly rowids: InsertedRowids
-  /** Declares the transaction lost; absent where no transaction is possible. */
-  readonly markLost?: MarkLost
+/** Why a stream and its transaction are lost. */
+export interface Loss {
+  readonly code: StreamError['code']
+  readonly message: string
+  readonly cause?: unknown
 }
 
-/** Declares a stream and its transaction lost. @returns the error; if they were already lost, the first one */
-export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
+/** The context in which results are read. */
+export interface ReadContext {
+  readonly intMode: IntMode
+  readonly rowids: InsertedRowids
+}
 
-/** Encodes the SQL operation of one request and hands its results to the calls. */
+/** Encodes the SQL operation of one request, and reads the outcomes of its calls from the response. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
   /** Whether it changes nothing, and may therefore be sent twice as the first request of a stream. */
@@ -162,23 +173,26 @@ export class SqlRequest {
     throw ignoredConditionsError(this.isReadOnly || (rollback && !hasCommitted) ? 'not_applied' : 'unknown')
   }
 
-  /** Settles the calls with their results. @throws ProtocolError if the response does not show what was executed */
-  settle(result: WireStreamResult | undefined, context: SettleContext): SettleResult {
+  /** Reads the response. @throws ProtocolError if it does not show what was executed */
+  read(result: WireStreamResult | undefined, context: ReadContext): Settlement {
     const [firstCall] = this.calls as [QueuedCall]
     try {
-      if (result?.type === 'error') return this.#handleError(result.error, context)
-      if (firstCall.scope === 'autocommit')
-        settle(firstCall, () => [decode(result?.response.result as WireResult, firstCall, 0, context)])
-      else {
-        const batch = decodeBatch(result?.response.result, this.#length)
-        this.#checkConditions(batch)
-        this.#checkCommit(batch)
-        for (const [index, callSteps] of this.#steps.entries()) {
-          const call = this.calls[index] as QueuedCall
-          settle(call, () => readSteps(callSteps, call, batch, context))
-        }
+      if (result?.type === 'error') return this.#readError(result.error, context)
+      const evaluatesConditions = this.#test !== null
+      if (firstCall.scope === 'autocommit') {
+        const read = (): CallOutcome => ({
+          results: [decode(result?.response.result as WireResult, firstCall, 0, context)],
+        })
+        return { outcomes: [readOutcome(firstCall, read)], evaluatesConditions }
       }
-      return { evaluatesConditions: this.#test !== null }
+      const batch = decodeBatch(result?.response.result, this.#length)
+      this.#checkConditions(batch)
+      this.#checkCommit(batch)
+      const outcomes = this.#steps.map((callSteps, index) => {
+        const call = this.calls[index] as QueuedCall
+        return readOutcome(call, () => readSteps(callSteps, call, batch, context))
+      })
+      return { outcomes, evaluatesConditions }
     } catch (error) {
       throw ProtocolError.of(error)
     }
@@ -209,8 +223,8 @@ export class SqlRequest {
     return this.#steps[0]?.indexOf(step) ?? -1
   }
 
-  /** Handles an error of the whole operation. */
-  #handleError(wireError: WireError, { markLost, rowids }: SettleContext): SettleResult {
+  /** Reads an error of the whole operation. */
+  #readError(wireError: WireError, { rowids }: ReadContext): Settlement {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, parsedOnly, prefix, scope } = firstCall
@@ -224,24 +238,23 @@ export class SqlRequest {
     const isMigration = error.code === 'SCHEMA_MIGRATION_ERROR'
     const ranNothing = isMigration ? error.outcome === 'not_applied' : /^(SQL|ARGS)_/.test(error.code)
     // a schema database rejects the test; it evaluates conditions
-    if (isMigration && ranNothing && this.#test !== null)
-      return { retry: this.calls, ranNothing, evaluatesConditions: true }
+    if (isMigration && ranNothing && this.#test !== null) return { ranNothing, evaluatesConditions: true }
     if (!ranNothing) rowids.forget()
     // After other errors, such as a response that is too large, the server does not report what ran. Only two things are certain:
     // reads changed nothing, and the control statements of the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((other) => other.prefix.length === 0))
-    if (isHarmless && others.length > 0) {
-      // one call made the whole request fail: each is sent alone
-      for (const call of this.calls) call.canCoalesce = false
-      if (!ranNothing) firstCall.prefix = []
-      return { retry: this.calls, ranNothing }
+    // one call made the whole request fail
+    if (isHarmless && others.length > 0) return { ranNothing }
+    const loss: Loss = {
+      code: scope === 'transaction' ? 'TRANSACTION_LOST' : 'STREAM_LOST',
+      message: 'the server did not report what was executed',
+      cause: error,
     }
-    const message = 'the server did not report what was executed'
-    const lossError = scope === 'transaction' && !isHarmless && markLost?.('TRANSACTION_LOST', message, error)
-    for (const call of this.calls) call.reject(lossError || error)
+    const isLost = scope === 'transaction' && !isHarmless
+    const outcomes = this.calls.map(() => (isLost ? { loss } : { error }))
+    if (ranNothing) return scope === 'transaction' ? { outcomes, prefix, ranNothing } : { outcomes }
     // COMMIT and ROLLBACK may not have run: later statements would join the batch's transaction
-    if (scope === 'atomic' && !ranNothing) markLost?.('STREAM_LOST', message, error)
-    return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
+    return { outcomes, loss: scope === 'atomic' ? loss : undefined }
   }
 }
 
@@ -251,16 +264,17 @@ const TEST_BEGIN = beginStatement('deferred')
 const unclearCommitError = (cause?: SqlError): ProtocolError =>
   new ProtocolError('the response does not show whether the COMMIT took effect', cause && { cause })
 
-function settle(call: QueuedCall, read: () => Results): void {
+/** Returns the outcome of a call, or the error that reading it throws. */
+function readOutcome(call: QueuedCall, read: () => CallOutcome): CallOutcome {
   try {
-    call.resolve(read())
+    return read()
   } catch (error) {
     const reason = ProtocolError.of(error)
     if (reason instanceof RangeError && !call.isReadOnly) {
       reason.message += '; the statement has run'
       Object.assign(reason, { outcome: 'unknown' })
     }
-    call.reject(call.isReadOnly ? asNotApplied(reason) : reason)
+    return { error: call.isReadOnly ? asNotApplied(reason) : reason }
   }
 }
 
@@ -268,25 +282,23 @@ function decode(
   result: WireResult,
   { statements, options }: QueuedCall,
   index: number,
-  { intMode, rowids }: SettleContext,
+  { intMode, rowids }: ReadContext,
 ): Results[number] {
   const rowid = rowids.read(result, statements[index] as EncodedStatement)
   options.onResult?.(result)
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
-/**
- * Reads the results of a call.
- * @throws SqlError with the earlier results, for the first failed step; StreamError if the transaction was lost
- */
+/** Reads the outcome of a call. @throws SqlError with the earlier results, for the first failed step */
 function readSteps(
   callSteps: readonly number[],
   call: QueuedCall,
   batch: WireBatchResult,
-  context: SettleContext,
-): Results {
+  context: ReadContext,
+): CallOutcome {
   const { prefix, statements, scope, transactionEnd } = call
-  if (context.markLost && scope === 'transaction') checkTransaction(callSteps, call, batch, context.markLost)
+  const lost = scope === 'transaction' && findLoss(callSteps, call, batch)
+  if (lost) return lost
   const isAtomic = scope === 'atomic'
   const isBatch = scope !== 'transaction' || statements.length > 1
   const results: Results = []
@@ -307,38 +319,39 @@ function readSteps(
     if (!result) throw new ProtocolError('the response omits a step')
     if (statement && !transactionEnd) results.push(decode(result, call, index, context))
   }
-  return results
+  return { results }
 }
 
-/** Checks that a transaction still existed. @throws its error if it was lost; SqlError if it was not begun */
-function checkTransaction(
+/** Returns the loss of a call's transaction, or the error of a control statement; null if the transaction still existed. */
+function findLoss(
   callSteps: readonly number[],
   { prefix }: QueuedCall,
   batch: WireBatchResult,
-  markLost: MarkLost,
-): void {
+): CallOutcome | null {
   for (let index = 0; index <= prefix.length; index++) {
     const step = callSteps[index] as number
     const rejected = batch.step_errors[step]
     if (rejected) {
       const sql = prefix[index]?.sql
       const cause = new SqlError(rejected, sql)
-      if (cause.code === 'TRANSACTION_TIMEOUT') throw writeLockTakenOver(cause, markLost)
-      if (index < prefix.length) {
-        markLost('TRANSACTION_LOST', `${sql} failed`, cause)
-        throw cause
-      }
-    } else if (!batch.step_results[step]) {
+      if (cause.code === 'TRANSACTION_TIMEOUT') return { loss: takeoverLoss(cause) }
+      if (index < prefix.length)
+        return { error: cause, loss: { code: 'TRANSACTION_LOST', message: `${sql} failed`, cause } }
       // skipped by its condition
-      throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
-    }
+    } else if (!batch.step_results[step]) return { loss: ENDED_BY_SERVER }
   }
+  return null
 }
 
-/** Declares a transaction lost because it exceeded its time while another writer waited. */
-export const writeLockTakenOver = (cause: SqlError, markLost: MarkLost): StreamError =>
-  markLost(
-    'TRANSACTION_EXPIRED',
-    `another writer took the write lock after ${TRANSACTION_WINDOW_MS / 1_000} s`,
-    cause,
-  )
+/** The loss of a transaction that no longer exists. */
+export const ENDED_BY_SERVER: Loss = {
+  code: 'TRANSACTION_LOST',
+  message: 'the server had ended the transaction',
+}
+
+/** Returns the loss of a transaction that exceeded its time while another writer waited. */
+export const takeoverLoss = (cause: SqlError): Loss => ({
+  code: 'TRANSACTION_EXPIRED',
+  message: `another writer took the write lock after ${TRANSACTION_WINDOW_MS / 1_000} s`,
+  cause,
+})

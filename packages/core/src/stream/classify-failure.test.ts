@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
-import { callError, classifyFailure, type FailedCall, type FailedRequest } from './classify-failure.ts'
+import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './classify-failure.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
 const invalidBaton = new HttpError(400, 'h', 'Received an invalid baton')
@@ -70,7 +70,8 @@ describe('the error of', () => {
     overrides: Partial<FailedRequest> = {},
   ): unknown => {
     const failedRequest = request(error, { commits: callFields.transactionEnd === 'commit', ...overrides })
-    return callError(call(callFields), failedRequest, classifyFailure(failedRequest), lost)
+    const rejection = findRejection(call(callFields), failedRequest, classifyFailure(failedRequest))
+    return rejection.type === 'error' ? rejection.error : lost
   }
 
   test.each([

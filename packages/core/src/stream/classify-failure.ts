@@ -9,6 +9,16 @@ import {
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
+/** Why a call is rejected. The shell of its stream makes an error of it. */
+export type Rejection =
+  | { readonly type: 'error'; readonly error: unknown }
+  /** The stream was closed or lost. */
+  | { readonly type: 'ended' }
+  | { readonly type: 'stream'; readonly code: StreamError['code']; readonly message: string }
+  | { readonly type: 'misuse'; readonly message: string }
+  | { readonly type: 'queueFull' }
+  | { readonly type: 'timeout'; readonly timeoutMs: number }
+
 /** A request on a stream that got no usable response. */
 export interface FailedRequest {
   readonly error: unknown
@@ -54,29 +64,27 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   }
 }
 
-/** The parts of a call that `callError` needs. */
+/** The parts of a call that `findRejection` needs. */
 export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
 
-/** Returns the error of a call. @param streamError the error of its stream */
-export function callError(
-  call: FailedCall,
-  request: FailedRequest,
-  failure: StreamFailure,
-  streamError: StreamError,
-): unknown {
+/** Returns why a call of a failed request is rejected. */
+export function findRejection(call: FailedCall, request: FailedRequest, failure: StreamFailure): Rejection {
   const { error, continuesStream } = request
   const { signal } = call.options
   const commits = call.transactionEnd === 'commit'
+  const as = (reason: unknown): Rejection => ({ type: 'error', error: reason })
   // aborted by its own signal
-  if (signal?.aborted && error === signal.reason) return error
-  if (call.isReadOnly && failure.isUnknownStream) return streamError
+  if (signal?.aborted && error === signal.reason) return as(error)
+  if (call.isReadOnly && failure.isUnknownStream) return { type: 'ended' }
   // without a COMMIT no change is kept, regardless of what the request did
   const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)
   if (isNotApplied) {
     const provesNotApplied = error instanceof DatabaseError && error.outcome === 'not_applied'
-    return provesNotApplied && !failure.isUnknownStream ? error : streamError
+    return provesNotApplied && !failure.isUnknownStream ? as(error) : { type: 'ended' }
   }
-  if (call.isReadOnly) return asNotApplied(error)
+  if (call.isReadOnly) return as(asNotApplied(error))
   // a proxy may have sent it twice, and this may be the rejection of the second copy
-  return (continuesStream || commits) && error instanceof HttpError ? withOutcome(error, 'unknown') : error
+  return as(
+    (continuesStream || commits) && error instanceof HttpError ? withOutcome(error, 'unknown') : error,
+  )
 }

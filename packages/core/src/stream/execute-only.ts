@@ -1,3 +1,4 @@
+import type { Deadline } from '../base/deadline.ts'
 import { HttpError, ProtocolError, SqlError, withOutcome } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
@@ -6,11 +7,12 @@ import { beginStatement, COMMIT, type ControlStatement, PROBE, ROLLBACK } from '
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
-import { type Http } from '../http/http.ts'
+import type { Http } from '../http/http.ts'
+import type { Permit } from '../http/limiter.ts'
 import { notSent, type RequestOptions, type SendResult } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
-import type { Sending, SendingStream, StreamResults } from './sending.ts'
+import type { SqlRequest } from '../request/sql-request.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
 // previous one fails: if it has lost the transaction, it runs the next statement outside of it. So a statement is sent alone, or
@@ -28,12 +30,48 @@ const LAYOUT: Guard = {
   proveLoss: (steps) => addStep(steps, PROBE.json),
 }
 
-/** Streams on which a statement failed and may have ended the transaction. */
-const unprovenStreams = new WeakSet<SendingStream>()
-/** When BEGIN was sent, by stream. */
-const beginTimes = new WeakMap<SendingStream, number>()
-/** Streams whose transaction was lost. */
-const lostStreams = new WeakSet<SendingStream>()
+/** The results of the operations of a request. */
+export type StreamResults = readonly (WireStreamResult | undefined)[]
+
+/** Encodes the operations of a request. @param index replication index, if the request carries one */
+export type Encode = (index: string | null) => readonly string[]
+
+/** Whether the stream holds the write lock or the request may acquire it, and the write permit of the stream. */
+export interface LockUse {
+  readonly mayHoldLock: boolean
+  readonly permit: Permit | null
+}
+
+/** A request, and how it is sent. */
+export interface Sending {
+  readonly request: SqlRequest
+  /** Whether it also closes the stream. */
+  readonly close: boolean
+  readonly lock: LockUse
+  /** The earliest deadline of its calls. */
+  readonly deadline: Deadline
+  /** Aborted when one of its calls is. */
+  readonly signal: AbortSignal | undefined
+}
+
+/** Sends the requests of one stream. */
+export interface SendingStream {
+  readonly http: Http
+  readonly executeOnly: ExecuteOnlyState
+  /** Continues the stream; null while the server has none, as far as the client knows. */
+  readonly baton: string | null
+  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  post(sending: Sending, encode?: Encode): Promise<SendResult<StreamResults>>
+}
+
+/** What is known of the transaction of a stream whose server supports only `execute`. */
+export interface ExecuteOnlyState {
+  /** Whether a statement failed and may have ended the transaction. */
+  isUnproven: boolean
+  isLost: boolean
+  /** When BEGIN was sent. */
+  begunAt: number
+}
 
 /** Detects whether the server rejects every batch, but supports `execute`. @returns the failure of a request; otherwise null */
 async function detectExecuteOnly(
@@ -51,13 +89,13 @@ async function detectExecuteOnly(
     !response.isOk && response.error instanceof HttpError && response.error.status === 400
   const batch = await probe(`{"type":"batch","batch":{"steps":[{"stmt":${PROBE.json}}]}}`)
   if (batch.isOk && batch.value[0]?.type === 'ok' && batch.value[0].response?.type === 'batch')
-    http.isExecuteOnly = false
+    http.server.isExecuteOnly = false
   if (!isRejected(batch)) return batch.isOk ? null : notSent(batch.error)
   const execute = await probe(`{"type":"execute","stmt":${PROBE.json}}`)
   if (!execute.isOk) return isRejected(execute) ? null : notSent(execute.error)
-  http.isExecuteOnly = true
+  http.server.isExecuteOnly = true
   // the statements are sent to `/v2`, where this was detected
-  http.V2Guard = V2Guard
+  http.server.V2Guard = V2Guard
   return null
 }
 
@@ -72,10 +110,10 @@ export async function sendExecutes(
 ): Promise<SendResult<StreamResults>> {
   const { http, baton } = stream
   const { deadline, request, signal } = sending
-  if (batchResponse && !http.isExecuteOnly) {
+  if (batchResponse && !http.server.isExecuteOnly) {
     const failure = await detectExecuteOnly(http, { deadline, signal })
     // unless the server is execute-only, it rejected the batch for another reason, such as an invalid baton
-    if (failure || !http.isExecuteOnly) return (baton === null && failure) || batchResponse
+    if (failure || !http.server.isExecuteOnly) return (baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
   for (const [index, call] of request.calls.entries()) {
@@ -89,6 +127,7 @@ export async function sendExecutes(
 class Execution {
   readonly #stream: SendingStream
   readonly #sending: Sending
+  readonly #state: ExecuteOnlyState
   readonly #results: (WireResult | null)[]
   readonly #errors: (WireError | null)[]
   /** The first step of the next call. */
@@ -99,6 +138,7 @@ class Execution {
   constructor(stream: SendingStream, sending: Sending) {
     this.#stream = stream
     this.#sending = sending
+    this.#state = stream.executeOnly
     this.#results = sending.request.encodeSteps(LAYOUT).map(() => null)
     this.#errors = this.#results.map(() => null)
   }
@@ -116,11 +156,11 @@ class Execution {
     if (scope === 'chain') return await this.#executeEach(commands, firstStep, close, call)
     if (scope === 'atomic') return await this.#executeAtomic(call, commands, firstStep, close)
     if (prefix.some(({ kind }) => kind === 'begin')) {
-      // these sets describe the previous transaction of the stream
-      unprovenStreams.delete(this.#stream)
-      lostStreams.delete(this.#stream)
+      // they describe the previous transaction of the stream
+      this.#state.isUnproven = false
+      this.#state.isLost = false
     }
-    this.#isLost ||= lostStreams.has(this.#stream)
+    this.#isLost ||= this.#state.isLost
     const failure = this.#isLost ? null : await this.#proveTransaction()
     if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
     if (transactionEnd !== 'commit') return await this.#executeGroup(call, commands, firstStep, close)
@@ -169,7 +209,7 @@ class Execution {
       this.#record(firstStep + index, response.value[0])
       const wireError = this.#errors[firstStep + index]
       if (!wireError) continue
-      unprovenStreams.add(this.#stream)
+      this.#state.isUnproven = true
       const error = new SqlError(wireError, sql)
       // An error that the database did not send may come from a proxy, so the statement may have run; `statementIndex` would imply
       // that it did not.
@@ -222,8 +262,8 @@ class Execution {
     const isTursodb = this.#stream.http.tursodb !== null
     const now = this.#stream.http.clock.now()
     const beginIndex = prefix.findIndex(({ kind }) => kind === 'begin')
-    if (beginIndex >= 0) beginTimes.set(this.#stream, now)
-    if (now - (beginTimes.get(this.#stream) ?? 0) > TRANSACTION_WINDOW_MS / 2)
+    if (beginIndex >= 0) this.#state.begunAt = now
+    if (now - this.#state.begunAt > TRANSACTION_WINDOW_MS / 2)
       return await this.#executeEach(commands, firstStep, close)
     const groupLength = this.#countHarmless(call)
     if (groupLength < commands.length) {
@@ -239,8 +279,8 @@ class Execution {
     const response = await this.#send([ROLLBACK.json], false)
     if (!response.isOk) return response
     this.#isLost = false
-    lostStreams.delete(this.#stream)
-    unprovenStreams.delete(this.#stream)
+    this.#state.isLost = false
+    this.#state.isUnproven = false
     for (const index of commands.keys()) {
       this.#results[firstStep + index] = null
       this.#errors[firstStep + index] = null
@@ -296,19 +336,19 @@ class Execution {
         hasFailed = this.#errors[step] !== null
       }
     }
-    if (scope === 'transaction' && this.#isLost) lostStreams.add(this.#stream)
-    else if (scope === 'transaction' && hasFailed) unprovenStreams.add(this.#stream)
+    if (scope === 'transaction' && this.#isLost) this.#state.isLost = true
+    else if (scope === 'transaction' && hasFailed) this.#state.isUnproven = true
     return null
   }
 
   /** Proves that the transaction exists, if a statement that failed may have ended it. */
   async #proveTransaction(): Promise<SendResult<StreamResults> | null> {
-    if (!unprovenStreams.has(this.#stream)) return null
+    if (!this.#state.isUnproven) return null
     const response = await this.#send([TEST_BEGIN.json], false)
     if (!response.isOk) return response
-    unprovenStreams.delete(this.#stream)
+    this.#state.isUnproven = false
     this.#isLost = !provesTransaction(response.value[0])
-    if (this.#isLost) lostStreams.add(this.#stream)
+    if (this.#isLost) this.#state.isLost = true
     return null
   }
 

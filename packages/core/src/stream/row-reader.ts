@@ -7,7 +7,7 @@ import { type Http, joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { RowsOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
-import { SqlRequest, writeLockTakenOver } from '../request/sql-request.ts'
+import { ENDED_BY_SERVER, type Loss, SqlRequest, takeoverLoss } from '../request/sql-request.ts'
 import {
   type CursorExchange,
   type CursorStart,
@@ -16,8 +16,8 @@ import {
   openCursor,
   rejectionError,
 } from './cursor-exchange.ts'
-import type { HandleCall } from './run-statements.ts'
-import type { ServerStream } from './server-stream.ts'
+import { holdsLock, isInTransaction, isOutdated } from './machine.ts'
+import type { HandleCall, ServerStream } from './server-stream.ts'
 import { choosePolicy, isUnsupportedPath } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
@@ -46,13 +46,9 @@ const isUnusual = (line: string): boolean => !isRow(line) && UNUSUAL_ERROR.test(
 const translate = async (line: string): Promise<string> =>
   (await import('../http/translate-errors.ts')).translateErrors(line)
 
-/** Clients of servers that have no `/v3/cursor`. */
-const clientsWithoutCursors = new WeakSet<Http>()
-
 /** Reads the response to one cursor request. No other call uses the stream until `release`. */
 export class RowReader implements Cursor {
   readonly owner: object
-  isStopped = false
   /** Number of rows yielded. */
   count = 0
   /** Whether the loop over the rows was left early. */
@@ -89,7 +85,7 @@ export class RowReader implements Cursor {
     this.owner = owner
     this.#statement = statement
     this.#call = call
-    this.#inTransaction = stream.transaction.isOpen
+    this.#inTransaction = isInTransaction(stream.state)
     const ignore = (): void => {}
     const scope = this.#inTransaction ? 'transaction' : 'autocommit'
     const queuedCall = { ...call, statements: [statement], scope, cursor: this } as const
@@ -112,16 +108,14 @@ export class RowReader implements Cursor {
     call: CursorCall,
   ): Promise<RowReader> {
     const reader = new RowReader(stream, owner, statement, call)
-    await new Promise((resolve, reject) => {
-      const scope = stream.transaction.isOpen ? 'transaction' : 'autocommit'
-      const queuedCall = {
-        ...call,
-        statements: [statement],
-        scope,
-        cursor: reader,
-        isUnparsed: true,
-      } as const
-      stream.enqueue({ ...queuedCall, prefix: [], isReadOnly: reader.isReadOnly, resolve, reject })
+    await stream.enqueue({
+      ...call,
+      statements: [statement],
+      scope: reader.#inTransaction ? 'transaction' : 'autocommit',
+      prefix: [],
+      isReadOnly: reader.isReadOnly,
+      cursor: reader,
+      isUnparsed: true,
     })
     return reader
   }
@@ -131,7 +125,6 @@ export class RowReader implements Cursor {
   }
 
   stop(endsStream: boolean, reason: unknown): void {
-    this.isStopped = true
     if (endsStream) this.#endController.abort(reason)
     this.#stopController.abort(reason)
     void this.#finish()
@@ -141,7 +134,8 @@ export class RowReader implements Cursor {
 
   /** Lets the stream continue. */
   release(): void {
-    this.#stream.releaseCursor(this)
+    const { cursor } = this.#stream.state
+    if (cursor?.cursor === this) this.#stream.dispatch({ type: 'cursorDone', call: cursor })
   }
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
@@ -150,7 +144,7 @@ export class RowReader implements Cursor {
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const reason = this.#loopErrorFor(error)
-    this.#stream.transaction.current?.addFailure(reason)
+    this.#stream.addFailure(reason, isOutdated(this.#stream.state, this.#stream.http))
     this.#failure = { error, reason }
     return reason
   }
@@ -163,7 +157,8 @@ export class RowReader implements Cursor {
     }
     // a failed statement leaves the stream unchanged; a failed stream was already handled
     const isHandled = error instanceof SqlError || error instanceof StreamError
-    if (this.#stream.queue.cursor === this && !isHandled) this.#stream.fail([{ ...call, reject }], error)
+    if (this.#stream.state.cursor?.cursor === this && !isHandled)
+      this.#stream.dispatch({ type: 'noResponse', calls: [{ ...call, reject }], error })
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction, closing the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
@@ -260,10 +255,10 @@ export class RowReader implements Cursor {
   /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
     const { connection, http } = this.#stream
-    if (clientsWithoutCursors.has(http)) return await this.#readAll()
+    if (!http.server.hasCursors) return await this.#readAll()
     const { baton, address } = connection
     const request = this.#request
-    const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
+    const mayHoldLock = request.needsWriteLock || holdsLock(this.#stream.state)
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
@@ -273,7 +268,7 @@ export class RowReader implements Cursor {
         body: (index) => {
           // the time limit applies to each wait for the server
           deadline.restart()
-          connection.recordSend()
+          this.#stream.dispatch({ type: 'sent' })
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(UNPROVEN_V3_GUARD, index)}}`
         },
         address,
@@ -286,7 +281,7 @@ export class RowReader implements Cursor {
             throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
-          if (request.needsWriteLock) this.#stream.transaction.current?.recordLock()
+          this.#stream.dispatch({ type: 'cursorOpened' })
           const [head, ...remaining] = first
           // the baton continues the stream, even if no more rows are wanted
           if (head && !head.done) this.#read(head.value)
@@ -299,54 +294,45 @@ export class RowReader implements Cursor {
         limiter: null,
         // a transaction already has its snapshot
         needsIndex: request.isFirst,
-        policy: choosePolicy(request, baton, holdsLock),
+        policy: choosePolicy(request, baton, mayHoldLock),
         inTransaction: this.#inTransaction,
       },
     )
     if (!result.isOk && isUnsupportedPath(result.error)) {
-      clientsWithoutCursors.add(http)
+      http.server.hasCursors = false
       return await this.#readAll()
     }
     this.#isSent = result.isOk || result.isSent
-    if (!result.isOk && result.readLateResponse && exchange)
-      connection.closeAfterLateResponse(this.#readBaton(exchange))
+    if (!result.isOk && result.readLateResponse && exchange) this.#stream.awaitLate(this.#readBaton(exchange))
     if (!result.isOk && result.error instanceof SqlError && baton !== null) {
       // the server drops the stream of a statement that it cannot parse
-      connection.setBaton(null)
-      const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
-      this.#stream.markLost(code, 'the server dropped the stream', result.error)
+      this.#stream.dispatch({ type: 'received', baton: null })
+      this.#lose({
+        code: this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST',
+        message: 'the server dropped the stream',
+        cause: result.error,
+      })
     }
     return unwrap(result)
   }
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
   async #readAll(): Promise<readonly Line[]> {
-    const { connection, http, markLost, transaction } = this.#stream
+    const { connection, http, state } = this.#stream
     const [call] = this.#request.calls as [QueuedCall]
-    let rows: readonly Row[] = []
-    let failure: unknown = null
-    const request = new SqlRequest([
-      {
-        ...call,
-        cursor: undefined,
-        resolve: ([result]) => {
-          rows = result?.rows ?? []
-          this.#call.options.onColumns?.(result?.columns ?? [])
-        },
-        reject: (error) => {
-          failure = error
-        },
-      },
-    ])
+    const request = new SqlRequest([{ ...call, cursor: undefined }])
     this.#isSent = true
-    const mayHoldLock = request.needsWriteLock || transaction.holdsLock
-    const [streamResult] = unwrap(
-      await connection.send(request, false, { mayHoldLock, permit: transaction.permit }),
+    const mayHoldLock = request.needsWriteLock || holdsLock(state)
+    const [result] = unwrap(
+      await connection.send(request, false, { mayHoldLock, permit: this.#stream.permit }),
     )
-    request.settle(streamResult, { intMode: http.config.intMode, rowids: connection.rowids, markLost })
-    if (failure !== null) throw failure
-    if (request.needsWriteLock) transaction.current?.recordLock()
-    this.#allRows = rows
+    const { rowids } = connection
+    const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
+    if (outcome?.loss) throw this.#lose(outcome.loss)
+    if (!outcome?.results) throw outcome?.error
+    this.#call.options.onColumns?.(outcome.results[0]?.columns ?? [])
+    this.#stream.dispatch({ type: 'cursorOpened' })
+    this.#allRows = outcome.results[0]?.rows ?? []
     return []
   }
 
@@ -381,9 +367,9 @@ export class RowReader implements Cursor {
   }
 
   #handleEntry(entry: CursorEntry): Row[] {
-    const { connection, http, markLost } = this.#stream
+    const { connection, http } = this.#stream
     const { config, replica } = http
-    if (!('type' in entry)) connection.setBaton(entry.baton)
+    if (!('type' in entry)) this.#stream.dispatch({ type: 'received', baton: entry.baton })
     else if (entry.type === 'replication_index') replica.record(entry.replication_index)
     // the rest is still read: its ROLLBACK undoes the statement
     else if ((this.#ignoresConditions ||= this.#isFromTest(entry))) return []
@@ -399,7 +385,7 @@ export class RowReader implements Cursor {
       connection.rowids.forget()
       const outcome = this.isReadOnly ? 'not_applied' : undefined
       const error = new SqlError(entry.error, this.#statement.sql, null, [], outcome)
-      throw error.code === 'TRANSACTION_TIMEOUT' ? writeLockTakenOver(error, markLost) : error
+      throw error.code === 'TRANSACTION_TIMEOUT' ? this.#lose(takeoverLoss(error)) : error
     }
     return []
   }
@@ -409,10 +395,15 @@ export class RowReader implements Cursor {
     return entry.type === 'step_begin' || entry.error.code !== 'TRANSACTION_TIMEOUT'
   }
 
+  /** Declares the stream lost. @returns its error */
+  #lose(loss: Loss): StreamError {
+    this.#stream.dispatch({ type: 'lost', loss })
+    return this.#stream.endError()
+  }
+
   #checkEnd(): void {
     if (this.#ignoresConditions) throw ignoredConditionsError('not_applied')
-    if (this.#inTransaction && this.#decode === null)
-      throw this.#stream.markLost('TRANSACTION_LOST', 'the server had ended the transaction')
+    if (this.#inTransaction && this.#decode === null) throw this.#lose(ENDED_BY_SERVER)
     if (!this.#isComplete) throw new ProtocolError('the rows were truncated')
   }
 }

@@ -1,60 +1,341 @@
-import { copyError, ProtocolError, StreamError } from '../base/errors.ts'
-import { STREAM_IDLE_MS } from '../base/limits.ts'
+import { copyError, SqlError, StreamError, withOutcome } from '../base/errors.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
+import {
+  COMMIT,
+  type ControlStatement,
+  type ROLLBACK,
+  releaseStatement,
+  rollbackToStatement,
+  savepointStatement,
+} from '../codec/control.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import type { Cursor, QueuedCall } from '../request/queued-call.ts'
-import { type MarkLost, SqlRequest } from '../request/sql-request.ts'
-import { timeoutError } from '../transport/failure.ts'
-import { callError, classifyFailure } from './classify-failure.ts'
-import { nextAction } from './next-action.ts'
-import type { StreamResults } from './sending.ts'
-import { StatementQueue } from './statement-queue.ts'
+import type { Permit } from '../http/limiter.ts'
+import { lockHint } from '../http/write-lock.ts'
+import { nextId } from '../observe/events.ts'
+import type { AtomicBatchOptions, CallOptions } from '../options.ts'
+import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
+import { type Settlement, SqlRequest } from '../request/sql-request.ts'
+import { queueFullError, timeoutError } from '../transport/failure.ts'
+import type { Rejection } from './classify-failure.ts'
+import {
+  type Effect,
+  isInTransaction,
+  newStreamState,
+  nextWake,
+  type StreamEvent,
+  type StreamLoss,
+  step,
+} from './machine.ts'
 import { StreamConnection } from './stream-connection.ts'
-import { TransactionControl, type TransactionStream } from './transaction-control.ts'
 
-/**
- * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
- * being closed on the server, or is closed.
- */
-type Phase = 'idle' | 'collecting' | 'sending' | 'reading' | 'closing' | 'closed'
+/** What the handle of a transaction or savepoint adds to its calls. */
+export type HandleCall = Pick<QueuedCall, 'deadline' | 'handle'>
 
-/** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
-const MAX_V2_CALLS = 32
-
-/**
- * Sends the queued calls of one server stream, one request at a time. `nextAction` chooses the next action, and `#proceed` takes it.
- */
-export class ServerStream implements OpenStream, TransactionStream {
+/** The shell of a stream: performs what `step` decides, and reports what happens. Decides nothing. */
+export class ServerStream implements OpenStream {
   readonly http: Http
   readonly connection: StreamConnection
-  readonly transaction: TransactionControl
-  readonly queue: StatementQueue
-  #phase: Phase = 'idle'
-  /** Whether the stream accepts calls. False while it is closing (queued calls still run) and after it was lost. */
-  isOpen = true
-  /** The error of the stream, and of the calls in its queue, after it was lost. */
-  #lossError: StreamError | null = null
-  #lastSql: string | undefined
-  /** Whether the last request got no usable response; if so, `close` does not wait for another. */
-  #isUnresponsive = false
-  /** Resolves the pending calls to `close`. */
-  #closeResolvers: (() => void)[] = []
+  readonly state = newStreamState()
   #resolveEnded!: () => void
   /** Settles when the stream no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
   /** Settles after the response to the last request. */
   lastRequest: Promise<void> = Promise.resolve()
+  /** Settles when the COMMIT or ROLLBACK has. */
+  ending: Promise<unknown> = Promise.resolve()
+  readonly #effects: Effect[] = []
+  #isPerforming = false
+  #permit: Permit | null = null
+  #wakeAt = Infinity
+  #cancelWake = (): void => {}
+  #lossError: StreamError | null = null
+  #lastSql: string | undefined
+  /** Resolves the pending calls to `close`. */
+  #closeResolvers: (() => void)[] = []
+  #mustWaitForClose = true
+  /** Errors of the statements of transactions. */
+  readonly #failures = new WeakSet<Error>()
 
   /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
     this.http = http
-    this.connection = new StreamConnection(http, this, isTracked)
-    this.queue = new StatementQueue(http, () => this.resume())
-    this.transaction = new TransactionControl(http, this.queue, this)
+    this.connection = new StreamConnection(this, isTracked)
   }
 
-  get isIdle(): boolean {
-    return this.#phase === 'idle'
+  /** Tells the machine what has happened, and performs what it decides. @throws the error of a misuse */
+  dispatch(event: StreamEvent): void {
+    const { http, state } = this
+    const hadBaton = state.baton !== null
+    const effects = step(state, event, http)
+    if ((state.baton !== null) !== hadBaton) http.lifetime.trackStream(this, !hadBaton)
+    const [first] = effects
+    if (first?.type === 'refuse') throw this.#toError(first.rejection)
+    this.#effects.push(...effects)
+    // an event of an observer or of an effect: its effects follow the earlier ones
+    if (this.#isPerforming) return
+    this.#isPerforming = true
+    for (let effect = this.#effects.shift(); effect; effect = this.#effects.shift()) this.#perform(effect)
+    this.#isPerforming = false
+    this.#setTimer()
+  }
+
+  #perform(effect: Effect): void {
+    const { events, writeLock } = this.http
+    switch (effect.type) {
+      case 'flushSoon':
+        // four microtasks: calls made after an `await` or two still join the request
+        return void Promise.resolve().then(null).then(null).then(null).then(this.#flush)
+      case 'send':
+        this.lastRequest = this.#send(effect)
+        return
+      case 'openCursor':
+        return settleWith(effect.call, () => effect.call.resolve([]))
+      case 'stopCursor':
+        return effect.call.cursor?.stop(effect.endsStream, this.#toError(effect.rejection))
+      case 'sendClose':
+        return void this.connection.close().then(() => this.dispatch({ type: 'closed' }))
+      case 'resolve':
+        return settleWith(effect.call, () => effect.call.resolve(effect.results))
+      case 'reject':
+        return settleWith(effect.call, () =>
+          effect.call.reject(this.#toError(effect.rejection), effect.isOutdated),
+        )
+      case 'acquirePermit':
+        return this.#acquirePermit()
+      case 'releasePermit': {
+        const permit = this.#permit
+        this.#permit = null
+        return permit?.release()
+      }
+      case 'recordLock':
+        writeLock.acquired += 1
+        return
+      case 'watch':
+        return this.#watch(effect.call)
+      case 'emit':
+        return events.emit(effect.event)
+      case 'lost':
+        return events.emit({ type: 'transaction:lost', id: effect.id, error: this.#getLossError() })
+      case 'ended':
+        return this.#resolveEnded()
+      case 'closed':
+        this.#mustWaitForClose = false
+        for (const resolve of this.#closeResolvers.splice(0)) resolve()
+    }
+  }
+
+  readonly #flush = (): void => this.dispatch({ type: 'flush' })
+
+  async #send({ calls, closes, mayHoldLock }: Extract<Effect, { type: 'send' }>): Promise<void> {
+    const { connection, http } = this
+    for (const call of calls) call.stopWatch?.()
+    const request = new SqlRequest(calls)
+    this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
+    const result = await connection.send(request, closes, { mayHoldLock, permit: this.permit })
+    if (!result.isOk) {
+      const { error } = result
+      if (result.isSent) return this.dispatch({ type: 'noResponse', calls, error })
+      const aborted = new Map<QueuedCall, unknown>()
+      for (const call of calls)
+        if (call.options.signal?.aborted) aborted.set(call, call.options.signal.reason)
+      return this.dispatch({ type: 'notSent', calls, error, aborted })
+    }
+    let settlement: Settlement
+    try {
+      settlement = request.read(result.value[0], {
+        intMode: http.config.intMode,
+        rowids: connection.rowids,
+      })
+    } catch (error) {
+      return this.dispatch({ type: 'noResponse', calls, error })
+    }
+    const { server } = http
+    if (settlement.evaluatesConditions) server.evaluatesConditions = true
+    if (calls[0]?.scope !== 'autocommit') server.isExecuteOnly ??= false
+    this.dispatch({ type: 'response', calls, settlement, closes })
+  }
+
+  /** Waits for the response to an aborted request, after which the stream can be closed. @param response reads its baton */
+  awaitLate(response: Promise<unknown>): void {
+    this.dispatch({ type: 'aborted' })
+    const end = (isOk: boolean) => (): void => this.dispatch({ type: 'lateResponse', isOk })
+    this.http.lifetime.addBackground(response.then(end(true), end(false)))
+  }
+
+  /** The write permit that the transaction holds. */
+  get permit(): Permit | null {
+    return this.state.permit === 'held' ? this.#permit : null
+  }
+
+  #acquirePermit(): void {
+    let permit: Permit
+    try {
+      permit = this.http.writeLock.acquirePermit()
+    } catch (error) {
+      return this.dispatch({ type: 'permitFailed', error })
+    }
+    this.#permit = permit
+    if (!permit.waiter) return this.dispatch({ type: 'permitGranted', hasWaited: false })
+    this.dispatch({ type: 'permitQueued' })
+    // unless it was released in the meantime
+    const report = (event: StreamEvent): void => {
+      if (this.#permit === permit) this.dispatch(event)
+    }
+    permit.waiter.promise.then(
+      () => report({ type: 'permitGranted', hasWaited: true }),
+      (error: unknown) => report({ type: 'permitFailed', error }),
+    )
+  }
+
+  #watch(call: QueuedCall): void {
+    const { lifetime } = this.http
+    // after the client was closed, every request is rejected anyway
+    if (call.stopWatch || lifetime.isAborted) return
+    const waiter = lifetime.wait({ signal: call.options.signal })
+    waiter.promise.catch((reason: unknown) => this.dispatch({ type: 'abort', call, reason }))
+    call.stopWatch = () => {
+      call.stopWatch = undefined
+      waiter.resolve()
+    }
+  }
+
+  /** Sets the one timer. It may fire early: one timer outlives several requests, since each costs more than encoding a statement. */
+  #setTimer(): void {
+    const at = nextWake(this.state, this.http)
+    if (at === Infinity ? this.state.transaction !== null : at >= this.#wakeAt) return
+    this.#cancelWake()
+    this.#wakeAt = at
+    const { clock } = this.http
+    if (at !== Infinity) this.#cancelWake = clock.after(Math.max(0, at - clock.now()), this.#wake)
+  }
+
+  readonly #wake = (): void => {
+    this.#wakeAt = Infinity
+    this.dispatch({ type: 'wake' })
+  }
+
+  #toError(rejection: Rejection): unknown {
+    const { config } = this.http
+    switch (rejection.type) {
+      case 'error':
+        return rejection.error
+      case 'ended':
+        return this.endError()
+      case 'stream':
+        return new StreamError(rejection.code, rejection.message)
+      case 'misuse':
+        return new TypeError(rejection.message)
+      case 'queueFull':
+        return queueFullError(config.queueLimit)
+      case 'timeout':
+        return timeoutError(rejection.timeoutMs, config.address.origin)
+    }
+  }
+
+  #getLossError(): StreamError {
+    const { code, message, cause, elapsedMs, hasBlocked } = this.state.loss as StreamLoss
+    const hint =
+      code === 'TRANSACTION_EXPIRED' && hasBlocked ? lockHint('call of this client waited for') : ''
+    this.#lossError ??= new StreamError(code, message + hint, cause, elapsedMs, this.#lastSql)
+    return this.#lossError
+  }
+
+  /** Runs statements in the transaction of the stream, or in `defaultScope` if none is open. */
+  // oxlint-disable-next-line max-params
+  run(
+    statements: readonly EncodedStatement[],
+    defaultScope: QueuedCall['scope'],
+    options: AtomicBatchOptions,
+    { deadline, handle }: HandleCall = { deadline: this.http.deadline(options.timeoutMs) },
+  ): Promise<Results> {
+    if (statements.length === 0) return Promise.resolve([])
+    const { transaction } = this.state
+    const inTransaction = isInTransaction(this.state)
+    const scope = inTransaction ? 'transaction' : defaultScope
+    const isReadOnly = areReadOnly(statements, options)
+    const prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
+    const id = inTransaction ? (transaction?.id ?? null) : null
+    const call = {
+      statements,
+      scope,
+      prefix,
+      isReadOnly,
+      options,
+      deadline,
+      handle,
+      canCoalesce: inTransaction,
+    }
+    const onReject = inTransaction ? this.addFailure : undefined
+    return this.http.events.query(statements, id, () => this.enqueue(call, onReject))
+  }
+
+  /** Queues a call. */
+  enqueue(
+    call: Omit<QueuedCall, 'resolve' | 'reject'>,
+    onReject?: (error: unknown, isOutdated: boolean) => void,
+    type: 'call' | 'end' = 'call',
+  ): Promise<Results> {
+    return new Promise((resolve, reject) => {
+      if (this.state.isOpen) call.options.signal?.throwIfAborted()
+      const rejectCall = (error: unknown, isOutdated = false): void => {
+        onReject?.(error, isOutdated)
+        reject(error)
+      }
+      this.dispatch({ type, call: { ...call, resolve, reject: rejectCall } })
+    })
+  }
+
+  /** Begins a transaction. Nothing is sent: BEGIN is sent with the first statement. @throws StreamError; TypeError in a transaction */
+  begin(statement: ControlStatement): void {
+    this.dispatch({ type: 'begin', id: nextId(), statement })
+  }
+
+  /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
+  async commit(options: CallOptions = {}): Promise<void> {
+    try {
+      await this.end(COMMIT, options)
+    } catch (error) {
+      throw withCallerStack(error, [COMMIT])
+    }
+  }
+
+  /** Ends the transaction; sends nothing if the server has not begun it. */
+  end(statement: typeof COMMIT | typeof ROLLBACK, options: CallOptions): Promise<Results> {
+    const deadline = this.http.deadline(options.timeoutMs)
+    const ending = this.enqueue(
+      {
+        statements: [statement],
+        scope: 'transaction',
+        prefix: [],
+        isReadOnly: false,
+        options: { ...options },
+        deadline,
+        transactionEnd: statement.kind,
+      },
+      undefined,
+      'end',
+    )
+    if (this.state.transaction?.isEnding) this.ending = ending
+    return ending
+  }
+
+  /** Sets a savepoint; sent with the next statement. */
+  savepoint(name: string): void {
+    this.dispatch({ type: 'savepoint', statement: savepointStatement(name) })
+  }
+
+  /** Undoes the changes made since a savepoint, and keeps the savepoint; sent with the next statement. */
+  rollbackTo(name: string): void {
+    const savepoint = savepointStatement(name)
+    this.dispatch({ type: 'rollbackTo', statement: rollbackToStatement(name), savepoint })
+  }
+
+  /** Releases a savepoint and keeps the changes made since; sent with the next statement. */
+  release(name: string): void {
+    const savepoint = savepointStatement(name)
+    this.dispatch({ type: 'release', statement: releaseStatement(name), savepoint })
   }
 
   /**
@@ -62,197 +343,47 @@ export class ServerStream implements OpenStream, TransactionStream {
    * not respond to the last request. Never rejects.
    */
   close(): Promise<void> {
-    // otherwise, the cursor of a write would first be read to its end
-    if (this.queue.cursor?.isReadOnly === false)
-      this.markLost('STREAM_CLOSED', 'closed while rows of a write were read')
-    this.isOpen = false
-    this.queue.stopCursors(() => this.#endError())
-    this.#resolveEnded()
-    this.resume()
-    if (this.#isUnresponsive || this.#phase === 'closed') return Promise.resolve()
-    return new Promise((resolve) => this.#closeResolvers.push(resolve))
+    this.dispatch({ type: 'close' })
+    return this.#mustWaitForClose ? this.#untilClosed() : Promise.resolve()
   }
 
   /** Closes the stream because the client is closed. */
   async abandon(): Promise<void> {
-    this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
-    while (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closeResolvers.push(resolve))
+    this.dispatch({ type: 'clientClosed' })
+    while (this.state.phase !== 'closed') await this.#untilClosed()
+  }
+
+  #untilClosed(): Promise<void> {
+    return new Promise((resolve) => this.#closeResolvers.push(resolve))
   }
 
   checkOpen(): void {
-    if (!this.isOpen) throw this.#endError()
+    if (!this.state.isOpen) throw this.endError()
   }
 
-  #endError(): StreamError {
-    return copyError(this.#lossError) ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
+  /** Returns the error of calls after the stream was closed or lost. */
+  endError(): StreamError {
+    return this.state.loss
+      ? copyError(this.#getLossError())
+      : new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
-  /** Queues a call. @throws StreamError after the stream was closed or lost; the signal's reason; TypeError while a cursor is open */
-  enqueue(call: QueuedCall): void {
-    this.checkOpen()
-    call.options.signal?.throwIfAborted()
-    this.queue.add(call)
-    if (this.#phase === 'idle') {
-      this.#phase = 'collecting'
-      // flush after four microtasks: calls made after an `await` or two still join the request
-      void Promise.resolve().then(null).then(null).then(null).then(this.#proceed)
-    }
-    // the request of this tick watches the deadline and signal of its calls
-    else if (this.#phase !== 'collecting') this.queue.watch(call)
+  /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
+  readonly addFailure = (error: unknown, isOutdated: boolean): void => {
+    if (!(error instanceof Error) || this.#failures.has(error)) return
+    if (isOutdated && error instanceof SqlError && error.code === 'SQLITE_BUSY')
+      error.message += lockHint('call of this client acquired')
+    this.#failures.add(error)
   }
 
-  /** Continues with the next call, if nothing is in flight. */
-  resume(): void {
-    if (this.#phase === 'idle') this.#proceed()
+  /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */
+  undoneError(error: unknown): unknown {
+    return error instanceof Error && this.#failures.has(error) ? withOutcome(error, 'not_applied') : error
   }
+}
 
-  /** Takes the next action when nothing is in flight. */
-  readonly #proceed = (): void => {
-    this.#phase = 'idle'
-    const { http, isOpen, queue, transaction } = this
-    if (transaction.queuedPermit) queue.skipToRollback()
-    const head = queue.findHead()
-    const state = {
-      isOpen,
-      head,
-      isContinued: this.connection.baton !== null && http.hasV3,
-      isWithoutPermit: transaction.current !== null && !transaction.permit,
-    }
-    let action = nextAction(state)
-    if (action === 'acquirePermit') {
-      if (!transaction.acquirePermit()) return
-      action = nextAction({ ...state, isWithoutPermit: false })
-    }
-    // the server has not begun the transaction, so other transactions may write
-    else if (transaction.queuedPermit || (!head && transaction.permit && queue.hasPendingBegin))
-      transaction.releasePermit()
-    if (action === 'idle') transaction.current?.startTimer()
-    else if (action === 'send')
-      this.lastRequest = this.#send(queue.take(http.V2Guard ? MAX_V2_CALLS : Infinity))
-    else if (!head) void this.#close()
-    else if (action === 'sendPrefix') this.lastRequest = this.#send([queue.takePrefix(head)])
-    else {
-      queue.take(1)
-      head.resolve([])
-      if (head.cursor) {
-        this.#phase = 'reading'
-        queue.cursor = head.cursor
-      } else this.#proceed()
-    }
-  }
-
-  /** Sends calls in one request and settles them. Never rejects. */
-  async #send(calls: readonly QueuedCall[]): Promise<void> {
-    const { connection, transaction } = this
-    this.#phase = 'sending'
-    const request = new SqlRequest(calls)
-    const closesStream = !this.isOpen && this.queue.calls.length === 0
-    this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
-    const lock = {
-      mayHoldLock: request.needsWriteLock || transaction.holdsLock,
-      permit: transaction.permit,
-    }
-    const result = await connection.send(request, closesStream, lock)
-    try {
-      if (result.isOk) this.#settle(request, result.value, closesStream)
-      else if (result.isSent) throw result.error
-      else this.#handleNotSent(calls, result.error)
-    } catch (error) {
-      this.fail(calls, error)
-    }
-    this.#proceed()
-  }
-
-  #settle(request: SqlRequest, [result]: StreamResults, closesStream: boolean): void {
-    const { connection, markLost, transaction } = this
-    const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
-    const { retry, prefix, ranNothing, evaluatesConditions } = request.settle(result, context)
-    if (evaluatesConditions) this.http.evaluatesConditions = true
-    if (request.calls[0]?.scope !== 'autocommit') this.http.isExecuteOnly ??= false
-    if (retry) this.queue.calls.unshift(...retry)
-    if (prefix) this.queue.passPrefix(prefix)
-    if (!ranNothing && request.needsWriteLock) transaction.current?.recordLock()
-    if (!connection.baton && !closesStream && transaction.current)
-      throw new ProtocolError('no baton in the middle of a transaction')
-  }
-
-  /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
-  #handleNotSent(calls: readonly QueuedCall[], error: unknown): void {
-    const { address, baton } = this.connection
-    if (!baton) this.transaction.releasePermit()
-    this.queue.calls.unshift(...calls)
-    const endedCalls = calls.filter(
-      ({ options, deadline }) => options.signal?.aborted || deadline.remainingMs <= 0,
-    )
-    for (const call of endedCalls.length > 0 ? endedCalls : calls) {
-      const { options, deadline } = call
-      const reason =
-        deadline.remainingMs <= 0 ? timeoutError(deadline.timeoutMs, address.origin, false) : error
-      this.queue.remove(call, options.signal?.aborted ? options.signal.reason : reason)
-    }
-  }
-
-  /** Handles a request without a usable response: the stream and its transaction are lost. */
-  fail(calls: readonly QueuedCall[], error: unknown): void {
-    const { sentAt, continuesStream } = this.connection
-    const failedRequest = {
-      error,
-      continuesStream,
-      durationMs: this.http.clock.now() - sentAt,
-      inTransaction: calls.some(({ scope }) => scope === 'transaction') || this.transaction.current !== null,
-      commits: calls[0]?.transactionEnd === 'commit',
-    }
-    const failure = classifyFailure(failedRequest)
-    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
-    if (failure.isUnknownStream) this.connection.setBaton(null)
-    else {
-      this.#isUnresponsive = true
-      this.#resolveClose()
-    }
-    const streamError = this.markLost(failure.code, failure.message, error)
-    for (const call of calls) call.reject(callError(call, failedRequest, failure, streamError))
-  }
-
-  /** Closes the stream on the server, if it may exist there. */
-  async #close(): Promise<void> {
-    const { connection, http, transaction } = this
-    this.#phase = 'closing'
-    if (connection.mayBeOpen) {
-      // after this time the server closes the stream, so other writers need not wait for a response that may never arrive
-      const cancel = http.clock.after(STREAM_IDLE_MS, () => transaction.releasePermit())
-      await connection.close()
-      cancel()
-    }
-    this.#phase = 'closed'
-    transaction.drop('transaction:rollback')
-    this.#resolveClose()
-  }
-
-  #resolveClose(): void {
-    for (const resolve of this.#closeResolvers.splice(0)) resolve()
-  }
-
-  readonly markLost: MarkLost = (code, message, cause) => {
-    if (this.#lossError) return this.#lossError
-    const { transaction } = this
-    const { current } = transaction
-    const hint = code === 'TRANSACTION_EXPIRED' ? (current?.lockHint ?? '') : ''
-    const streamError = new StreamError(code, message + hint, cause, current?.elapsedMs, this.#lastSql)
-    this.#lossError = streamError
-    this.isOpen = false
-    transaction.drop('transaction:lost', streamError)
-    this.queue.rejectAll(streamError)
-    this.queue.prefix = []
-    this.#resolveEnded()
-    this.queue.cursor?.stop(true, streamError)
-    this.resume()
-    return streamError
-  }
-
-  /** Resumes after a cursor. */
-  releaseCursor(cursor: Cursor): void {
-    if (this.queue.cursor !== cursor) return
-    this.queue.cursor = null
-    this.#proceed()
-  }
+/** Settles a call that left the queue. */
+function settleWith(call: QueuedCall, settle: () => void): void {
+  call.stopWatch?.()
+  settle()
 }

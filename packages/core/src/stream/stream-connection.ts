@@ -10,49 +10,42 @@ import {
   readReplicationIndex,
 } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
-import { type Http } from '../http/http.ts'
-import type { OpenStream } from '../http/lifetime.ts'
+import type { Http, ServerFeatures } from '../http/http.ts'
 import { notSent, type SendResult } from '../http/message.ts'
 import { CLOSE, CONCURRENT, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
-import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './sending.ts'
+import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './execute-only.ts'
+import type { StreamEvent, StreamState } from './machine.ts'
 
-/** Sends the requests of one stream: keeps its baton, and the address and protocol version that it is bound to. */
+/** The parts of a stream that its connection uses. */
+interface Host {
+  readonly http: Http
+  readonly state: StreamState
+  dispatch(event: StreamEvent): void
+  awaitLate(response: Promise<unknown>): void
+}
+
+/** Sends the requests of one stream: keeps the address and protocol version that it is bound to. */
 export class StreamConnection implements SendingStream {
   readonly http: Http
   address: Address
-  readonly #stream: OpenStream
-  readonly #isTracked: boolean
-  /** Continues the stream; null while the server has none, as far as the client knows. */
-  baton: string | null = null
+  readonly executeOnly = { isUnproven: false, isLost: false, begunAt: 0 }
   readonly rowids = new InsertedRowids()
-  /** When the last request was sent; if it was repeated, when it was last sent. */
-  sentAt = 0
-  /** Whether that request continued a stream. A repeated request may continue the stream that its first response opened. */
-  continuesStream = false
+  readonly #stream: Host
+  readonly #isTracked: boolean
   /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
-  #V2Guard: Http['V2Guard']
-  /** The closing of a stream whose request was aborted and is still in flight. */
-  #pendingClose: Promise<void> | null = null
+  #V2Guard: ServerFeatures['V2Guard']
 
   /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
-  constructor(http: Http, stream: OpenStream, isTracked: boolean) {
-    this.http = http
-    this.address = http.config.address
+  constructor(stream: Host, isTracked: boolean) {
+    this.http = stream.http
+    this.address = stream.http.config.address
     this.#stream = stream
     this.#isTracked = isTracked
   }
 
-  setBaton(baton: string | null): void {
-    if ((baton === null) !== (this.baton === null))
-      this.http.lifetime.trackStream(this.#stream, baton !== null)
-    this.baton = baton
-  }
-
-  /** Called just before a request is sent. */
-  recordSend(): void {
-    this.sentAt = this.http.clock.now()
-    this.continuesStream = this.baton !== null
+  get baton(): string | null {
+    return this.#stream.state.baton
   }
 
   /**
@@ -61,7 +54,7 @@ export class StreamConnection implements SendingStream {
    */
   async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<SendResult<StreamResults>> {
     const { http } = this
-    const { lifetime } = http
+    const { lifetime, server } = http
     const isNew = this.baton === null
     const isCounted = isNew && !this.#isTracked
     if (isCounted) {
@@ -78,9 +71,9 @@ export class StreamConnection implements SendingStream {
     const signal = joinedSignals?.signal ?? signals[0]
     const sending = { request, close, lock, deadline, signal }
     const isBatch = calls[0]?.scope !== 'autocommit'
-    let result = http.isExecuteOnly && isBatch ? null : await this.post(sending)
+    let result = server.isExecuteOnly && isBatch ? null : await this.post(sending)
     // another call may have detected `/v3` in the meantime
-    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !http.hasV3) {
+    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
       this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
       result = await this.post(sending)
     }
@@ -88,14 +81,14 @@ export class StreamConnection implements SendingStream {
       !result ||
       (isBatch &&
         !result.isOk &&
-        http.isExecuteOnly !== false &&
+        server.isExecuteOnly !== false &&
         (result.error as Partial<HttpError>).status === 400)
     ) {
       const { sendExecutes } = await import('./execute-only.ts')
       result = await sendExecutes(this, sending, result)
     }
     joinedSignals?.stop()
-    if (!result.isOk && result.readLateResponse) this.closeAfterLateResponse(result.readLateResponse())
+    if (!result.isOk && result.readLateResponse) this.#stream.awaitLate(result.readLateResponse())
     if (isCounted) lifetime.end()
     return result
   }
@@ -106,13 +99,13 @@ export class StreamConnection implements SendingStream {
     encode?: Encode,
   ): Promise<SendResult<StreamResults>> {
     const { http, baton } = this
-    if (baton === null) this.#V2Guard ??= http.V2Guard
+    if (baton === null) this.#V2Guard ??= http.server.V2Guard
     const V2Guard = this.#V2Guard
     return http.exchange(
       `/v${V2Guard ? 2 : 3}/pipeline`,
       (index) => {
-        this.recordSend()
-        const { evaluatesConditions } = http
+        this.#stream.dispatch({ type: 'sent' })
+        const { evaluatesConditions } = http.server
         const guard = V2Guard
           ? new V2Guard(evaluatesConditions ? 'commit' : 'begin')
           : evaluatesConditions
@@ -138,32 +131,21 @@ export class StreamConnection implements SendingStream {
   }
 
   #read(text: string, close: boolean): StreamResults {
-    const { config, replica } = this.http
+    const { config, replica, server } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
-    this.setBaton(close ? null : (baton ?? null))
+    this.#stream.dispatch({ type: 'received', baton: close ? null : (baton ?? null) })
     // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
-    if (this.#V2Guard) this.http.V2Guard = this.#V2Guard
-    else this.http.hasV3 ||= this.baton !== null
+    if (this.#V2Guard) server.V2Guard = this.#V2Guard
+    else server.hasV3 ||= this.baton !== null
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(readReplicationIndex(response))
     return results
   }
 
-  /** Whether the stream may still exist on the server. */
-  get mayBeOpen(): boolean {
-    return this.baton !== null || this.#pendingClose !== null
-  }
-
-  /** Closes the stream, after an aborted request that is still in flight. Never rejects. */
+  /** Closes the stream. Never rejects. */
   async close(): Promise<void> {
-    await this.#pendingClose
-    await this.#close()
-  }
-
-  async #close(): Promise<void> {
     const { http } = this
-    if (this.baton === null) return
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
     // a request that is aborted earlier could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
@@ -181,25 +163,6 @@ export class StreamConnection implements SendingStream {
     http.lifetime.addBackground(response, () => controller.abort())
     // not retried, with or without a response
     await response
-    this.setBaton(null)
-  }
-
-  /**
-   * Closes the stream of an aborted request after its response has arrived.
-   * @param response sets the baton that continues the stream; rejects if there is no response
-   */
-  closeAfterLateResponse(response: Promise<unknown>): void {
-    // until then, no other request may continue the stream
-    const previousBaton = this.baton
-    this.setBaton(null)
-    const close = async (): Promise<void> => {
-      await response.catch(() => {
-        this.setBaton(this.baton ?? previousBaton)
-      })
-      await this.#close()
-    }
-    this.#pendingClose = close()
-    this.http.lifetime.addBackground(this.#pendingClose)
   }
 }
 

@@ -769,9 +769,11 @@ describe('a cursor whose handle is closed before the response begins', () => {
     await (await next()).respond()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(streamClosed)
-    expect(
-      getServerStream(stream).queue.stopCursors(() => new StreamError('STREAM_CLOSED', 'closed'), stream),
-    ).toBe(true)
+    getServerStream(stream).dispatch({
+      type: 'stopCursors',
+      owner: stream,
+      rejection: { type: 'stream', code: 'STREAM_CLOSED', message: 'closed' },
+    })
     const write = stream.execute('insert into t values (2)')
     await settle()
     // a request would continue the stream with a used baton

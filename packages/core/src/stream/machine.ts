@@ -1,0 +1,792 @@
+import type { Clock } from '../base/clock.ts'
+import { ProtocolError } from '../base/errors.ts'
+import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import type { ControlStatement } from '../codec/control.ts'
+import type { ResolvedConfig } from '../config.ts'
+import type { ServerFeatures } from '../http/http.ts'
+import type { ClientEvent } from '../observe/events.ts'
+import {
+  endMessage,
+  isUndone,
+  needsWriteLock,
+  newParseCall,
+  type QueuedCall,
+  type Results,
+} from '../request/queued-call.ts'
+import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
+import { classifyFailure, findRejection, type Rejection } from './classify-failure.ts'
+
+// The functional core of a stream: `step` changes the state and returns what must be done, and `nextWake` returns when it must be
+// called again. Nothing here knows of promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
+
+/**
+ * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
+ * being closed on the server, or is closed.
+ */
+type Phase = 'idle' | 'collecting' | 'sending' | 'reading' | 'closing' | 'closed'
+
+/** A transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
+export interface TransactionState {
+  /** Its id in events. */
+  readonly id: number
+  readonly begunAt: number
+  /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
+  lockedSince: number | null
+  /** How often this client had acquired the write lock by then; before, when the transaction began. */
+  lockNumber: number
+  /** Whether its expiry was announced. */
+  hasWarned: boolean
+  /** Whether its COMMIT or ROLLBACK is queued or in flight. */
+  isEnding: boolean
+}
+
+/** The state of a stream. */
+export interface StreamState {
+  phase: Phase
+  /** When the phase began. */
+  phaseSince: number
+  /** Whether the stream accepts calls. False while it closes (queued calls still run) and after it was lost. */
+  isOpen: boolean
+  /** Why the stream and its transaction were lost. */
+  loss: StreamLoss | null
+  queue: QueuedCall[]
+  /** Time before which no queued call reaches its time limit. */
+  queueDeadline: number
+  /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
+  prefix: readonly ControlStatement[]
+  /** The cursor whose control statements are in flight. */
+  parsing: QueuedCall | null
+  /** The cursor that has exclusive use of the stream. */
+  cursor: QueuedCall | null
+  isCursorStopped: boolean
+  transaction: TransactionState | null
+  /** The write permit of the transaction, kept until the server has ended the transaction. */
+  permit: 'none' | 'queued' | 'held'
+  /** Continues the stream; null while the server has none, as far as the client knows. */
+  baton: string | null
+  /** The baton before an aborted request whose response may still arrive. */
+  late: { readonly baton: string | null } | null
+  /** When the last request was sent; if it was repeated, when it was last sent. */
+  sentAt: number
+  /** Whether that request continued a stream. A repeated request may continue the stream that its first response opened. */
+  continuesStream: boolean
+}
+
+/** A loss, and what is known of the lost transaction. */
+export interface StreamLoss extends Loss {
+  readonly elapsedMs: number | undefined
+  /** Whether another call of the client waited for the write lock that the transaction held. */
+  readonly hasBlocked: boolean
+}
+
+/** What has happened to a stream. */
+export type StreamEvent =
+  | { readonly type: 'call'; readonly call: QueuedCall }
+  /** BEGIN; sent with the first call. */
+  | { readonly type: 'begin'; readonly id: number; readonly statement: ControlStatement }
+  /** COMMIT or ROLLBACK. */
+  | { readonly type: 'end'; readonly call: QueuedCall }
+  | { readonly type: 'savepoint'; readonly statement: ControlStatement }
+  /** RELEASE or ROLLBACK TO. @param savepoint the statement that set the savepoint */
+  | {
+      readonly type: 'release' | 'rollbackTo'
+      readonly statement: ControlStatement
+      readonly savepoint: ControlStatement
+    }
+  /** The calls of this tick are complete. */
+  | { readonly type: 'flush' }
+  | { readonly type: 'sent' }
+  /** The head of a response. */
+  | { readonly type: 'received'; readonly baton: string | null }
+  | {
+      readonly type: 'response'
+      readonly calls: readonly QueuedCall[]
+      readonly settlement: Settlement
+      readonly closes: boolean
+    }
+  /** @param aborted the calls whose signal is aborted, and its reason */
+  | {
+      readonly type: 'notSent'
+      readonly calls: readonly QueuedCall[]
+      readonly error: unknown
+      readonly aborted: ReadonlyMap<QueuedCall, unknown>
+    }
+  /** There was no usable response. */
+  | { readonly type: 'noResponse'; readonly calls: readonly QueuedCall[]; readonly error: unknown }
+  /** A request was aborted, and its response may still arrive. */
+  | { readonly type: 'aborted' }
+  /** The response to an aborted request has arrived, or never will. */
+  | { readonly type: 'lateResponse'; readonly isOk: boolean }
+  | { readonly type: 'permitQueued' }
+  | { readonly type: 'permitGranted'; readonly hasWaited: boolean }
+  | { readonly type: 'permitFailed'; readonly error: unknown }
+  /** A queued call was aborted by its signal, or because the client is closed. */
+  | { readonly type: 'abort'; readonly call: QueuedCall; readonly reason: unknown }
+  /** @param owner only cursors of this handle */
+  | { readonly type: 'stopCursors'; readonly owner: object | undefined; readonly rejection: Rejection }
+  /** The request of a cursor got a response. */
+  | { readonly type: 'cursorOpened' }
+  | { readonly type: 'cursorDone'; readonly call: QueuedCall }
+  | { readonly type: 'lost'; readonly loss: Loss }
+  | { readonly type: 'wake' }
+  | { readonly type: 'close' }
+  | { readonly type: 'clientClosed' }
+  /** The request that closes the stream has ended. */
+  | { readonly type: 'closed' }
+
+type TransactionEvent = Extract<ClientEvent, { type: `transaction:${string}` }>
+
+/** What the shell of a stream must do. */
+export type Effect =
+  /** Sends the event `flush` after the calls of this tick. */
+  | { readonly type: 'flushSoon' }
+  | {
+      readonly type: 'send'
+      readonly calls: readonly QueuedCall[]
+      readonly closes: boolean
+      readonly mayHoldLock: boolean
+    }
+  | { readonly type: 'openCursor'; readonly call: QueuedCall }
+  /** @param endsStream whether the stream ends too */
+  | {
+      readonly type: 'stopCursor'
+      readonly call: QueuedCall
+      readonly endsStream: boolean
+      readonly rejection: Rejection
+    }
+  | { readonly type: 'sendClose' }
+  | { readonly type: 'resolve'; readonly call: QueuedCall; readonly results: Results }
+  /** @param isOutdated see the function of this name */
+  | {
+      readonly type: 'reject'
+      readonly call: QueuedCall
+      readonly rejection: Rejection
+      readonly isOutdated: boolean
+    }
+  /** Throws in the method that caused the event. */
+  | { readonly type: 'refuse'; readonly rejection: Rejection }
+  | { readonly type: 'acquirePermit' | 'releasePermit' | 'recordLock' }
+  /** Watches the signal of a call until it leaves the queue. */
+  | { readonly type: 'watch'; readonly call: QueuedCall }
+  | { readonly type: 'emit'; readonly event: Exclude<TransactionEvent, { type: 'transaction:lost' }> }
+  /** Reports the loss of a transaction. */
+  | { readonly type: 'lost'; readonly id: number }
+  /** The stream no longer accepts calls. */
+  | { readonly type: 'ended' }
+  /** Pending calls to `close` no longer wait. */
+  | { readonly type: 'closed' }
+
+/** What a stream knows of its client. */
+export interface StreamClient {
+  readonly clock: Pick<Clock, 'now'>
+  readonly config: Pick<ResolvedConfig, 'queueLimit' | 'transactionTimeoutMs'>
+  readonly server: Pick<ServerFeatures, 'hasV3' | 'V2Guard'>
+  readonly writeLock: { readonly acquired: number }
+  readonly hasPendingWrites: boolean
+}
+
+/** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
+const MAX_V2_CALLS = 32
+
+const NO_TRANSACTION: Rejection = { type: 'misuse', message: 'no transaction is open on this stream' }
+const ENDED: Rejection = { type: 'ended' }
+export const ROLLED_BACK: Rejection = {
+  type: 'stream',
+  code: 'STREAM_CLOSED',
+  message: 'the transaction was rolled back',
+}
+const NOT_RUN: Rejection = {
+  type: 'stream',
+  code: 'TRANSACTION_LOST',
+  message: 'not run: the COMMIT before it failed',
+}
+export const CURSOR_IS_OPEN = {
+  type: 'misuse',
+  message: 'rows are being read on this stream: leave the loop first',
+} as const satisfies Rejection
+
+export const newStreamState = (): StreamState => ({
+  phase: 'idle',
+  phaseSince: 0,
+  isOpen: true,
+  loss: null,
+  queue: [],
+  queueDeadline: Infinity,
+  prefix: [],
+  parsing: null,
+  cursor: null,
+  isCursorStopped: false,
+  transaction: null,
+  permit: 'none',
+  baton: null,
+  late: null,
+  sentAt: 0,
+  continuesStream: false,
+})
+
+/** Whether a transaction was begun and not ended, as far as the client knows. */
+export const isInTransaction = ({ transaction }: StreamState): boolean => transaction?.isEnding === false
+
+/** When other writers may take over the write lock, in ms since the epoch; null while no transaction holds it. */
+export const lockExpiresAt = ({ transaction }: StreamState): number | null =>
+  transaction && transaction.lockedSince && transaction.lockedSince + TRANSACTION_WINDOW_MS
+
+/** Whether a transaction holds the write lock, or the permit to acquire it. */
+export const holdsLock = ({ transaction, permit }: StreamState): boolean =>
+  transaction !== null && (permit === 'held' || transaction.lockedSince !== null)
+
+/** Whether another call of the client has acquired the write lock since the snapshot of the transaction. */
+export const isOutdated = (
+  { transaction }: StreamState,
+  { writeLock }: Pick<StreamClient, 'writeLock'>,
+): boolean => transaction !== null && writeLock.acquired > transaction.lockNumber
+
+/** Whether rows are being read. @param owner only by this handle */
+export const isReading = ({ cursor, isCursorStopped }: StreamState, owner?: object): boolean =>
+  cursor !== null && !isCursorStopped && (!owner || cursor.cursor?.owner === owner)
+
+/** Whether a cursor is open or queued. @param owner only one of this handle */
+export const hasCursor = ({ cursor, queue }: StreamState, owner: object): boolean =>
+  cursor?.cursor?.owner === owner || queue.some((call) => call.cursor?.owner === owner)
+
+/** Returns when the stream must be woken up, in ms since the epoch; Infinity for never. */
+export function nextWake(state: StreamState, { config }: Pick<StreamClient, 'config'>): number {
+  const { permit, phase, phaseSince, queueDeadline, transaction } = state
+  if (phase === 'closing') return permit === 'none' ? Infinity : phaseSince + STREAM_IDLE_MS
+  if (phase === 'sending' || phase === 'reading') return queueDeadline
+  const since = transaction?.lockedSince ?? null
+  if (phase !== 'idle' || !transaction || since === null) return Infinity
+  if (!transaction.hasWarned) return since + windowMs(config) * EXPIRING_FRACTION
+  const { transactionTimeoutMs } = config
+  return transactionTimeoutMs === Infinity ? phaseSince + STREAM_IDLE_MS : since + transactionTimeoutMs
+}
+
+/** No other writer can take over the write lock during this time. */
+const windowMs = ({ transactionTimeoutMs }: StreamClient['config']): number =>
+  Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
+
+/** Changes the state of a stream. @returns what must be done, in this order */
+export function step(state: StreamState, event: StreamEvent, client: StreamClient): readonly Effect[] {
+  const transition = new Transition(state, client)
+  transition.handle(event)
+  return transition.effects
+}
+
+class Transition {
+  readonly effects: Effect[] = []
+  readonly #state: StreamState
+  readonly #client: StreamClient
+
+  constructor(state: StreamState, client: StreamClient) {
+    this.#state = state
+    this.#client = client
+  }
+
+  // oxlint-disable-next-line max-lines-per-function
+  handle(event: StreamEvent): void {
+    const state = this.#state
+    switch (event.type) {
+      case 'call':
+        return this.#enqueue(event.call)
+      case 'begin':
+        return this.#begin(event.id, event.statement)
+      case 'end':
+        return this.#end(event.call)
+      case 'savepoint':
+        if (!isInTransaction(state) && state.isOpen)
+          return this.#do({ type: 'refuse', rejection: NO_TRANSACTION })
+        state.prefix = [...state.prefix, event.statement]
+        return
+      case 'rollbackTo':
+      case 'release':
+        return this.#endSavepoint(event)
+      case 'flush':
+        return this.#proceed()
+      case 'sent':
+        state.sentAt = this.#now
+        state.continuesStream = state.baton !== null
+        return
+      case 'received':
+        state.baton = event.baton
+        return
+      case 'response':
+        return this.#settle(event)
+      case 'notSent':
+        return this.#handleNotSent(event)
+      case 'noResponse':
+        this.#fail(event.calls, event.error)
+        // a cursor first ends
+        return state.phase === 'sending' ? this.#proceed() : undefined
+      case 'aborted':
+        // until its response arrives, no other request may continue the stream
+        state.late = { baton: state.baton }
+        state.baton = null
+        return
+      case 'lateResponse':
+        if (!event.isOk) state.baton ??= state.late?.baton ?? null
+        state.late = null
+        return state.phase === 'closing' ? this.#close() : undefined
+      case 'permitQueued':
+        this.#restartDeadlines()
+        for (const call of state.queue) this.#do({ type: 'watch', call })
+        return
+      case 'permitGranted':
+        state.permit = 'held'
+        if (event.hasWaited) this.#restartDeadlines()
+        return this.#resume()
+      case 'permitFailed':
+        state.permit = 'none'
+        this.#rejectAll({ type: 'error', error: event.error })
+        return this.#resume()
+      case 'abort':
+        this.#remove(event.call, { type: 'error', error: event.reason })
+        return this.#resume()
+      case 'stopCursors':
+        return this.#stopCursors(event.rejection, event.owner)
+      case 'cursorOpened':
+        if (state.cursor && needsWriteLock(state.cursor)) this.#recordLock()
+        return
+      case 'cursorDone':
+        if (state.cursor !== event.call) return
+        state.cursor = null
+        return this.#proceed()
+      case 'lost':
+        this.#lose(event.loss)
+        return
+      case 'wake':
+        return this.#wake()
+      case 'close':
+        // otherwise, the cursor of a write would first be read to its end
+        if (state.cursor?.isReadOnly === false)
+          this.#lose({ code: 'STREAM_CLOSED', message: 'closed while rows of a write were read' })
+        state.isOpen = false
+        this.#stopCursors(ENDED)
+        this.#do({ type: 'ended' })
+        return this.#resume()
+      case 'clientClosed':
+        this.#lose({
+          code: state.transaction ? 'TRANSACTION_LOST' : 'STREAM_CLOSED',
+          message: 'the client was closed',
+        })
+        return
+      case 'closed':
+        state.baton = null
+        return this.#finishClose()
+    }
+  }
+
+  #do(effect: Effect): void {
+    this.effects.push(effect)
+  }
+
+  get #now(): number {
+    return this.#client.clock.now()
+  }
+
+  #misuse(message: string): void {
+    this.#do({ type: 'refuse', rejection: { type: 'misuse', message } })
+  }
+
+  // calls and control statements
+
+  #enqueue(call: QueuedCall): void {
+    const state = this.#state
+    const { queueLimit } = this.#client.config
+    const rejection: Rejection | null = !state.isOpen
+      ? ENDED
+      : isReading(state)
+        ? CURSOR_IS_OPEN
+        : !call.transactionEnd && state.queue.length >= queueLimit
+          ? { type: 'queueFull' }
+          : null
+    if (rejection) return this.#rejectNow(call, rejection)
+    if (call.scope === 'transaction') {
+      call.prefix = state.prefix
+      state.prefix = []
+    }
+    state.queue.push(call)
+    if (call.transactionEnd && state.transaction) state.transaction.isEnding = true
+    if (state.phase === 'idle') {
+      state.phase = 'collecting'
+      this.#do({ type: 'flushSoon' })
+    }
+    // the request of this tick watches the deadline and signal of its calls
+    else if (state.phase !== 'collecting') this.#watch(call)
+  }
+
+  /** Watches the time limit and signal of a call that waits for another. */
+  #watch(call: QueuedCall): void {
+    const state = this.#state
+    state.queueDeadline = Math.min(state.queueDeadline, call.deadline.endsAt)
+    this.#do({ type: 'watch', call })
+  }
+
+  /** Begins a transaction. Nothing is sent: BEGIN is sent with the first statement. */
+  #begin(id: number, statement: ControlStatement): void {
+    const state = this.#state
+    if (!state.isOpen) return this.#do({ type: 'refuse', rejection: ENDED })
+    if (state.transaction)
+      return this.#misuse(
+        isInTransaction(state)
+          ? 'a transaction is open on this stream; use a savepoint'
+          : 'the previous transaction of this stream is still ending',
+      )
+    state.prefix = [...state.prefix, statement]
+    state.transaction = {
+      id,
+      begunAt: this.#now,
+      lockedSince: null,
+      lockNumber: this.#client.writeLock.acquired,
+      hasWarned: false,
+      isEnding: false,
+    }
+    this.#do({ type: 'emit', event: { type: 'transaction:begin', id } })
+  }
+
+  /** Whether BEGIN has not been sent yet; if so, the server has no transaction. */
+  get #hasPendingBegin(): boolean {
+    return this.#state.prefix[0]?.kind === 'begin'
+  }
+
+  /** Queues the end of the transaction; sends nothing if the server has not begun it. */
+  #end(call: QueuedCall): void {
+    const state = this.#state
+    if (state.isOpen && !isInTransaction(state)) return this.#rejectNow(call, NO_TRANSACTION)
+    if (!this.#hasPendingBegin || !state.isOpen) return this.#enqueue(call)
+    state.prefix = []
+    this.#settleCall(call, { results: [] })
+    this.#resume()
+  }
+
+  #endSavepoint({ type, statement, savepoint }: Extract<StreamEvent, { savepoint: unknown }>): void {
+    const state = this.#state
+    if (!isInTransaction(state)) return
+    // nothing was queued since it was set, so neither it nor its end has to be sent
+    if (state.prefix.at(-1)?.sql !== savepoint.sql) state.prefix = [...state.prefix, statement]
+    else if (type === 'release') state.prefix = state.prefix.slice(0, -1)
+  }
+
+  /** Passes unsent control statements to the first call of a transaction at or after `position`, or to the next one queued. */
+  #passPrefix(prefix: readonly ControlStatement[], position = 0): void {
+    const state = this.#state
+    const next = state.queue.slice(position).find(({ scope }) => scope === 'transaction')
+    if (next) next.prefix = [...prefix, ...next.prefix]
+    else state.prefix = [...prefix, ...state.prefix]
+  }
+
+  /** Rejects a queued call; its control statements are sent with the next one. */
+  #remove(call: QueuedCall, rejection: Rejection): void {
+    const { queue } = this.#state
+    const position = queue.indexOf(call)
+    if (position < 0) return
+    queue.splice(position, 1)
+    if (call.scope === 'transaction') this.#passPrefix(call.prefix, position)
+    this.#reject(call, rejection)
+  }
+
+  /** Rejects the queued calls, except a cursor whose control statements are in flight, which is rejected with their error. */
+  #rejectAll(rejection: Rejection): void {
+    const { parsing, queue } = this.#state
+    for (const call of queue.slice()) if (call !== parsing) this.#remove(call, rejection)
+  }
+
+  #stopCursors(rejection: Rejection, owner?: object): void {
+    const { cursor, queue } = this.#state
+    const isOwned = (call: QueuedCall): boolean => !owner || call.cursor?.owner === owner
+    for (const call of queue.slice()) if (call.cursor && isOwned(call)) this.#remove(call, rejection)
+    if (cursor && isOwned(cursor)) this.#stopCursor(cursor, false, rejection)
+  }
+
+  #stopCursor(call: QueuedCall, endsStream: boolean, rejection: Rejection): void {
+    this.#state.isCursorStopped = true
+    this.#do({ type: 'stopCursor', call, endsStream, rejection })
+  }
+
+  /** Restarts the time limits of the queued calls, before and after a wait that does not count. */
+  #restartDeadlines(): void {
+    for (const { deadline } of this.#state.queue) deadline.restart()
+  }
+
+  // the next action
+
+  #resume(): void {
+    if (this.#state.phase === 'idle') this.#proceed()
+  }
+
+  /** Takes the next action when nothing is in flight. */
+  #proceed(): void {
+    const state = this.#state
+    state.phase = 'idle'
+    state.phaseSince = this.#now
+    if (state.permit === 'queued') this.#skipToRollback()
+    this.#removeUndone()
+    const [head] = state.queue
+    const begins = head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
+    const endsLocally = begins && head.transactionEnd
+    if (begins && !endsLocally && state.permit !== 'held' && state.transaction && needsWriteLock(head)) {
+      if (state.permit === 'queued') return
+      state.permit = 'queued'
+      return this.#do({ type: 'acquirePermit' })
+    }
+    // the server has not begun the transaction, so other transactions may write
+    if (state.permit === 'queued' || (!head && this.#hasPendingBegin)) this.#releasePermit()
+    if (!head) {
+      if (!state.isOpen) this.#close()
+    } else if (endsLocally) {
+      this.#take(1)
+      this.#settleCall(head, { results: [] })
+      this.#proceed()
+    } else if (!head.cursor) this.#send(this.#take(this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity))
+    else if (head.prefix.length > 0 || (head.isUnparsed && state.baton !== null && this.#client.server.hasV3))
+      this.#parse(head)
+    else {
+      this.#take(1)
+      state.phase = 'reading'
+      state.cursor = head
+      state.isCursorStopped = false
+      this.#do({ type: 'openCursor', call: head })
+    }
+  }
+
+  /** Rejects the calls of handles that were rolled back. */
+  #removeUndone(): void {
+    for (const call of this.#state.queue.slice())
+      if (call.handle && isUndone(call.handle))
+        this.#remove(call, { type: 'stream', code: 'STREAM_CLOSED', message: endMessage(call.handle) })
+  }
+
+  /** Rejects the calls before a queued ROLLBACK, if any; for a transaction that the server has not begun. */
+  #skipToRollback(): void {
+    const { queue } = this.#state
+    const end = queue.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
+    for (const call of queue.slice(0, Math.max(0, end))) this.#remove(call, ROLLED_BACK)
+  }
+
+  /** Removes the calls of the next request: those of one transaction that can be coalesced, or a single one. */
+  #take(limit: number): readonly QueuedCall[] {
+    const { queue } = this.#state
+    let count = 1
+    if (queue[0]?.canCoalesce) while (count < limit && queue[count]?.canCoalesce) count += 1
+    const calls = queue.splice(0, count)
+    this.#watchQueue()
+    return calls
+  }
+
+  /** Watches the calls that wait for a request. */
+  #watchQueue(): void {
+    const state = this.#state
+    state.queueDeadline = Infinity
+    for (const call of state.queue) this.#watch(call)
+  }
+
+  /**
+   * Sends the control statements of a cursor in a separate request: the cursor may be aborted before it opens. The server also
+   * parses the cursor's statement there.
+   */
+  #parse(head: QueuedCall): void {
+    const call = newParseCall(head)
+    head.prefix = []
+    head.isUnparsed = false
+    this.#watchQueue()
+    this.#state.parsing = head
+    this.#send([call])
+  }
+
+  #send(calls: readonly QueuedCall[]): void {
+    const state = this.#state
+    state.phase = 'sending'
+    const closes = !state.isOpen && state.queue.length === 0
+    this.#do({ type: 'send', calls, closes, mayHoldLock: calls.some(needsWriteLock) || holdsLock(state) })
+  }
+
+  // responses
+
+  #settle({ calls, settlement, closes }: Extract<StreamEvent, { type: 'response' }>): void {
+    const state = this.#state
+    const { outcomes, loss, prefix, ranNothing } = settlement
+    const hasLocked = !ranNothing && calls.some(needsWriteLock)
+    for (const [index, call] of calls.entries())
+      if (outcomes) this.#settleCall(call, outcomes[index] as CallOutcome)
+      else {
+        call.canCoalesce = false
+        if (!ranNothing) call.prefix = []
+      }
+    if (!outcomes) state.queue.unshift(...calls)
+    if (loss) this.#lose(loss)
+    if (prefix) this.#passPrefix(prefix)
+    if (hasLocked) this.#recordLock()
+    if (state.baton === null && !closes && state.transaction)
+      this.#fail([], new ProtocolError('no baton in the middle of a transaction'))
+    this.#proceed()
+  }
+
+  #settleCall(call: QueuedCall, outcome: CallOutcome): void {
+    const { parses, transactionEnd } = call
+    if (outcome.loss) this.#lose(outcome.loss)
+    if (!outcome.results)
+      return this.#reject(call, 'error' in outcome ? { type: 'error', error: outcome.error } : ENDED)
+    if (parses) this.#state.parsing = null
+    if (transactionEnd) this.#drop(transactionEnd)
+    if (!parses) this.#do({ type: 'resolve', call, results: outcome.results })
+  }
+
+  #reject(call: QueuedCall, rejection: Rejection): void {
+    const { parses, transactionEnd } = call
+    const { transaction } = this.#state
+    if (parses) {
+      this.#state.parsing = null
+      return this.#remove(parses, rejection)
+    }
+    if (transactionEnd) {
+      // rejected, as by a deferred constraint, or not sent: the transaction continues
+      if (transaction) transaction.isEnding = false
+      // calls queued after it were meant to run outside of the transaction
+      this.#rejectAll(NOT_RUN)
+    }
+    this.#rejectNow(call, rejection)
+  }
+
+  #rejectNow(call: QueuedCall, rejection: Rejection): void {
+    this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.#state, this.#client) })
+  }
+
+  /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
+  #handleNotSent({ calls, error, aborted }: Extract<StreamEvent, { type: 'notSent' }>): void {
+    const state = this.#state
+    if (state.baton === null) this.#releasePermit()
+    state.queue.unshift(...calls)
+    const now = this.#now
+    const rejections = calls.map((call): Rejection | null => {
+      const { endsAt, timeoutMs } = call.deadline
+      if (aborted.has(call)) return { type: 'error', error: aborted.get(call) }
+      return endsAt <= now ? { type: 'timeout', timeoutMs } : null
+    })
+    const hasEnded = rejections.some((rejection) => rejection !== null)
+    for (const [index, call] of calls.entries()) {
+      const rejection = hasEnded ? rejections[index] : ({ type: 'error', error } as const)
+      if (rejection) this.#remove(call, rejection)
+    }
+    this.#proceed()
+  }
+
+  /** Handles a request without a usable response: the stream and its transaction are lost. */
+  #fail(calls: readonly QueuedCall[], error: unknown): void {
+    const state = this.#state
+    const request = {
+      error,
+      continuesStream: state.continuesStream,
+      durationMs: this.#now - state.sentAt,
+      inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
+      commits: calls[0]?.transactionEnd === 'commit',
+    }
+    const failure = classifyFailure(request)
+    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
+    if (failure.isUnknownStream) state.baton = null
+    else this.#do({ type: 'closed' })
+    this.#lose({ code: failure.code, message: failure.message, cause: error })
+    for (const call of calls) this.#reject(call, findRejection(call, request, failure))
+  }
+
+  /** Declares the stream and its transaction lost, unless they already are. */
+  #lose(loss: Loss): void {
+    const state = this.#state
+    if (state.loss) return
+    const { transaction } = state
+    const hasLock = transaction !== null && transaction.lockedSince !== null
+    state.loss = {
+      ...loss,
+      elapsedMs: transaction ? Math.round(this.#now - transaction.begunAt) : undefined,
+      hasBlocked: hasLock && (this.#client.hasPendingWrites || isOutdated(state, this.#client)),
+    }
+    state.isOpen = false
+    // its permit is kept until the stream is closed
+    if (transaction) this.#drop('lost')
+    this.#rejectAll(ENDED)
+    state.prefix = []
+    this.#do({ type: 'ended' })
+    if (state.cursor) this.#stopCursor(state.cursor, true, ENDED)
+    this.#resume()
+  }
+
+  /** Ends the transaction on the client's side. */
+  #drop(end: 'commit' | 'rollback' | 'lost'): void {
+    const { transaction } = this.#state
+    this.#state.transaction = null
+    if (transaction) {
+      const { id } = transaction
+      this.#do(
+        end === 'lost' ? { type: end, id } : { type: 'emit', event: { type: `transaction:${end}`, id } },
+      )
+    }
+    if (end !== 'lost') this.#releasePermit()
+  }
+
+  #recordLock(): void {
+    const { transaction } = this.#state
+    if (!transaction || transaction.lockedSince !== null) return
+    transaction.lockedSince = Math.floor(this.#now)
+    transaction.lockNumber = this.#client.writeLock.acquired + 1
+    this.#do({ type: 'recordLock' })
+  }
+
+  /** Releases the write permit, or stops waiting for it. */
+  #releasePermit(): void {
+    const { permit } = this.#state
+    if (permit === 'none') return
+    // the wait has ended, and the time limits of the calls begin
+    if (permit === 'queued') this.#restartDeadlines()
+    this.#state.permit = 'none'
+    this.#do({ type: 'releasePermit' })
+  }
+
+  // the end
+
+  /** Closes the stream on the server, if it may exist there. */
+  #close(): void {
+    const state = this.#state
+    if (state.phase !== 'closing') state.phaseSince = this.#now
+    state.phase = 'closing'
+    if (state.late) return
+    if (state.baton === null) this.#finishClose()
+    else this.#do({ type: 'sendClose' })
+  }
+
+  #finishClose(): void {
+    this.#state.phase = 'closed'
+    this.#drop('rollback')
+    this.#do({ type: 'closed' })
+  }
+
+  #wake(): void {
+    const state = this.#state
+    const now = this.#now
+    if (now < nextWake(state, this.#client)) return
+    // the server has closed the stream by now, so other writers need not wait for a response that may never arrive
+    if (state.phase === 'closing') this.#releasePermit()
+    else if (state.phase === 'idle') this.#expire(now)
+    else {
+      for (const call of state.queue.slice()) {
+        const { endsAt, timeoutMs } = call.deadline
+        if (endsAt <= now && call !== state.parsing) this.#remove(call, { type: 'timeout', timeoutMs })
+      }
+      this.#watchQueue()
+    }
+  }
+
+  /** Announces that the transaction expires, or expires it: it must not block other writers of this client. */
+  #expire(now: number): void {
+    const { transactionTimeoutMs } = this.#client.config
+    const transaction = this.#state.transaction as TransactionState
+    if (transaction.hasWarned) {
+      const message =
+        transactionTimeoutMs === Infinity
+          ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
+          : `idle when its ${transactionTimeoutMs} ms ran out`
+      return this.#lose({ code: 'TRANSACTION_EXPIRED', message })
+    }
+    transaction.hasWarned = true
+    const endsAt = (transaction.lockedSince as number) + windowMs(this.#client.config)
+    const remainingMs = Math.max(0, endsAt - now)
+    this.#do({ type: 'emit', event: { type: 'transaction:expiring', id: transaction.id, remainingMs } })
+  }
+}
