@@ -328,8 +328,7 @@ class Transition {
         return state.phase === 'closing' ? this.#close() : undefined
       case 'permitQueued':
         this.#restartDeadlines()
-        for (const call of state.queue) this.#do({ type: 'watch', call })
-        return
+        return this.#resume()
       case 'permitGranted':
         state.permit = 'held'
         if (event.hasWaited) this.#restartDeadlines()
@@ -524,9 +523,10 @@ class Transition {
     const begins = head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
     const endsLocally = begins && head.transactionEnd
     if (begins && !endsLocally && state.permit !== 'held' && state.transaction && needsWriteLock(head)) {
-      if (state.permit === 'queued') return
+      if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
+      else for (const call of state.queue) this.#do({ type: 'watch', call })
       state.permit = 'queued'
-      return this.#do({ type: 'acquirePermit' })
+      return
     }
     // the server has not begun the transaction, so other transactions may write
     if (state.permit === 'queued' || (!head && this.#hasPendingBegin)) this.#releasePermit()
