@@ -79,102 +79,82 @@ export interface StreamLoss extends Loss {
   readonly hasBlocked: boolean
 }
 
-/** What has happened to a stream. */
-export type StreamEvent =
-  | { readonly type: 'call'; readonly call: QueuedCall }
-  /** BEGIN; sent with the first call. */
-  | { readonly type: 'begin'; readonly id: number; readonly statement: ControlStatement }
+interface Events {
+  call: { call: QueuedCall }
+  /** BEGIN, which is sent with the first call. */
+  begin: { id: number; statement: ControlStatement }
   /** COMMIT or ROLLBACK. */
-  | { readonly type: 'end'; readonly call: QueuedCall }
-  | { readonly type: 'savepoint'; readonly statement: ControlStatement }
-  /** RELEASE or ROLLBACK TO. @param savepoint the statement that set the savepoint */
-  | {
-      readonly type: 'release' | 'rollbackTo'
-      readonly statement: ControlStatement
-      readonly savepoint: ControlStatement
-    }
+  end: { call: QueuedCall }
+  savepoint: { statement: ControlStatement }
+  /** @param savepoint the statement that set the savepoint */
+  release: { statement: ControlStatement; savepoint: ControlStatement }
+  rollbackTo: { statement: ControlStatement; savepoint: ControlStatement }
   /** The calls of this tick are complete. */
-  | { readonly type: 'flush' }
-  | { readonly type: 'sent' }
+  flush: {}
+  sent: {}
   /** The head of a response. */
-  | { readonly type: 'received'; readonly baton: string | null }
-  | {
-      readonly type: 'response'
-      readonly calls: readonly QueuedCall[]
-      readonly settlement: Settlement
-      readonly closes: boolean
-    }
+  received: { baton: string | null }
+  response: { calls: readonly QueuedCall[]; settlement: Settlement; closes: boolean }
   /** @param aborted the calls whose signal is aborted, and its reason */
-  | {
-      readonly type: 'notSent'
-      readonly calls: readonly QueuedCall[]
-      readonly error: unknown
-      readonly aborted: ReadonlyMap<QueuedCall, unknown>
-    }
+  notSent: { calls: readonly QueuedCall[]; error: unknown; aborted: ReadonlyMap<QueuedCall, unknown> }
   /** There was no usable response. */
-  | { readonly type: 'noResponse'; readonly calls: readonly QueuedCall[]; readonly error: unknown }
+  noResponse: { calls: readonly QueuedCall[]; error: unknown }
   /** A request was aborted, and its response may still arrive. */
-  | { readonly type: 'aborted' }
+  aborted: {}
   /** The response to an aborted request has arrived, or never will. */
-  | { readonly type: 'lateResponse'; readonly isOk: boolean }
-  | { readonly type: 'permitQueued' }
-  | { readonly type: 'permitGranted'; readonly hasWaited: boolean }
-  | { readonly type: 'permitFailed'; readonly error: unknown }
+  lateResponse: { isOk: boolean }
+  permitQueued: {}
+  permitGranted: { hasWaited: boolean }
+  permitFailed: { error: unknown }
   /** A queued call was aborted by its signal, or because the client is closed. */
-  | { readonly type: 'abort'; readonly call: QueuedCall; readonly reason: unknown }
+  abort: { call: QueuedCall; reason: unknown }
   /** @param owner only cursors of this handle */
-  | { readonly type: 'stopCursors'; readonly owner: object | undefined; readonly rejection: Rejection }
+  stopCursors: { owner: object | undefined; rejection: Rejection }
   /** The request of a cursor got a response. */
-  | { readonly type: 'cursorOpened' }
-  | { readonly type: 'cursorDone'; readonly call: QueuedCall }
-  | { readonly type: 'lost'; readonly loss: Loss }
-  | { readonly type: 'wake' }
-  | { readonly type: 'close' }
-  | { readonly type: 'clientClosed' }
+  cursorOpened: {}
+  cursorDone: {}
+  lost: { loss: Loss }
+  wake: {}
+  close: {}
+  clientClosed: {}
   /** The request that closes the stream has ended. */
-  | { readonly type: 'closed' }
+  closed: {}
+}
+
+interface Effects {
+  /** Sends the event `flush` after the calls of this tick. */
+  flushSoon: {}
+  send: { calls: readonly QueuedCall[]; closes: boolean; mayHoldLock: boolean }
+  openCursor: { call: QueuedCall }
+  /** @param endsStream whether the stream ends too */
+  stopCursor: { call: QueuedCall; endsStream: boolean; rejection: Rejection }
+  sendClose: {}
+  resolve: { call: QueuedCall; results: Results }
+  /** @param isOutdated see the function of this name */
+  reject: { call: QueuedCall; rejection: Rejection; isOutdated: boolean }
+  /** Throws in the method that caused the event. Always the only effect. */
+  refuse: { rejection: Rejection }
+  acquirePermit: {}
+  releasePermit: {}
+  /** Counts that the client has acquired the write lock. */
+  recordLock: {}
+  /** Watches the signal of a call until it leaves the queue. */
+  watch: { call: QueuedCall }
+  emit: { event: Exclude<TransactionEvent, { type: 'transaction:lost' }> }
+  /** Reports the loss of the transaction. */
+  lost: { id: number }
+  /** The stream no longer accepts calls. */
+  ended: {}
+  /** Pending calls to `close` no longer wait. */
+  closed: {}
+}
 
 type TransactionEvent = Extract<ClientEvent, { type: `transaction:${string}` }>
-
+type Union<Types> = { readonly [T in keyof Types]: { readonly type: T } & Readonly<Types[T]> }[keyof Types]
+/** What has happened to a stream. */
+export type StreamEvent = Union<Events>
 /** What the shell of a stream must do. */
-export type Effect =
-  /** Sends the event `flush` after the calls of this tick. */
-  | { readonly type: 'flushSoon' }
-  | {
-      readonly type: 'send'
-      readonly calls: readonly QueuedCall[]
-      readonly closes: boolean
-      readonly mayHoldLock: boolean
-    }
-  | { readonly type: 'openCursor'; readonly call: QueuedCall }
-  /** @param endsStream whether the stream ends too */
-  | {
-      readonly type: 'stopCursor'
-      readonly call: QueuedCall
-      readonly endsStream: boolean
-      readonly rejection: Rejection
-    }
-  | { readonly type: 'sendClose' }
-  | { readonly type: 'resolve'; readonly call: QueuedCall; readonly results: Results }
-  /** @param isOutdated see the function of this name */
-  | {
-      readonly type: 'reject'
-      readonly call: QueuedCall
-      readonly rejection: Rejection
-      readonly isOutdated: boolean
-    }
-  /** Throws in the method that caused the event. */
-  | { readonly type: 'refuse'; readonly rejection: Rejection }
-  | { readonly type: 'acquirePermit' | 'releasePermit' | 'recordLock' }
-  /** Watches the signal of a call until it leaves the queue. */
-  | { readonly type: 'watch'; readonly call: QueuedCall }
-  | { readonly type: 'emit'; readonly event: Exclude<TransactionEvent, { type: 'transaction:lost' }> }
-  /** Reports the loss of a transaction. */
-  | { readonly type: 'lost'; readonly id: number }
-  /** The stream no longer accepts calls. */
-  | { readonly type: 'ended' }
-  /** Pending calls to `close` no longer wait. */
-  | { readonly type: 'closed' }
+export type Effect = Union<Effects>
 
 /** What a stream knows of its client. */
 export interface StreamClient {
@@ -346,7 +326,6 @@ class Transition {
         if (state.cursor && needsWriteLock(state.cursor)) this.#recordLock()
         return
       case 'cursorDone':
-        if (state.cursor !== event.call) return
         state.cursor = null
         return this.#proceed()
       case 'lost':
@@ -416,7 +395,8 @@ class Transition {
   /** Watches the time limit and signal of a call that waits for another. */
   #watch(call: QueuedCall): void {
     const state = this.#state
-    state.queueDeadline = Math.min(state.queueDeadline, call.deadline.endsAt)
+    // its request has the deadline
+    if (call !== state.parsing) state.queueDeadline = Math.min(state.queueDeadline, call.deadline.endsAt)
     this.#do({ type: 'watch', call })
   }
 
@@ -503,7 +483,8 @@ class Transition {
 
   /** Restarts the time limits of the queued calls, before and after a wait that does not count. */
   #restartDeadlines(): void {
-    for (const { deadline } of this.#state.queue) deadline.restart()
+    const now = this.#now
+    for (const { deadline } of this.#state.queue) deadline.endsAt = now + deadline.timeoutMs
   }
 
   // the next action
@@ -517,6 +498,8 @@ class Transition {
     const state = this.#state
     state.phase = 'idle'
     state.phaseSince = this.#now
+    // of a request that is not sent again
+    if (state.loss) this.#rejectAll(ENDED)
     if (state.permit === 'queued') this.#skipToRollback()
     this.#removeUndone()
     const [head] = state.queue
@@ -587,8 +570,8 @@ class Transition {
     const call = newParseCall(head)
     head.prefix = []
     head.isUnparsed = false
-    this.#watchQueue()
     this.#state.parsing = head
+    this.#watchQueue()
     this.#send([call])
   }
 
@@ -702,7 +685,6 @@ class Transition {
     // its permit is kept until the stream is closed
     if (transaction) this.#drop('lost')
     this.#rejectAll(ENDED)
-    state.prefix = []
     this.#do({ type: 'ended' })
     if (state.cursor) this.#stopCursor(state.cursor, true, ENDED)
     this.#resume()

@@ -134,8 +134,7 @@ export class RowReader implements Cursor {
 
   /** Lets the stream continue. */
   release(): void {
-    const { cursor } = this.#stream.state
-    if (cursor?.cursor === this) this.#stream.dispatch({ type: 'cursorDone', call: cursor })
+    if (this.#stream.state.cursor?.cursor === this) this.#stream.dispatch({ type: 'cursorDone' })
   }
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { playHistories, searchStates } from '../../test-support/search-streams.ts'
+import { type Effect, type StreamEvent, type StreamState, step } from './machine.ts'
+
+// MACHINE_HISTORIES, MACHINE_STATES and MACHINE_SEED lengthen or repeat these tests.
+const HISTORIES = Number(process.env['MACHINE_HISTORIES'] ?? 20_000)
+const STATES = Number(process.env['MACHINE_STATES'] ?? 20_000)
+const SEED = Number(process.env['MACHINE_SEED'] ?? Date.now() % 2 ** 31)
+const LENGTHS = [12, 25, 50]
+
+/** Creates a seeded generator of numbers from 0 to 1. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+test.each(LENGTHS)(
+  `random histories of %i moves break no rule (MACHINE_SEED=${SEED})`,
+  (length) => {
+    expect(playHistories(HISTORIES / LENGTHS.length, length, seeded(SEED))).toBe(null)
+  },
+  10_000_000,
+)
+
+test('no order of moves breaks a rule', () => {
+  const { states, depth, finding } = searchStates(STATES)
+  console.log(`${states} states, up to ${depth} moves`)
+  expect(finding).toBe(null)
+}, 10_000_000)
+
+type Fault = (effects: Effect[], event: StreamEvent, state: StreamState) => readonly Effect[] | null
+
+test.each<[string, RegExp, Fault]>([
+  ['keeps a permit', /permit/, (effects) => effects.filter(({ type }) => type !== 'releasePermit')],
+  ['forgets to close', /after close/, (effects) => effects.filter(({ type }) => type !== 'sendClose')],
+  [
+    'loses a call',
+    /never settled/,
+    (effects) => effects.filter((effect) => effect.type !== 'reject' || effect.rejection.type !== 'ended'),
+  ],
+  [
+    'settles a call twice',
+    /twice/,
+    (effects) =>
+      effects.flatMap((effect): Effect[] => (effect.type === 'reject' ? [effect, effect] : [effect])),
+  ],
+  [
+    'denies a COMMIT that may have taken effect',
+    /was told/,
+    (effects) =>
+      effects.map((effect) =>
+        effect.type === 'reject' && effect.rejection.type === 'error'
+          ? { ...effect, rejection: { type: 'ended' } }
+          : effect,
+      ),
+  ],
+  [
+    'sends twice',
+    /in flight/,
+    (effects) =>
+      effects.flatMap((effect): Effect[] => (effect.type === 'send' ? [effect, effect] : [effect])),
+  ],
+])('a machine that %s is found out', (_, violation, fault) => {
+  const machine: typeof step = (state, event, client) => {
+    const effects = [...step(state, event, client)]
+    return fault(effects, event, state) ?? effects
+  }
+  expect(playHistories(20_000, 25, seeded(1), machine)?.violation).toMatch(violation)
+})

@@ -1,0 +1,634 @@
+import { HttpError, SqlError, TransportError } from '../src/base/errors.ts'
+import {
+  beginStatement,
+  releaseStatement,
+  rollbackToStatement,
+  savepointStatement,
+} from '../src/codec/control.ts'
+import { type Handle, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
+import { type CallOutcome, ENDED_BY_SERVER } from '../src/request/sql-request.ts'
+import type { Rejection } from '../src/stream/classify-failure.ts'
+import {
+  type Effect,
+  isInTransaction,
+  newStreamState,
+  nextWake,
+  type StreamClient,
+  type StreamEvent,
+  type StreamState,
+  step,
+} from '../src/stream/machine.ts'
+
+// Streams of one client with one write permit, a server, and a shell that performs effects without promises or HTTP. A move is
+// something that a program, the server, the network or time does next. Every rule that a move breaks is a violation.
+
+/** Maximum number of calls of each stream, so that the number of states is finite. */
+const MAX_CALLS = 6
+const CALL_TIMEOUT_MS = 4_000
+
+const BEGIN = beginStatement('immediate')
+const SAVEPOINT = savepointStatement('a')
+const ROLLBACK_TO = rollbackToStatement('a')
+const RELEASE = releaseStatement('a')
+const REJECTED = new SqlError({ message: 'rejected', code: 'SQLITE_CONSTRAINT' })
+const LOST = new TransportError('NETWORK', 'lost', 'unknown')
+const REFUSED = new TransportError('NETWORK', 'refused', 'not_applied')
+const UNKNOWN_STREAM = new HttpError(404, '/', '{"error":"stream not found"}')
+const HANDLE_ENDED: Rejection = { type: 'stream', code: 'STREAM_CLOSED', message: 'the handle ended' }
+const UNUSED = (): void => {}
+/** Owner of the cursors that are opened outside of savepoints. */
+const OWNER = {}
+
+/** A call, and what its caller was told. */
+interface Call extends QueuedCall {
+  readonly id: number
+  readonly isWrite: boolean
+  /** Id of its transaction; 0 outside of one. */
+  readonly transaction: number
+  outcome: 'pending' | 'resolved' | 'not applied' | 'unknown'
+}
+
+interface Request {
+  /** Whether it opens the stream. */
+  readonly isNew: boolean
+  readonly calls: readonly QueuedCall[]
+  readonly closes: boolean
+}
+
+/** A stream, the work of its shell, and its counterpart on the server. */
+interface Stream {
+  readonly index: number
+  readonly state: StreamState
+  readonly calls: Call[]
+  transactions: number
+  savepoint: Handle | null
+  willFlush: boolean
+  request: Request | null
+  cursor: QueuedCall | null
+  isClosing: boolean
+  /** The aborted request whose response may still arrive. */
+  late: Request | null
+  isGranted: boolean
+  isExpired: boolean
+  hasWarned: boolean
+  loss: StreamState['loss']
+  /** Ids of the writes of the open transaction on the server, and SET for a savepoint; null outside of a transaction. */
+  writes: number[] | null
+}
+
+const SET = -1
+type Move = readonly [name: string, apply: () => void]
+
+export class World {
+  now = 1_000
+  acquired = 0
+  /** Ids of the writes and COMMITs that took effect. */
+  readonly applied = new Set<number>()
+  /** The stream that has the permit, and those that wait for it. */
+  #holder: Stream | null = null
+  readonly #waiting: Stream[] = []
+  readonly #streams: Stream[]
+  readonly #effects: [Stream, Effect][] = []
+  #isPerforming = false
+  /** The rule that was broken. */
+  violation: string | null = null
+  readonly #client: StreamClient
+
+  readonly #step: typeof step
+
+  /** @param machine replaces the machine by one with a fault */
+  constructor(streamCount: number, machine = step) {
+    this.#step = machine
+    const clock = { now: () => this.now }
+    const acquired = (): number => this.acquired
+    this.#client = {
+      clock,
+      config: { queueLimit: 100, transactionTimeoutMs: Infinity },
+      server: { hasV3: true, V2Guard: undefined },
+      writeLock: {
+        get acquired() {
+          return acquired()
+        },
+      },
+      hasPendingWrites: false,
+    }
+    this.#streams = Array.from({ length: streamCount }, (_, index) => ({
+      index,
+      state: newStreamState(),
+      calls: [],
+      transactions: 0,
+      savepoint: null,
+      willFlush: false,
+      request: null,
+      cursor: null,
+      isClosing: false,
+      late: null,
+      isGranted: false,
+      isExpired: false,
+      hasWarned: false,
+      loss: null,
+      writes: null,
+    }))
+  }
+
+  /** Returns what may happen next. */
+  moves(): Move[] {
+    return this.#streams.flatMap((stream) =>
+      [...this.#programMoves(stream), ...this.#otherMoves(stream)].map(
+        ([name, apply]): Move => [`${name} (${stream.index})`, apply],
+      ),
+    )
+  }
+
+  #programMoves(stream: Stream): Move[] {
+    const { calls, savepoint, state } = stream
+    const dispatch = (event: StreamEvent) => (): void => this.#dispatch(stream, event)
+    const call = (fields: Partial<Call>) => (): void => this.#call(stream, fields)
+    const moves: Move[] = state.queue.map((queued) => [
+      'abort',
+      dispatch({ type: 'abort', call: queued, reason: REFUSED }),
+    ])
+    if (state.phase !== 'closed' && (state.isOpen || state.loss === null))
+      moves.push(['close', dispatch({ type: 'close' })])
+    if (savepoint)
+      moves.push(
+        ['undo', () => this.#endSavepoint(stream, true)],
+        ['release', () => this.#endSavepoint(stream, false)],
+      )
+    // a call of a stream that is closed is rejected at once
+    if (calls.length >= MAX_CALLS || !state.isOpen) return moves
+    const cursor = { owner: savepoint ?? OWNER, stop: UNUSED }
+    moves.push(
+      ['write', call({ isWrite: true })],
+      ['read', call({ isReadOnly: true })],
+      ['rows', call({ isReadOnly: true, isUnparsed: true, cursor })],
+      ['commit', call({ transactionEnd: 'commit' })],
+      ['rollback', call({ transactionEnd: 'rollback' })],
+      ['the client is closed', dispatch({ type: 'clientClosed' })],
+    )
+    if (!state.transaction)
+      moves.push(['begin', dispatch({ type: 'begin', id: (stream.transactions += 1), statement: BEGIN })])
+    if (isInTransaction(state) && !savepoint) moves.push(['savepoint', () => this.#startSavepoint(stream)])
+    return moves
+  }
+
+  /** Returns the moves of the shell, the network, the server and time. */
+  #otherMoves(stream: Stream): Move[] {
+    const { state } = stream
+    const moves = this.#shellMoves(stream)
+    const { cursor, isClosing, late, request } = stream
+    if (request) {
+      moves.push(
+        ['rejected', () => this.#respond(stream, true)],
+        ['lost after', () => this.#lose(stream, LOST, true)],
+        ['lost before', () => this.#lose(stream, LOST, false)],
+        ['not sent', () => this.#refuse(stream)],
+        ['abort request', () => this.#abortRequest(stream)],
+      )
+      const [, ...others] = request.calls
+      if (others.length > 0 && !request.closes) {
+        moves.push(['not parsed', () => this.#respondWithoutResults(stream, true)])
+        if (
+          request.calls.every(({ isReadOnly }) => isReadOnly) &&
+          others.every(({ prefix }) => prefix.length === 0)
+        )
+          moves.push(['too large', () => this.#respondWithoutResults(stream, false)])
+      }
+      if (state.continuesStream)
+        moves.push(['unknown stream', () => this.#lose(stream, UNKNOWN_STREAM, false)])
+    }
+    if (late) moves.push(['no late response', () => this.#endLate(stream, false)])
+    if (cursor && !state.isCursorStopped) moves.push(['rows fail', () => this.#failRows(stream, cursor)])
+    if (isClosing) moves.push(['close is lost', () => this.#endClose(stream)])
+    if (stream.writes) moves.push(['the server ends the transaction', () => (stream.writes = null)])
+    if (this.#waiting.includes(stream))
+      moves.push([
+        'no permit',
+        () => {
+          this.#waiting.splice(this.#waiting.indexOf(stream), 1)
+          this.#dispatch(stream, { type: 'permitFailed', error: REFUSED })
+        },
+      ])
+    if (nextWake(state, this.#client) !== Infinity) moves.push(['wake', () => this.#wake(stream)])
+    return moves
+  }
+
+  /** Returns the moves that go on without a fault. */
+  #shellMoves(stream: Stream): Move[] {
+    const moves: Move[] = []
+    if (stream.willFlush)
+      moves.push([
+        'flush',
+        () => {
+          stream.willFlush = false
+          this.#dispatch(stream, { type: 'flush' })
+        },
+      ])
+    if (stream.isGranted)
+      moves.push([
+        'granted',
+        () => {
+          stream.isGranted = false
+          this.#dispatch(stream, { type: 'permitGranted', hasWaited: true })
+        },
+      ])
+    if (stream.request) moves.push(['response', () => this.#respond(stream, false)])
+    if (stream.late) moves.push(['late response', () => this.#endLate(stream, true)])
+    if (stream.cursor) moves.push(['rows end', () => this.#endRows(stream)])
+    if (stream.isClosing) moves.push(['closed', () => this.#endClose(stream)])
+    return moves
+  }
+
+  /** Lets everything end without further faults, closes the streams, and checks that nothing is left. */
+  settle(): void {
+    const go = (): void => {
+      for (let count = 0; count < 200; count += 1) {
+        const [move] = this.#streams.flatMap((stream) => this.#shellMoves(stream))
+        if (!move || this.violation) return
+        move[1]()
+      }
+      this.violation ??= 'does not come to an end'
+    }
+    go()
+    for (const stream of this.#streams) {
+      this.#dispatch(stream, { type: 'close' })
+      go()
+    }
+    for (const { calls, state, writes } of this.#streams) {
+      if (writes) this.violation ??= 'left a transaction on the server'
+      if (state.phase !== 'closed') this.violation ??= `a stream is ${state.phase} after close()`
+      if (state.permit !== 'none' || state.transaction)
+        this.violation ??= 'a closed stream has a permit or a transaction'
+      for (const call of calls)
+        if (call.outcome === 'pending') this.violation ??= `${describe(call)} was never settled`
+    }
+    if (this.#holder || this.#waiting.length > 0) this.violation ??= 'a permit was not returned'
+    this.check()
+  }
+
+  /** Checks what callers were told against what took effect. */
+  check(): void {
+    for (const { calls } of this.#streams)
+      for (const call of calls) {
+        const isApplied = this.applied.has(call.id)
+        if (call.outcome === 'not applied' && isApplied)
+          this.violation ??= `${describe(call)} took effect, but its caller was told that it did not`
+        if (call.outcome !== 'resolved') continue
+        const writes = calls.filter(({ isWrite, transaction }) => isWrite && transaction === call.transaction)
+        if (call.transactionEnd === 'rollback' && writes.some(({ id }) => this.applied.has(id)))
+          this.violation ??= 'a write took effect although its transaction was rolled back'
+        const mustBeApplied =
+          call.transactionEnd === 'commit'
+            ? writes.some(({ outcome }) => outcome === 'resolved')
+            : call.isWrite && call.transaction === 0
+        if (mustBeApplied && !isApplied) this.violation ??= `${describe(call)} did not take effect`
+      }
+  }
+
+  // the program
+
+  #call(stream: Stream, fields: Partial<Call>): void {
+    const { calls, index, savepoint, state } = stream
+    const inTransaction = isInTransaction(state)
+    const isEnd = fields.transactionEnd !== undefined
+    const call: Call = {
+      id: index * 100 + calls.length + 1,
+      statements: [],
+      scope: inTransaction || isEnd ? 'transaction' : 'autocommit',
+      prefix: [],
+      isReadOnly: false,
+      isWrite: false,
+      canCoalesce: inTransaction && !isEnd && !fields.cursor,
+      options: {},
+      deadline: { endsAt: this.now + CALL_TIMEOUT_MS, timeoutMs: CALL_TIMEOUT_MS } as QueuedCall['deadline'],
+      handle: savepoint ?? undefined,
+      transaction: inTransaction ? stream.transactions : 0,
+      outcome: 'pending',
+      resolve: UNUSED,
+      reject: UNUSED,
+      ...fields,
+    }
+    calls.push(call)
+    this.#dispatch(stream, { type: isEnd ? 'end' : 'call', call })
+  }
+
+  #startSavepoint(stream: Stream): void {
+    stream.savepoint = { kind: 'savepoint', parent: null, end: null }
+    this.#dispatch(stream, { type: 'savepoint', statement: SAVEPOINT })
+  }
+
+  #endSavepoint(stream: Stream, isUndo: boolean): void {
+    const handle = stream.savepoint as Handle
+    stream.savepoint = null
+    handle.end = isUndo ? 'rolled back' : 'committed'
+    this.#dispatch(stream, { type: 'stopCursors', owner: handle, rejection: HANDLE_ENDED })
+    const savepoint = SAVEPOINT
+    // `Transaction` first waits for the request in flight
+    if (isUndo) this.#dispatch(stream, { type: 'rollbackTo', statement: ROLLBACK_TO, savepoint })
+    this.#dispatch(stream, { type: 'release', statement: RELEASE, savepoint })
+  }
+
+  // the shell
+
+  #dispatch(stream: Stream, event: StreamEvent): void {
+    for (const effect of this.#step(stream.state, event, this.#client)) this.#effects.push([stream, effect])
+    if (this.#isPerforming) return
+    this.#isPerforming = true
+    for (let next = this.#effects.shift(); next; next = this.#effects.shift()) this.#perform(...next)
+    this.#isPerforming = false
+    // a savepoint ends with its transaction
+    if (!stream.state.transaction) stream.savepoint = null
+    this.#checkState(stream)
+  }
+
+  #checkState(stream: Stream): void {
+    const { cursor, isCursorStopped, loss, permit, phase, prefix, queue } = stream.state
+    const isIdle = phase === 'idle'
+    if (isIdle && permit === 'queued' && queue.every(({ transactionEnd }) => transactionEnd))
+      this.violation ??= 'waits for a permit without a statement'
+    if (isIdle && permit === 'held' && queue.length === 0 && prefix[0]?.kind === 'begin')
+      this.violation ??= 'holds a permit for a transaction that the server has not begun'
+    if (loss && cursor && !isCursorStopped) this.violation ??= 'reads after a loss'
+    stream.loss ??= loss
+    if (stream.loss !== loss) this.violation ??= 'the reason of a loss has changed'
+  }
+
+  #perform(stream: Stream, effect: Effect): void {
+    const { state } = stream
+    switch (effect.type) {
+      case 'flushSoon':
+        stream.willFlush = true
+        return
+      case 'send':
+        this.#checkFree(stream, effect.type)
+        if (state.loss) this.violation ??= 'sent after a loss'
+        if (effect.calls.some(({ handle }) => handle && isUndone(handle)))
+          this.violation ??= 'sent although its savepoint was undone'
+        this.#checkRequest(state, effect.calls)
+        stream.request = { ...effect, isNew: state.baton === null }
+        return this.#dispatch(stream, { type: 'sent' })
+      case 'openCursor':
+        this.#checkFree(stream, effect.type)
+        stream.cursor = effect.call
+        return this.#settleCall(effect.call, 'resolved')
+      case 'sendClose':
+        this.#checkFree(stream, effect.type)
+        stream.isClosing = true
+        return
+      case 'resolve':
+        return this.#settleCall(effect.call, 'resolved')
+      case 'reject':
+        return this.#settleCall(effect.call, outcomeOf(effect.rejection))
+      case 'acquirePermit':
+        if (state.queue[0]?.transactionEnd) this.violation ??= 'waits for a permit in order to send nothing'
+        if (this.#holder) {
+          this.#waiting.push(stream)
+          return this.#dispatch(stream, { type: 'permitQueued' })
+        }
+        this.#holder = stream
+        return this.#dispatch(stream, { type: 'permitGranted', hasWaited: false })
+      case 'releasePermit':
+        return this.#releasePermit(stream)
+      case 'recordLock':
+        this.acquired += 1
+        return
+      case 'emit':
+        stream.hasWarned = effect.event.type === 'transaction:expiring'
+        return
+      case 'lost':
+        if (state.loss?.code === 'TRANSACTION_EXPIRED' && !stream.hasWarned)
+          this.violation ??= 'expired without a warning'
+    }
+  }
+
+  #checkRequest({ baton }: StreamState, calls: readonly QueuedCall[]): void {
+    const [first] = calls
+    if (baton === null && first?.scope === 'transaction' && first.prefix[0]?.kind !== 'begin')
+      this.violation ??= 'continues a transaction without its stream'
+  }
+
+  #checkFree({ cursor, isClosing, late, request }: Stream, effect: string): void {
+    if (cursor || isClosing || late || request) this.violation ??= `${effect} while a request is in flight`
+  }
+
+  #settleCall(call: QueuedCall, outcome: Call['outcome']): void {
+    // the loop over rows fails after the cursor was opened
+    if ('isLoop' in call) return
+    if ((call as Call).outcome !== 'pending') this.violation ??= `${describe(call as Call)} was settled twice`
+    ;(call as Call).outcome = outcome
+  }
+
+  #releasePermit(stream: Stream): void {
+    stream.isGranted = false
+    const position = this.#waiting.indexOf(stream)
+    if (position >= 0) this.#waiting.splice(position, 1)
+    else if (this.#holder === stream) {
+      this.#holder = this.#waiting.shift() ?? null
+      if (this.#holder) this.#holder.isGranted = true
+    } else this.violation ??= 'released a permit that it did not have'
+  }
+
+  #wake(stream: Stream): void {
+    // by now the server has closed a stream that is closing
+    if (stream.state.phase === 'closing') stream.isExpired = true
+    if (stream.isExpired) stream.writes = null
+    const at = nextWake(stream.state, this.#client)
+    this.now = Math.max(this.now, at)
+    this.#dispatch(stream, { type: 'wake' })
+    if (nextWake(stream.state, this.#client) === at) this.violation ??= 'was woken in vain'
+  }
+
+  // the network and the server
+
+  #takeRequest(stream: Stream): Request {
+    const request = stream.request as Request
+    stream.request = null
+    return request
+  }
+
+  #respond(stream: Stream, isRejected: boolean): void {
+    const request = this.#takeRequest(stream)
+    const { calls, closes } = request
+    const outcomes = this.#execute(stream, request, isRejected)
+    this.#dispatch(stream, { type: 'received', baton: closes ? null : 'baton' })
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { outcomes } })
+  }
+
+  #lose(stream: Stream, error: unknown, isExecuted: boolean): void {
+    const request = this.#takeRequest(stream)
+    if (isExecuted) this.#execute(stream, request, false)
+    // what the client cannot close ends by itself
+    if (request.isNew || error === UNKNOWN_STREAM) stream.writes = null
+    this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error })
+  }
+
+  /** Responds that the results are too large, or (if nothing ran) that a statement cannot be parsed. */
+  #respondWithoutResults(stream: Stream, ranNothing: boolean): void {
+    const { calls, closes } = this.#takeRequest(stream)
+    if (!ranNothing) for (const { sql } of calls[0]?.prefix ?? []) this.#executeControl(stream, sql)
+    this.#dispatch(stream, { type: 'received', baton: 'baton' })
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { ranNothing } })
+  }
+
+  #refuse(stream: Stream): void {
+    const { calls } = this.#takeRequest(stream)
+    this.#dispatch(stream, { type: 'notSent', calls, error: REFUSED, aborted: new Map() })
+  }
+
+  #abortRequest(stream: Stream): void {
+    const request = this.#takeRequest(stream)
+    stream.late = request
+    this.#dispatch(stream, { type: 'aborted' })
+    this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error: LOST })
+  }
+
+  #endLate(stream: Stream, isOk: boolean): void {
+    const request = stream.late as Request
+    stream.late = null
+    if (isOk) {
+      if (!stream.isExpired) this.#execute(stream, request, false)
+      this.#dispatch(stream, { type: 'received', baton: request.closes ? null : 'baton' })
+    } else if (request.isNew) stream.writes = null
+    this.#dispatch(stream, { type: 'lateResponse', isOk })
+  }
+
+  #endRows(stream: Stream): void {
+    stream.cursor = null
+    this.#dispatch(stream, { type: 'received', baton: 'baton' })
+    this.#dispatch(stream, { type: 'cursorOpened' })
+    this.#dispatch(stream, { type: 'cursorDone' })
+  }
+
+  #failRows(stream: Stream, call: QueuedCall): void {
+    const loop: QueuedCall & { isLoop: true } = { ...call, isLoop: true }
+    this.#dispatch(stream, { type: 'noResponse', calls: [loop], error: LOST })
+    stream.cursor = null
+    this.#dispatch(stream, { type: 'cursorDone' })
+  }
+
+  #endClose(stream: Stream): void {
+    stream.isClosing = false
+    stream.writes = null
+    this.#dispatch(stream, { type: 'closed' })
+  }
+
+  /** Executes a request on the server. @param isRejected whether its last statement is rejected */
+  #execute(stream: Stream, { calls, closes }: Request, isRejected: boolean): CallOutcome[] {
+    const outcomes = calls.map((call, position) =>
+      this.#executeCall(stream, call as Call, isRejected && position === calls.length - 1),
+    )
+    if (closes) stream.writes = null
+    return outcomes
+  }
+
+  #executeCall(stream: Stream, call: Call, isRejected: boolean): CallOutcome {
+    const { id, isWrite, parses, prefix, scope, transactionEnd } = call
+    if (scope === 'transaction') {
+      for (const { sql } of prefix) this.#executeControl(stream, sql)
+      if (stream.writes === null) return { loss: ENDED_BY_SERVER }
+    }
+    if (isRejected) return { error: REJECTED }
+    if (transactionEnd === 'commit')
+      for (const write of [...(stream.writes ?? []), id]) if (write !== SET) this.applied.add(write)
+    if (transactionEnd) stream.writes = null
+    else if (isWrite && !parses) {
+      if (stream.writes) stream.writes.push(id)
+      else this.applied.add(id)
+    }
+    return { results: [] }
+  }
+
+  #executeControl(stream: Stream, sql: string): void {
+    if (sql === BEGIN.sql) {
+      if (stream.writes) this.violation ??= 'BEGIN in a transaction'
+      if (this.#streams.some(({ writes }) => writes !== null)) this.violation ??= 'two transactions at once'
+      stream.writes = []
+      return
+    }
+    const { writes } = stream
+    if (writes === null) return
+    if (sql === SAVEPOINT.sql) return void writes.push(SET)
+    const position = writes.lastIndexOf(SET)
+    if (position < 0) this.violation ??= `${sql} without a savepoint`
+    else if (sql === ROLLBACK_TO.sql) writes.splice(position + 1)
+    else writes.splice(position, 1)
+  }
+
+  /** Returns a text that is equal for worlds with the same future. */
+  key(): string {
+    const { now } = this
+    const streams = this.#streams.map((stream) => {
+      const { calls, savepoint, state, writes } = stream
+      const { loss, queue, transaction } = state
+      const ids = (list: readonly QueuedCall[] | undefined): unknown => list?.map(keyOf)
+      return [
+        state.phase,
+        state.isOpen,
+        loss?.code,
+        ids(queue),
+        state.queueDeadline - now,
+        state.prefix.map(({ sql }) => sql),
+        state.parsing && keyOf(state.parsing),
+        state.cursor && keyOf(state.cursor),
+        state.isCursorStopped,
+        transaction && [
+          transaction.lockedSince && transaction.lockedSince - now,
+          transaction.hasWarned,
+          transaction.isEnding,
+        ],
+        transaction && this.acquired - transaction.lockNumber,
+        state.phase === 'idle' || state.phase === 'closing' ? state.phaseSince - now : 0,
+        [
+          state.permit,
+          state.baton,
+          state.late,
+          state.continuesStream,
+          stream.isGranted,
+          stream.willFlush,
+          stream.isClosing,
+          stream.isExpired,
+        ],
+        ids(stream.request?.calls),
+        stream.request?.closes,
+        ids(stream.late?.calls),
+        stream.cursor && keyOf(stream.cursor),
+        savepoint?.end,
+        writes,
+        calls.map(({ outcome, transaction: id }) => `${outcome}${id}`),
+      ]
+    })
+    return JSON.stringify([
+      streams,
+      [...this.applied].toSorted(),
+      this.#holder?.index,
+      this.#waiting.map(({ index }) => index),
+    ])
+  }
+}
+
+const keyOf = (call: QueuedCall): unknown => {
+  const { canCoalesce, cursor, handle, id, isUnparsed, isWrite, parses, prefix, transactionEnd } =
+    call as Call
+  return [
+    id,
+    isWrite,
+    transactionEnd,
+    prefix.map(({ sql }) => sql),
+    cursor !== undefined,
+    isUnparsed,
+    canCoalesce,
+    parses !== undefined,
+    handle?.end,
+  ]
+}
+
+/** Returns what a caller is told about the effect of its call. */
+function outcomeOf(rejection: Rejection): Call['outcome'] {
+  if (rejection.type !== 'error') return 'not applied'
+  return rejection.error === LOST || (rejection.error as HttpError).outcome === 'unknown'
+    ? 'unknown'
+    : 'not applied'
+}
+
+const describe = ({ id, isWrite, transactionEnd }: Call): string =>
+  `${transactionEnd ?? (isWrite ? 'write' : 'read')} ${id}`
