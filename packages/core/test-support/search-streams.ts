@@ -20,7 +20,8 @@ export function playHistories(
     const world = new World(2, machine)
     const names: string[] = []
     while (names.length < length && !world.violation) {
-      const moves = world.moves()
+      const progress = random() < 0.4 ? world.progress() : []
+      const moves = progress.length > 0 ? progress : world.moves()
       const move = moves[Math.floor(random() * moves.length)]
       if (!move) break
       names.push(move[0])

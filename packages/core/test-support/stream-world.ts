@@ -46,6 +46,7 @@ interface Call extends QueuedCall {
   /** Id of its transaction; 0 outside of one. */
   readonly transaction: number
   outcome: 'pending' | 'resolved' | 'not applied' | 'unknown'
+  isWatched: boolean
 }
 
 interface Request {
@@ -71,6 +72,7 @@ interface Stream {
   isGranted: boolean
   isExpired: boolean
   hasWarned: boolean
+  isUnknown: boolean
   loss: StreamState['loss']
   /** Ids of the writes of the open transaction on the server, and SET for a savepoint; null outside of a transaction. */
   writes: number[] | null
@@ -126,6 +128,7 @@ export class World {
       isGranted: false,
       isExpired: false,
       hasWarned: false,
+      isUnknown: false,
       loss: null,
       writes: null,
     }))
@@ -186,6 +189,9 @@ export class World {
         ['abort request', () => this.#abortRequest(stream)],
       )
       const [, ...others] = request.calls
+      const [first] = request.calls as [QueuedCall]
+      if (others.length === 0 && first.scope === 'transaction' && !first.transactionEnd)
+        moves.push(['not parsed', () => this.#respondUnparsed(stream, first)])
       if (others.length > 0 && !request.closes) {
         moves.push(['not parsed', () => this.#respondWithoutResults(stream, true)])
         if (
@@ -213,7 +219,11 @@ export class World {
     return moves
   }
 
-  /** Returns the moves that go on without a fault. */
+  /** Returns the moves without a fault that go on with what was begun. */
+  progress(): Move[] {
+    return this.#streams.flatMap((stream) => this.#shellMoves(stream))
+  }
+
   #shellMoves(stream: Stream): Move[] {
     const moves: Move[] = []
     if (stream.willFlush)
@@ -243,7 +253,7 @@ export class World {
   settle(): void {
     const go = (): void => {
       for (let count = 0; count < 200; count += 1) {
-        const [move] = this.#streams.flatMap((stream) => this.#shellMoves(stream))
+        const [move] = this.progress()
         if (!move || this.violation) return
         move[1]()
       }
@@ -304,6 +314,7 @@ export class World {
       handle: savepoint ?? undefined,
       transaction: inTransaction ? stream.transactions : 0,
       outcome: 'pending',
+      isWatched: false,
       resolve: UNUSED,
       reject: UNUSED,
       ...fields,
@@ -342,8 +353,12 @@ export class World {
   }
 
   #checkState(stream: Stream): void {
-    const { cursor, isCursorStopped, loss, permit, phase, prefix, queue } = stream.state
+    const { cursor, isCursorStopped, loss, permit, phase, prefix, queue, transaction } = stream.state
     const isIdle = phase === 'idle'
+    if (isIdle && stream.writes && transaction?.lockedSince === null)
+      this.violation ??= 'does not know that it holds the write lock'
+    if ((phase === 'sending' || phase === 'reading') && queue.some((call) => !(call as Call).isWatched))
+      this.violation ??= 'does not watch a call that waits'
     if (isIdle && permit === 'queued' && queue.every(({ transactionEnd }) => transactionEnd))
       this.violation ??= 'waits for a permit without a statement'
     if (isIdle && permit === 'held' && queue.length === 0 && prefix[0]?.kind === 'begin')
@@ -369,10 +384,12 @@ export class World {
         return this.#dispatch(stream, { type: 'sent' })
       case 'openCursor':
         this.#checkFree(stream, effect.type)
+        if (!state.isOpen) this.violation ??= 'reads after close()'
         stream.cursor = effect.call
         return this.#settleCall(effect.call, 'resolved')
       case 'sendClose':
         this.#checkFree(stream, effect.type)
+        if (stream.isUnknown) this.violation ??= 'closes a stream that the server does not have'
         stream.isClosing = true
         return
       case 'resolve':
@@ -389,6 +406,9 @@ export class World {
         return this.#dispatch(stream, { type: 'permitGranted', hasWaited: false })
       case 'releasePermit':
         return this.#releasePermit(stream)
+      case 'watch':
+        ;(effect.call as Call).isWatched = true
+        return
       case 'recordLock':
         this.acquired += 1
         return
@@ -458,11 +478,21 @@ export class World {
     const request = this.#takeRequest(stream)
     if (isExecuted) this.#execute(stream, request, false)
     // what the client cannot close ends by itself
-    if (request.isNew || error === UNKNOWN_STREAM) stream.writes = null
+    stream.isUnknown = error === UNKNOWN_STREAM
+    if (request.isNew || stream.isUnknown) stream.writes = null
     this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error })
   }
 
-  /** Responds that the results are too large, or (if nothing ran) that a statement cannot be parsed. */
+  /** Responds that a statement cannot be parsed. */
+  #respondUnparsed(stream: Stream, call: QueuedCall): void {
+    const { calls, closes } = this.#takeRequest(stream)
+    if (closes) stream.writes = null
+    this.#dispatch(stream, { type: 'received', baton: closes ? null : 'baton' })
+    const settlement = { outcomes: [{ error: REJECTED }], prefix: call.prefix, ranNothing: true }
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement })
+  }
+
+  /** Responds that the results of several calls are too large, or (if nothing ran) that a statement cannot be parsed. */
   #respondWithoutResults(stream: Stream, ranNothing: boolean): void {
     const { calls, closes } = this.#takeRequest(stream)
     if (!ranNothing) for (const { sql } of calls[0]?.prefix ?? []) this.#executeControl(stream, sql)

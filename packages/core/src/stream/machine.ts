@@ -321,7 +321,8 @@ class Transition {
         this.#remove(event.call, { type: 'error', error: event.reason })
         return this.#resume()
       case 'stopCursors':
-        return this.#stopCursors(event.rejection, event.owner)
+        this.#stopCursors(event.rejection, event.owner)
+        return this.#resume()
       case 'cursorOpened':
         if (state.cursor && needsWriteLock(state.cursor)) this.#recordLock()
         return
