@@ -1,5 +1,4 @@
-import { step } from '../src/stream/machine.ts'
-import { World } from './stream-world.ts'
+import { type Fault, World } from './stream-world.ts'
 
 /** A violation, and the moves that led to it. */
 export interface Finding {
@@ -13,11 +12,11 @@ export function playHistories(
   count: number,
   length: number,
   random: () => number,
-  machine = step,
+  fault?: Fault,
 ): Finding | null {
   let shortest: Finding | null = null
   for (let history = 0; history < count; history += 1) {
-    const world = new World(2, machine)
+    const world = new World(2, fault)
     const names: string[] = []
     while (names.length < length && !world.violation) {
       const progress = random() < 0.4 ? world.progress() : []

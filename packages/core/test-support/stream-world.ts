@@ -11,12 +11,11 @@ import type { Rejection } from '../src/stream/classify-failure.ts'
 import {
   type Effect,
   isInTransaction,
-  newStreamState,
   nextWake,
   type StreamClient,
   type StreamEvent,
+  StreamMachine,
   type StreamState,
-  step,
 } from '../src/stream/machine.ts'
 
 // Streams of one client with one write permit, a server, and a shell that performs effects without promises or HTTP. A move is
@@ -35,6 +34,8 @@ const LOST = new TransportError('NETWORK', 'lost', 'unknown')
 const REFUSED = new TransportError('NETWORK', 'refused', 'not_applied')
 const UNKNOWN_STREAM = new HttpError(404, '/', '{"error":"stream not found"}')
 const HANDLE_ENDED: Rejection = { type: 'stream', code: 'STREAM_CLOSED', message: 'the handle ended' }
+/** What `nextWake` needs. */
+const CLIENT = { config: { queueLimit: 100, transactionTimeoutMs: Infinity } }
 const UNUSED = (): void => {}
 /** Owner of the cursors that are opened outside of savepoints. */
 const OWNER = {}
@@ -59,6 +60,7 @@ interface Request {
 /** A stream, the work of its shell, and its counterpart on the server. */
 interface Stream {
   readonly index: number
+  readonly machine: StreamMachine
   readonly state: StreamState
   readonly calls: Call[]
   transactions: number
@@ -78,7 +80,25 @@ interface Stream {
   writes: number[] | null
 }
 
+const EMPTY = {
+  transactions: 0,
+  savepoint: null,
+  willFlush: false,
+  request: null,
+  cursor: null,
+  isClosing: false,
+  late: null,
+  isGranted: false,
+  isExpired: false,
+  hasWarned: false,
+  isUnknown: false,
+  loss: null,
+  writes: null,
+}
+const SENDING = { sentAt: 0, continuesStream: true }
+const NEW_SENDING = { sentAt: 0, continuesStream: false }
 const SET = -1
+export type Fault = (effects: readonly Effect[]) => readonly Effect[]
 type Move = readonly [name: string, apply: () => void]
 
 export class World {
@@ -94,18 +114,17 @@ export class World {
   #isPerforming = false
   /** The rule that was broken. */
   violation: string | null = null
-  readonly #client: StreamClient
 
-  readonly #step: typeof step
+  readonly #fault: Fault
 
-  /** @param machine replaces the machine by one with a fault */
-  constructor(streamCount: number, machine = step) {
-    this.#step = machine
+  /** @param fault changes what the machine decides */
+  constructor(streamCount: number, fault: Fault = (effects) => effects) {
+    this.#fault = fault
     const clock = { now: () => this.now }
     const acquired = (): number => this.acquired
-    this.#client = {
+    const client = {
       clock,
-      config: { queueLimit: 100, transactionTimeoutMs: Infinity },
+      ...CLIENT,
       server: { hasV3: true, V2Guard: undefined },
       writeLock: {
         get acquired() {
@@ -114,24 +133,11 @@ export class World {
       },
       hasPendingWrites: false,
     }
-    this.#streams = Array.from({ length: streamCount }, (_, index) => ({
-      index,
-      state: newStreamState(),
-      calls: [],
-      transactions: 0,
-      savepoint: null,
-      willFlush: false,
-      request: null,
-      cursor: null,
-      isClosing: false,
-      late: null,
-      isGranted: false,
-      isExpired: false,
-      hasWarned: false,
-      isUnknown: false,
-      loss: null,
-      writes: null,
-    }))
+    const newStream = (index: number): Stream => {
+      const machine = new StreamMachine(client)
+      return { ...EMPTY, index, machine, state: machine.state, calls: [] }
+    }
+    this.#streams = Array.from({ length: streamCount }, (_, index) => newStream(index))
   }
 
   /** Returns what may happen next. */
@@ -200,8 +206,7 @@ export class World {
         )
           moves.push(['too large', () => this.#respondWithoutResults(stream, false)])
       }
-      if (state.continuesStream)
-        moves.push(['unknown stream', () => this.#lose(stream, UNKNOWN_STREAM, false)])
+      if (!request.isNew) moves.push(['unknown stream', () => this.#lose(stream, UNKNOWN_STREAM, false)])
     }
     if (late) moves.push(['no late response', () => this.#endLate(stream, false)])
     if (cursor && !state.isCursorStopped) moves.push(['rows fail', () => this.#failRows(stream, cursor)])
@@ -215,7 +220,7 @@ export class World {
           this.#dispatch(stream, { type: 'permitFailed', error: REFUSED })
         },
       ])
-    if (nextWake(state, this.#client) !== Infinity) moves.push(['wake', () => this.#wake(stream)])
+    if (nextWake(state, CLIENT) !== Infinity) moves.push(['wake', () => this.#wake(stream)])
     return moves
   }
 
@@ -342,7 +347,9 @@ export class World {
   // the shell
 
   #dispatch(stream: Stream, event: StreamEvent): void {
-    for (const effect of this.#step(stream.state, event, this.#client)) this.#effects.push([stream, effect])
+    stream.machine.step(event)
+    stream.machine.refusal = null
+    for (const effect of this.#fault(stream.machine.effects.splice(0))) this.#effects.push([stream, effect])
     if (this.#isPerforming) return
     this.#isPerforming = true
     for (let next = this.#effects.shift(); next; next = this.#effects.shift()) this.#perform(...next)
@@ -381,7 +388,7 @@ export class World {
           this.violation ??= 'sent although its savepoint was undone'
         this.#checkRequest(state, effect.calls)
         stream.request = { ...effect, isNew: state.baton === null }
-        return this.#dispatch(stream, { type: 'sent' })
+        return
       case 'openCursor':
         this.#checkFree(stream, effect.type)
         if (!state.isOpen) this.violation ??= 'reads after close()'
@@ -452,10 +459,10 @@ export class World {
     // by now the server has closed a stream that is closing
     if (stream.state.phase === 'closing') stream.isExpired = true
     if (stream.isExpired) stream.writes = null
-    const at = nextWake(stream.state, this.#client)
+    const at = nextWake(stream.state, CLIENT)
     this.now = Math.max(this.now, at)
     this.#dispatch(stream, { type: 'wake' })
-    if (nextWake(stream.state, this.#client) === at) this.violation ??= 'was woken in vain'
+    if (nextWake(stream.state, CLIENT) === at) this.violation ??= 'was woken in vain'
   }
 
   // the network and the server
@@ -470,8 +477,8 @@ export class World {
     const request = this.#takeRequest(stream)
     const { calls, closes } = request
     const outcomes = this.#execute(stream, request, isRejected)
-    this.#dispatch(stream, { type: 'received', baton: closes ? null : 'baton' })
-    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { outcomes } })
+    stream.state.baton = closes ? null : 'baton'
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { outcomes }, sending: SENDING })
   }
 
   #lose(stream: Stream, error: unknown, isExecuted: boolean): void {
@@ -480,24 +487,29 @@ export class World {
     // what the client cannot close ends by itself
     stream.isUnknown = error === UNKNOWN_STREAM
     if (request.isNew || stream.isUnknown) stream.writes = null
-    this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error })
+    this.#dispatch(stream, {
+      type: 'noResponse',
+      calls: request.calls,
+      error,
+      sending: request.isNew ? NEW_SENDING : SENDING,
+    })
   }
 
   /** Responds that a statement cannot be parsed. */
   #respondUnparsed(stream: Stream, call: QueuedCall): void {
     const { calls, closes } = this.#takeRequest(stream)
     if (closes) stream.writes = null
-    this.#dispatch(stream, { type: 'received', baton: closes ? null : 'baton' })
+    stream.state.baton = closes ? null : 'baton'
     const settlement = { outcomes: [{ error: REJECTED }], prefix: call.prefix, ranNothing: true }
-    this.#dispatch(stream, { type: 'response', calls, closes, settlement })
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement, sending: SENDING })
   }
 
   /** Responds that the results of several calls are too large, or (if nothing ran) that a statement cannot be parsed. */
   #respondWithoutResults(stream: Stream, ranNothing: boolean): void {
     const { calls, closes } = this.#takeRequest(stream)
     if (!ranNothing) for (const { sql } of calls[0]?.prefix ?? []) this.#executeControl(stream, sql)
-    this.#dispatch(stream, { type: 'received', baton: 'baton' })
-    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { ranNothing } })
+    stream.state.baton = 'baton'
+    this.#dispatch(stream, { type: 'response', calls, closes, settlement: { ranNothing }, sending: SENDING })
   }
 
   #refuse(stream: Stream): void {
@@ -509,7 +521,7 @@ export class World {
     const request = this.#takeRequest(stream)
     stream.late = request
     this.#dispatch(stream, { type: 'aborted' })
-    this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error: LOST })
+    this.#dispatch(stream, { type: 'noResponse', calls: request.calls, error: LOST, sending: SENDING })
   }
 
   #endLate(stream: Stream, isOk: boolean): void {
@@ -517,21 +529,21 @@ export class World {
     stream.late = null
     if (isOk) {
       if (!stream.isExpired) this.#execute(stream, request, false)
-      this.#dispatch(stream, { type: 'received', baton: request.closes ? null : 'baton' })
+      stream.state.baton = request.closes ? null : 'baton'
     } else if (request.isNew) stream.writes = null
     this.#dispatch(stream, { type: 'lateResponse', isOk })
   }
 
   #endRows(stream: Stream): void {
     stream.cursor = null
-    this.#dispatch(stream, { type: 'received', baton: 'baton' })
+    stream.state.baton = 'baton'
     this.#dispatch(stream, { type: 'cursorOpened' })
     this.#dispatch(stream, { type: 'cursorDone' })
   }
 
   #failRows(stream: Stream, call: QueuedCall): void {
     const loop: QueuedCall & { isLoop: true } = { ...call, isLoop: true }
-    this.#dispatch(stream, { type: 'noResponse', calls: [loop], error: LOST })
+    this.#dispatch(stream, { type: 'noResponse', calls: [loop], error: LOST, sending: SENDING })
     stream.cursor = null
     this.#dispatch(stream, { type: 'cursorDone' })
   }
@@ -612,7 +624,6 @@ export class World {
           state.permit,
           state.baton,
           state.late,
-          state.continuesStream,
           stream.isGranted,
           stream.willFlush,
           stream.isClosing,

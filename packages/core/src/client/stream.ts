@@ -123,7 +123,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     const { transaction } = state
     if (transaction?.isEnding) {
       // the COMMIT may fail
-      const settled = stream.ending.catch(() => {})
+      const settled = Promise.resolve(stream.ending).catch(() => {})
       await http.lifetime.until(() => settled, {
         deadline: http.deadline(options.timeoutMs),
         signal: options.signal,

@@ -7,6 +7,7 @@ import type { ServerFeatures } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import {
   endMessage,
+  type Handle,
   isUndone,
   needsWriteLock,
   newParseCall,
@@ -16,8 +17,8 @@ import {
 import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
 import { classifyFailure, findRejection, type Rejection } from './classify-failure.ts'
 
-// The functional core of a stream: `step` changes the state and returns what must be done, and `nextWake` returns when it must be
-// called again. Nothing here knows of promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
+// The core of a stream: `step` changes the state and says what must be done, and `nextWake` when it must be called again. Nothing
+// here knows of promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
 
 /**
  * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
@@ -43,7 +44,7 @@ export interface TransactionState {
 /** The state of a stream. */
 export interface StreamState {
   phase: Phase
-  /** When the phase began. */
+  /** When the stream became idle, or began to close. */
   phaseSince: number
   /** Whether the stream accepts calls. False while it closes (queued calls still run) and after it was lost. */
   isOpen: boolean
@@ -66,10 +67,6 @@ export interface StreamState {
   baton: string | null
   /** The baton before an aborted request whose response may still arrive. */
   late: { readonly baton: string | null } | null
-  /** When the last request was sent; if it was repeated, when it was last sent. */
-  sentAt: number
-  /** Whether that request continued a stream. A repeated request may continue the stream that its first response opened. */
-  continuesStream: boolean
 }
 
 /** A loss, and what is known of the lost transaction. */
@@ -91,14 +88,11 @@ interface Events {
   rollbackTo: { statement: ControlStatement; savepoint: ControlStatement }
   /** The calls of this tick are complete. */
   flush: {}
-  sent: {}
-  /** The head of a response. */
-  received: { baton: string | null }
-  response: { calls: readonly QueuedCall[]; settlement: Settlement; closes: boolean }
+  response: { calls: readonly QueuedCall[]; settlement: Settlement; closes: boolean; sending: LastSending }
   /** @param aborted the calls whose signal is aborted, and its reason */
   notSent: { calls: readonly QueuedCall[]; error: unknown; aborted: ReadonlyMap<QueuedCall, unknown> }
   /** There was no usable response. */
-  noResponse: { calls: readonly QueuedCall[]; error: unknown }
+  noResponse: { calls: readonly QueuedCall[]; error: unknown; sending: LastSending }
   /** A request was aborted, and its response may still arrive. */
   aborted: {}
   /** The response to an aborted request has arrived, or never will. */
@@ -132,8 +126,6 @@ interface Effects {
   resolve: { call: QueuedCall; results: Results }
   /** @param isOutdated see the function of this name */
   reject: { call: QueuedCall; rejection: Rejection; isOutdated: boolean }
-  /** Throws in the method that caused the event. Always the only effect. */
-  refuse: { rejection: Rejection }
   acquirePermit: {}
   releasePermit: {}
   /** Counts that the client has acquired the write lock. */
@@ -155,6 +147,13 @@ type Union<Types> = { readonly [T in keyof Types]: { readonly type: T } & Readon
 export type StreamEvent = Union<Events>
 /** What the shell of a stream must do. */
 export type Effect = Union<Effects>
+
+/** How a request was sent; if it was repeated, for the last time. */
+export interface LastSending {
+  readonly sentAt: number
+  /** Whether it continued a stream. A repeated request may continue the stream that its first response opened. */
+  readonly continuesStream: boolean
+}
 
 /** What a stream knows of its client. */
 export interface StreamClient {
@@ -200,8 +199,6 @@ export const newStreamState = (): StreamState => ({
   permit: 'none',
   baton: null,
   late: null,
-  sentAt: 0,
-  continuesStream: false,
 })
 
 /** Whether a transaction was begun and not ended, as far as the client knows. */
@@ -245,56 +242,45 @@ export function nextWake(state: StreamState, { config }: Pick<StreamClient, 'con
 const windowMs = ({ transactionTimeoutMs }: StreamClient['config']): number =>
   Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
 
-/** Changes the state of a stream. @returns what must be done, in this order */
-export function step(state: StreamState, event: StreamEvent, client: StreamClient): readonly Effect[] {
-  const transition = new Transition(state, client)
-  transition.handle(event)
-  return transition.effects
-}
-
-class Transition {
+/** Decides what a stream does. */
+export class StreamMachine {
+  readonly state = newStreamState()
+  /** What must be done, in this order. The shell takes it. */
   readonly effects: Effect[] = []
-  readonly #state: StreamState
+  /** Why the method that caused the last event must throw. */
+  refusal: Rejection | null = null
   readonly #client: StreamClient
 
-  constructor(state: StreamState, client: StreamClient) {
-    this.#state = state
+  constructor(client: StreamClient) {
     this.#client = client
   }
 
+  /** Changes the state after an event, and adds effects. */
   // oxlint-disable-next-line max-lines-per-function
-  handle(event: StreamEvent): void {
-    const state = this.#state
+  step(event: StreamEvent): void {
+    const { state } = this
     switch (event.type) {
       case 'call':
         return this.#enqueue(event.call)
+      case 'flush':
+        return this.#proceed()
+      case 'response':
+        return this.#settle(event)
       case 'begin':
         return this.#begin(event.id, event.statement)
       case 'end':
         return this.#end(event.call)
       case 'savepoint':
-        if (!isInTransaction(state) && state.isOpen)
-          return this.#do({ type: 'refuse', rejection: NO_TRANSACTION })
-        state.prefix = [...state.prefix, event.statement]
+        if (isInTransaction(state) || !state.isOpen) state.prefix = [...state.prefix, event.statement]
+        else this.refusal = NO_TRANSACTION
         return
       case 'rollbackTo':
       case 'release':
         return this.#endSavepoint(event)
-      case 'flush':
-        return this.#proceed()
-      case 'sent':
-        state.sentAt = this.#now
-        state.continuesStream = state.baton !== null
-        return
-      case 'received':
-        state.baton = event.baton
-        return
-      case 'response':
-        return this.#settle(event)
       case 'notSent':
         return this.#handleNotSent(event)
       case 'noResponse':
-        this.#fail(event.calls, event.error)
+        this.#fail(event.calls, event.error, event.sending)
         // a cursor first ends
         return state.phase === 'sending' ? this.#proceed() : undefined
       case 'aborted':
@@ -362,14 +348,10 @@ class Transition {
     return this.#client.clock.now()
   }
 
-  #misuse(message: string): void {
-    this.#do({ type: 'refuse', rejection: { type: 'misuse', message } })
-  }
-
   // calls and control statements
 
   #enqueue(call: QueuedCall): void {
-    const state = this.#state
+    const { state } = this
     const { queueLimit } = this.#client.config
     const rejection: Rejection | null = !state.isOpen
       ? ENDED
@@ -395,7 +377,7 @@ class Transition {
 
   /** Watches the time limit and signal of a call that waits for another. */
   #watch(call: QueuedCall): void {
-    const state = this.#state
+    const { state } = this
     // its request has the deadline
     if (call !== state.parsing) state.queueDeadline = Math.min(state.queueDeadline, call.deadline.endsAt)
     this.#do({ type: 'watch', call })
@@ -403,14 +385,14 @@ class Transition {
 
   /** Begins a transaction. Nothing is sent: BEGIN is sent with the first statement. */
   #begin(id: number, statement: ControlStatement): void {
-    const state = this.#state
-    if (!state.isOpen) return this.#do({ type: 'refuse', rejection: ENDED })
-    if (state.transaction)
-      return this.#misuse(
-        isInTransaction(state)
-          ? 'a transaction is open on this stream; use a savepoint'
-          : 'the previous transaction of this stream is still ending',
-      )
+    const { state } = this
+    if (!state.isOpen || state.transaction) {
+      const message = isInTransaction(state)
+        ? 'a transaction is open on this stream; use a savepoint'
+        : 'the previous transaction of this stream is still ending'
+      this.refusal = state.isOpen ? { type: 'misuse', message } : ENDED
+      return
+    }
     state.prefix = [...state.prefix, statement]
     state.transaction = {
       id,
@@ -425,12 +407,12 @@ class Transition {
 
   /** Whether BEGIN has not been sent yet; if so, the server has no transaction. */
   get #hasPendingBegin(): boolean {
-    return this.#state.prefix[0]?.kind === 'begin'
+    return this.state.prefix[0]?.kind === 'begin'
   }
 
   /** Queues the end of the transaction; sends nothing if the server has not begun it. */
   #end(call: QueuedCall): void {
-    const state = this.#state
+    const { state } = this
     if (state.isOpen && !isInTransaction(state)) return this.#rejectNow(call, NO_TRANSACTION)
     if (!this.#hasPendingBegin || !state.isOpen) return this.#enqueue(call)
     state.prefix = []
@@ -439,7 +421,7 @@ class Transition {
   }
 
   #endSavepoint({ type, statement, savepoint }: Extract<StreamEvent, { savepoint: unknown }>): void {
-    const state = this.#state
+    const { state } = this
     if (!isInTransaction(state)) return
     // nothing was queued since it was set, so neither it nor its end has to be sent
     if (state.prefix.at(-1)?.sql !== savepoint.sql) state.prefix = [...state.prefix, statement]
@@ -448,7 +430,7 @@ class Transition {
 
   /** Passes unsent control statements to the first call of a transaction at or after `position`, or to the next one queued. */
   #passPrefix(prefix: readonly ControlStatement[], position = 0): void {
-    const state = this.#state
+    const { state } = this
     const next = state.queue.slice(position).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else state.prefix = [...prefix, ...state.prefix]
@@ -456,7 +438,7 @@ class Transition {
 
   /** Rejects a queued call; its control statements are sent with the next one. */
   #remove(call: QueuedCall, rejection: Rejection): void {
-    const { queue } = this.#state
+    const { queue } = this.state
     const position = queue.indexOf(call)
     if (position < 0) return
     queue.splice(position, 1)
@@ -466,39 +448,38 @@ class Transition {
 
   /** Rejects the queued calls, except a cursor whose control statements are in flight, which is rejected with their error. */
   #rejectAll(rejection: Rejection): void {
-    const { parsing, queue } = this.#state
+    const { parsing, queue } = this.state
     for (const call of queue.slice()) if (call !== parsing) this.#remove(call, rejection)
   }
 
   #stopCursors(rejection: Rejection, owner?: object): void {
-    const { cursor, queue } = this.#state
+    const { cursor, queue } = this.state
     const isOwned = (call: QueuedCall): boolean => !owner || call.cursor?.owner === owner
     for (const call of queue.slice()) if (call.cursor && isOwned(call)) this.#remove(call, rejection)
     if (cursor && isOwned(cursor)) this.#stopCursor(cursor, false, rejection)
   }
 
   #stopCursor(call: QueuedCall, endsStream: boolean, rejection: Rejection): void {
-    this.#state.isCursorStopped = true
+    this.state.isCursorStopped = true
     this.#do({ type: 'stopCursor', call, endsStream, rejection })
   }
 
   /** Restarts the time limits of the queued calls, before and after a wait that does not count. */
   #restartDeadlines(): void {
     const now = this.#now
-    for (const { deadline } of this.#state.queue) deadline.endsAt = now + deadline.timeoutMs
+    for (const { deadline } of this.state.queue) deadline.endsAt = now + deadline.timeoutMs
   }
 
   // the next action
 
   #resume(): void {
-    if (this.#state.phase === 'idle') this.#proceed()
+    if (this.state.phase === 'idle') this.#proceed()
   }
 
   /** Takes the next action when nothing is in flight. */
   #proceed(): void {
-    const state = this.#state
+    const { state } = this
     state.phase = 'idle'
-    state.phaseSince = this.#now
     // of a request that is not sent again
     if (state.loss) this.#rejectAll(ENDED)
     if (state.permit === 'queued') this.#skipToRollback()
@@ -516,6 +497,7 @@ class Transition {
     if (state.permit === 'queued' || (!head && this.#hasPendingBegin)) this.#releasePermit()
     if (!head) {
       if (!state.isOpen) this.#close()
+      else if (state.transaction) state.phaseSince = this.#now
     } else if (endsLocally) {
       this.#take(1)
       this.#settleCall(head, { results: [] })
@@ -534,21 +516,24 @@ class Transition {
 
   /** Rejects the calls of handles that were rolled back. */
   #removeUndone(): void {
-    for (const call of this.#state.queue.slice())
-      if (call.handle && isUndone(call.handle))
-        this.#remove(call, { type: 'stream', code: 'STREAM_CLOSED', message: endMessage(call.handle) })
+    for (const call of this.state.queue.filter(({ handle }) => handle && isUndone(handle)))
+      this.#remove(call, {
+        type: 'stream',
+        code: 'STREAM_CLOSED',
+        message: endMessage(call.handle as Handle),
+      })
   }
 
   /** Rejects the calls before a queued ROLLBACK, if any; for a transaction that the server has not begun. */
   #skipToRollback(): void {
-    const { queue } = this.#state
+    const { queue } = this.state
     const end = queue.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
     for (const call of queue.slice(0, Math.max(0, end))) this.#remove(call, ROLLED_BACK)
   }
 
   /** Removes the calls of the next request: those of one transaction that can be coalesced, or a single one. */
   #take(limit: number): readonly QueuedCall[] {
-    const { queue } = this.#state
+    const { queue } = this.state
     let count = 1
     if (queue[0]?.canCoalesce) while (count < limit && queue[count]?.canCoalesce) count += 1
     const calls = queue.splice(0, count)
@@ -558,7 +543,7 @@ class Transition {
 
   /** Watches the calls that wait for a request. */
   #watchQueue(): void {
-    const state = this.#state
+    const { state } = this
     state.queueDeadline = Infinity
     for (const call of state.queue) this.#watch(call)
   }
@@ -571,36 +556,38 @@ class Transition {
     const call = newParseCall(head)
     head.prefix = []
     head.isUnparsed = false
-    this.#state.parsing = head
+    this.state.parsing = head
     this.#watchQueue()
     this.#send([call])
   }
 
   #send(calls: readonly QueuedCall[]): void {
-    const state = this.#state
+    const { state } = this
     state.phase = 'sending'
     const closes = !state.isOpen && state.queue.length === 0
-    this.#do({ type: 'send', calls, closes, mayHoldLock: calls.some(needsWriteLock) || holdsLock(state) })
+    this.#do({ type: 'send', calls, closes, mayHoldLock: holdsLock(state) || calls.some(needsWriteLock) })
   }
 
   // responses
 
-  #settle({ calls, settlement, closes }: Extract<StreamEvent, { type: 'response' }>): void {
-    const state = this.#state
+  #settle(event: Extract<StreamEvent, { type: 'response' }>): void {
+    const { state } = this
+    const { calls, settlement, closes } = event
     const { outcomes, loss, prefix, ranNothing } = settlement
-    const hasLocked = !ranNothing && calls.some(needsWriteLock)
-    for (const [index, call] of calls.entries())
-      if (outcomes) this.#settleCall(call, outcomes[index] as CallOutcome)
-      else {
+    const hasLocked = !ranNothing && state.transaction?.lockedSince === null && calls.some(needsWriteLock)
+    if (outcomes) outcomes.forEach((outcome, index) => this.#settleCall(calls[index] as QueuedCall, outcome))
+    else {
+      for (const call of calls) {
         call.canCoalesce = false
         if (!ranNothing) call.prefix = []
       }
-    if (!outcomes) state.queue.unshift(...calls)
+      state.queue.unshift(...calls)
+    }
     if (loss) this.#lose(loss)
     if (prefix) this.#passPrefix(prefix)
     if (hasLocked) this.#recordLock()
     if (state.baton === null && !closes && state.transaction)
-      this.#fail([], new ProtocolError('no baton in the middle of a transaction'))
+      this.#fail([], new ProtocolError('no baton in the middle of a transaction'), event.sending)
     this.#proceed()
   }
 
@@ -609,16 +596,16 @@ class Transition {
     if (outcome.loss) this.#lose(outcome.loss)
     if (!outcome.results)
       return this.#reject(call, 'error' in outcome ? { type: 'error', error: outcome.error } : ENDED)
-    if (parses) this.#state.parsing = null
+    if (parses) this.state.parsing = null
     if (transactionEnd) this.#drop(transactionEnd)
     if (!parses) this.#do({ type: 'resolve', call, results: outcome.results })
   }
 
   #reject(call: QueuedCall, rejection: Rejection): void {
     const { parses, transactionEnd } = call
-    const { transaction } = this.#state
+    const { transaction } = this.state
     if (parses) {
-      this.#state.parsing = null
+      this.state.parsing = null
       return this.#remove(parses, rejection)
     }
     if (transactionEnd) {
@@ -631,12 +618,12 @@ class Transition {
   }
 
   #rejectNow(call: QueuedCall, rejection: Rejection): void {
-    this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.#state, this.#client) })
+    this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.state, this.#client) })
   }
 
   /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
   #handleNotSent({ calls, error, aborted }: Extract<StreamEvent, { type: 'notSent' }>): void {
-    const state = this.#state
+    const { state } = this
     if (state.baton === null) this.#releasePermit()
     state.queue.unshift(...calls)
     const now = this.#now
@@ -654,12 +641,12 @@ class Transition {
   }
 
   /** Handles a request without a usable response: the stream and its transaction are lost. */
-  #fail(calls: readonly QueuedCall[], error: unknown): void {
-    const state = this.#state
+  #fail(calls: readonly QueuedCall[], error: unknown, { continuesStream, sentAt }: LastSending): void {
+    const { state } = this
     const request = {
       error,
-      continuesStream: state.continuesStream,
-      durationMs: this.#now - state.sentAt,
+      continuesStream,
+      durationMs: this.#now - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
       commits: calls[0]?.transactionEnd === 'commit',
     }
@@ -673,7 +660,7 @@ class Transition {
 
   /** Declares the stream and its transaction lost, unless they already are. */
   #lose(loss: Loss): void {
-    const state = this.#state
+    const { state } = this
     if (state.loss) return
     const { transaction } = state
     const hasLock = transaction !== null && transaction.lockedSince !== null
@@ -693,8 +680,8 @@ class Transition {
 
   /** Ends the transaction on the client's side. */
   #drop(end: 'commit' | 'rollback' | 'lost'): void {
-    const { transaction } = this.#state
-    this.#state.transaction = null
+    const { transaction } = this.state
+    this.state.transaction = null
     if (transaction) {
       const { id } = transaction
       this.#do(
@@ -705,7 +692,7 @@ class Transition {
   }
 
   #recordLock(): void {
-    const { transaction } = this.#state
+    const { transaction } = this.state
     if (!transaction || transaction.lockedSince !== null) return
     transaction.lockedSince = Math.floor(this.#now)
     transaction.lockNumber = this.#client.writeLock.acquired + 1
@@ -714,11 +701,11 @@ class Transition {
 
   /** Releases the write permit, or stops waiting for it. */
   #releasePermit(): void {
-    const { permit } = this.#state
+    const { permit } = this.state
     if (permit === 'none') return
     // the wait has ended, and the time limits of the calls begin
     if (permit === 'queued') this.#restartDeadlines()
-    this.#state.permit = 'none'
+    this.state.permit = 'none'
     this.#do({ type: 'releasePermit' })
   }
 
@@ -726,7 +713,7 @@ class Transition {
 
   /** Closes the stream on the server, if it may exist there. */
   #close(): void {
-    const state = this.#state
+    const { state } = this
     if (state.phase !== 'closing') state.phaseSince = this.#now
     state.phase = 'closing'
     if (state.late) return
@@ -735,13 +722,13 @@ class Transition {
   }
 
   #finishClose(): void {
-    this.#state.phase = 'closed'
+    this.state.phase = 'closed'
     this.#drop('rollback')
     this.#do({ type: 'closed' })
   }
 
   #wake(): void {
-    const state = this.#state
+    const { state } = this
     const now = this.#now
     if (now < nextWake(state, this.#client)) return
     // the server has closed the stream by now, so other writers need not wait for a response that may never arrive
@@ -759,7 +746,7 @@ class Transition {
   /** Announces that the transaction expires, or expires it: it must not block other writers of this client. */
   #expire(now: number): void {
     const { transactionTimeoutMs } = this.#client.config
-    const transaction = this.#state.transaction as TransactionState
+    const transaction = this.state.transaction as TransactionState
     if (transaction.hasWarned) {
       const message =
         transactionTimeoutMs === Infinity

@@ -157,7 +157,12 @@ export class RowReader implements Cursor {
     // a failed statement leaves the stream unchanged; a failed stream was already handled
     const isHandled = error instanceof SqlError || error instanceof StreamError
     if (this.#stream.state.cursor?.cursor === this && !isHandled)
-      this.#stream.dispatch({ type: 'noResponse', calls: [{ ...call, reject }], error })
+      this.#stream.dispatch({
+        type: 'noResponse',
+        calls: [{ ...call, reject }],
+        error,
+        sending: this.#stream.connection.lastSending,
+      })
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction, closing the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
@@ -267,7 +272,7 @@ export class RowReader implements Cursor {
         body: (index) => {
           // the time limit applies to each wait for the server
           deadline.restart()
-          this.#stream.dispatch({ type: 'sent' })
+          connection.recordSend()
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(UNPROVEN_V3_GUARD, index)}}`
         },
         address,
@@ -305,7 +310,7 @@ export class RowReader implements Cursor {
     if (!result.isOk && result.readLateResponse && exchange) this.#stream.awaitLate(this.#readBaton(exchange))
     if (!result.isOk && result.error instanceof SqlError && baton !== null) {
       // the server drops the stream of a statement that it cannot parse
-      this.#stream.dispatch({ type: 'received', baton: null })
+      this.#stream.setBaton(null)
       this.#lose({
         code: this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST',
         message: 'the server dropped the stream',
@@ -368,7 +373,7 @@ export class RowReader implements Cursor {
   #handleEntry(entry: CursorEntry): Row[] {
     const { connection, http } = this.#stream
     const { config, replica } = http
-    if (!('type' in entry)) this.#stream.dispatch({ type: 'received', baton: entry.baton })
+    if (!('type' in entry)) this.#stream.setBaton(entry.baton)
     else if (entry.type === 'replication_index') replica.record(entry.replication_index)
     // the rest is still read: its ROLLBACK undoes the statement
     else if ((this.#ignoresConditions ||= this.#isFromTest(entry))) return []

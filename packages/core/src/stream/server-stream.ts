@@ -22,13 +22,15 @@ import type { Rejection } from './classify-failure.ts'
 import {
   type Effect,
   isInTransaction,
-  newStreamState,
   nextWake,
   type StreamEvent,
   type StreamLoss,
-  step,
+  StreamMachine,
+  type StreamState,
 } from './machine.ts'
 import { StreamConnection } from './stream-connection.ts'
+
+const FLUSH = { type: 'flush' } as const
 
 /** What the handle of a transaction or savepoint adds to its calls. */
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'handle'>
@@ -37,52 +39,64 @@ export type HandleCall = Pick<QueuedCall, 'deadline' | 'handle'>
 export class ServerStream implements OpenStream {
   readonly http: Http
   readonly connection: StreamConnection
-  readonly state = newStreamState()
+  readonly #machine: StreamMachine
   #resolveEnded!: () => void
   /** Settles when the stream no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
   /** Settles after the response to the last request. */
   lastRequest: Promise<void> = Promise.resolve()
   /** Settles when the COMMIT or ROLLBACK has. */
-  ending: Promise<unknown> = Promise.resolve()
-  readonly #effects: Effect[] = []
+  ending: Promise<unknown> | null = null
   #isPerforming = false
   #permit: Permit | null = null
   #wakeAt = Infinity
-  #cancelWake = (): void => {}
+  #cancelWake: (() => void) | null = null
   #lossError: StreamError | null = null
   #lastSql: string | undefined
   /** Resolves the pending calls to `close`. */
   #closeResolvers: (() => void)[] = []
   #mustWaitForClose = true
   /** Errors of the statements of transactions. */
-  readonly #failures = new WeakSet<Error>()
+  #failures: WeakSet<Error> | null = null
 
   /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
     this.http = http
+    this.#machine = new StreamMachine(http)
     this.connection = new StreamConnection(this, isTracked)
+  }
+
+  get state(): StreamState {
+    return this.#machine.state
+  }
+
+  /** Records the baton of a response, which continues the stream. */
+  setBaton(baton: string | null): void {
+    const { state } = this.#machine
+    if ((state.baton === null) !== (baton === null)) this.http.lifetime.trackStream(this, baton !== null)
+    state.baton = baton
   }
 
   /** Tells the machine what has happened, and performs what it decides. @throws the error of a misuse */
   dispatch(event: StreamEvent): void {
-    const { http, state } = this
+    const { effects, state } = this.#machine
     const hadBaton = state.baton !== null
-    const effects = step(state, event, http)
-    if ((state.baton !== null) !== hadBaton) http.lifetime.trackStream(this, !hadBaton)
-    const [first] = effects
-    if (first?.type === 'refuse') throw this.#toError(first.rejection)
-    this.#effects.push(...effects)
+    this.#machine.step(event)
+    if ((state.baton !== null) !== hadBaton) this.http.lifetime.trackStream(this, !hadBaton)
+    const { refusal } = this.#machine
+    if (refusal) {
+      this.#machine.refusal = null
+      throw this.#toError(refusal)
+    }
     // an event of an observer or of an effect: its effects follow the earlier ones
-    if (this.#isPerforming) return
+    if (effects.length === 0 || this.#isPerforming) return
     this.#isPerforming = true
-    for (let effect = this.#effects.shift(); effect; effect = this.#effects.shift()) this.#perform(effect)
+    for (let effect = effects.shift(); effect; effect = effects.shift()) this.#perform(effect)
     this.#isPerforming = false
     this.#setTimer()
   }
 
   #perform(effect: Effect): void {
-    const { events, writeLock } = this.http
     switch (effect.type) {
       case 'flushSoon':
         // four microtasks: calls made after an `await` or two still join the request
@@ -91,17 +105,18 @@ export class ServerStream implements OpenStream {
         this.lastRequest = this.#send(effect)
         return
       case 'openCursor':
-        return settleWith(effect.call, () => effect.call.resolve([]))
+        effect.call.stopWatch?.()
+        return effect.call.resolve([])
       case 'stopCursor':
         return effect.call.cursor?.stop(effect.endsStream, this.#toError(effect.rejection))
       case 'sendClose':
         return void this.connection.close().then(() => this.dispatch({ type: 'closed' }))
       case 'resolve':
-        return settleWith(effect.call, () => effect.call.resolve(effect.results))
+        effect.call.stopWatch?.()
+        return effect.call.resolve(effect.results)
       case 'reject':
-        return settleWith(effect.call, () =>
-          effect.call.reject(this.#toError(effect.rejection), effect.isOutdated),
-        )
+        effect.call.stopWatch?.()
+        return effect.call.reject(this.#toError(effect.rejection), effect.isOutdated)
       case 'acquirePermit':
         return this.#acquirePermit()
       case 'releasePermit': {
@@ -110,14 +125,14 @@ export class ServerStream implements OpenStream {
         return permit?.release()
       }
       case 'recordLock':
-        writeLock.acquired += 1
+        this.http.writeLock.acquired += 1
         return
       case 'watch':
         return this.#watch(effect.call)
       case 'emit':
-        return events.emit(effect.event)
+        return this.http.events.emit(effect.event)
       case 'lost':
-        return events.emit({ type: 'transaction:lost', id: effect.id, error: this.#getLossError() })
+        return this.http.events.emit({ type: 'transaction:lost', id: effect.id, error: this.#getLossError() })
       case 'ended':
         return this.#resolveEnded()
       case 'closed':
@@ -126,7 +141,7 @@ export class ServerStream implements OpenStream {
     }
   }
 
-  readonly #flush = (): void => this.dispatch({ type: 'flush' })
+  readonly #flush = (): void => this.dispatch(FLUSH)
 
   async #send({ calls, closes, mayHoldLock }: Extract<Effect, { type: 'send' }>): Promise<void> {
     const { connection, http } = this
@@ -136,7 +151,8 @@ export class ServerStream implements OpenStream {
     const result = await connection.send(request, closes, { mayHoldLock, permit: this.permit })
     if (!result.isOk) {
       const { error } = result
-      if (result.isSent) return this.dispatch({ type: 'noResponse', calls, error })
+      if (result.isSent)
+        return this.dispatch({ type: 'noResponse', calls, error, sending: connection.lastSending })
       const aborted = new Map<QueuedCall, unknown>()
       for (const call of calls)
         if (call.options.signal?.aborted) aborted.set(call, call.options.signal.reason)
@@ -149,12 +165,12 @@ export class ServerStream implements OpenStream {
         rowids: connection.rowids,
       })
     } catch (error) {
-      return this.dispatch({ type: 'noResponse', calls, error })
+      return this.dispatch({ type: 'noResponse', calls, error, sending: connection.lastSending })
     }
     const { server } = http
     if (settlement.evaluatesConditions) server.evaluatesConditions = true
     if (calls[0]?.scope !== 'autocommit') server.isExecuteOnly ??= false
-    this.dispatch({ type: 'response', calls, settlement, closes })
+    this.dispatch({ type: 'response', calls, settlement, closes, sending: connection.lastSending })
   }
 
   /** Waits for the response to an aborted request, after which the stream can be closed. @param response reads its baton */
@@ -203,9 +219,10 @@ export class ServerStream implements OpenStream {
 
   /** Sets the one timer. It may fire early: one timer outlives several requests, since each costs more than encoding a statement. */
   #setTimer(): void {
-    const at = nextWake(this.state, this.http)
-    if (at === Infinity ? this.state.transaction !== null : at >= this.#wakeAt) return
-    this.#cancelWake()
+    const { state } = this.#machine
+    const at = nextWake(state, this.http)
+    if (at === this.#wakeAt || (at === Infinity ? state.transaction : at > this.#wakeAt)) return
+    this.#cancelWake?.()
     this.#wakeAt = at
     const { clock } = this.http
     if (at !== Infinity) this.#cancelWake = clock.after(Math.max(0, at - clock.now()), this.#wake)
@@ -214,6 +231,7 @@ export class ServerStream implements OpenStream {
   readonly #wake = (): void => {
     this.#wakeAt = Infinity
     this.dispatch({ type: 'wake' })
+    this.#setTimer()
   }
 
   #toError(rejection: Rejection): unknown {
@@ -267,20 +285,19 @@ export class ServerStream implements OpenStream {
       handle,
       canCoalesce: inTransaction,
     }
-    const onReject = inTransaction ? this.addFailure : undefined
-    return this.http.events.query(statements, id, () => this.enqueue(call, onReject))
+    return this.http.events.query(statements, id, () => this.enqueue(call, inTransaction))
   }
 
   /** Queues a call. */
   enqueue(
     call: Omit<QueuedCall, 'resolve' | 'reject'>,
-    onReject?: (error: unknown, isOutdated: boolean) => void,
+    isInTransaction = false,
     type: 'call' | 'end' = 'call',
   ): Promise<Results> {
     return new Promise((resolve, reject) => {
       if (this.state.isOpen) call.options.signal?.throwIfAborted()
       const rejectCall = (error: unknown, isOutdated = false): void => {
-        onReject?.(error, isOutdated)
+        if (isInTransaction) this.addFailure(error, isOutdated)
         reject(error)
       }
       this.dispatch({ type, call: { ...call, resolve, reject: rejectCall } })
@@ -314,7 +331,7 @@ export class ServerStream implements OpenStream {
         deadline,
         transactionEnd: statement.kind,
       },
-      undefined,
+      false,
       'end',
     )
     if (this.state.transaction?.isEnding) this.ending = ending
@@ -369,7 +386,8 @@ export class ServerStream implements OpenStream {
   }
 
   /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
-  readonly addFailure = (error: unknown, isOutdated: boolean): void => {
+  addFailure(error: unknown, isOutdated: boolean): void {
+    this.#failures ??= new WeakSet()
     if (!(error instanceof Error) || this.#failures.has(error)) return
     if (isOutdated && error instanceof SqlError && error.code === 'SQLITE_BUSY')
       error.message += lockHint('call of this client acquired')
@@ -378,12 +396,6 @@ export class ServerStream implements OpenStream {
 
   /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */
   undoneError(error: unknown): unknown {
-    return error instanceof Error && this.#failures.has(error) ? withOutcome(error, 'not_applied') : error
+    return error instanceof Error && this.#failures?.has(error) ? withOutcome(error, 'not_applied') : error
   }
-}
-
-/** Settles a call that left the queue. */
-function settleWith(call: QueuedCall, settle: () => void): void {
-  call.stopWatch?.()
-  settle()
 }

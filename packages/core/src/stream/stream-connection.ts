@@ -15,13 +15,13 @@ import { notSent, type SendResult } from '../http/message.ts'
 import { CLOSE, CONCURRENT, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 import type { Encode, LockUse, Sending, SendingStream, StreamResults } from './execute-only.ts'
-import type { StreamEvent, StreamState } from './machine.ts'
+import type { LastSending, StreamState } from './machine.ts'
 
 /** The parts of a stream that its connection uses. */
 interface Host {
   readonly http: Http
   readonly state: StreamState
-  dispatch(event: StreamEvent): void
+  setBaton(baton: string | null): void
   awaitLate(response: Promise<unknown>): void
 }
 
@@ -31,6 +31,7 @@ export class StreamConnection implements SendingStream {
   address: Address
   readonly executeOnly = { isUnproven: false, isLost: false, begunAt: 0 }
   readonly rowids = new InsertedRowids()
+  lastSending: LastSending = { sentAt: 0, continuesStream: false }
   readonly #stream: Host
   readonly #isTracked: boolean
   /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
@@ -46,6 +47,11 @@ export class StreamConnection implements SendingStream {
 
   get baton(): string | null {
     return this.#stream.state.baton
+  }
+
+  /** Called just before a request is sent. */
+  recordSend(): void {
+    this.lastSending = { sentAt: this.http.clock.now(), continuesStream: this.baton !== null }
   }
 
   /**
@@ -104,7 +110,7 @@ export class StreamConnection implements SendingStream {
     return http.exchange(
       `/v${V2Guard ? 2 : 3}/pipeline`,
       (index) => {
-        this.#stream.dispatch({ type: 'sent' })
+        this.recordSend()
         const { evaluatesConditions } = http.server
         const guard = V2Guard
           ? new V2Guard(evaluatesConditions ? 'commit' : 'begin')
@@ -134,7 +140,7 @@ export class StreamConnection implements SendingStream {
     const { config, replica, server } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
-    this.#stream.dispatch({ type: 'received', baton: close ? null : (baton ?? null) })
+    this.#stream.setBaton(close ? null : (baton ?? null))
     // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
     if (this.#V2Guard) server.V2Guard = this.#V2Guard
     else server.hasV3 ||= this.baton !== null
