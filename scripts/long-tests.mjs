@@ -54,6 +54,15 @@ export const LONG_TESTS = {
       'server/drift',
     ],
   },
+  /** The state machine of a stream by itself: a million histories, and a search of five million states. MACHINE_SEED repeats a run. */
+  machine: {
+    env: {
+      MACHINE_HISTORIES: '1000000',
+      MACHINE_STATES: '5000000',
+      NODE_OPTIONS: '--max-old-space-size=8192',
+    },
+    args: [...VITEST, '--project=unit', 'packages/core/src/stream/machine.test.ts'],
+  },
   simulation: { env: {}, args: [SOURCE, 'test/generated/simulation/main.ts', '--histories', '1000000'] },
   mutations: { env: {}, args: [SOURCE, 'test/generated/mutations/main.ts'] },
 }

@@ -74,9 +74,10 @@ function replay(path: readonly number[]): { readonly world: World; readonly move
   const world = new World(2)
   const moves: string[] = []
   for (const position of path) {
-    const [name, apply] = world.moves()[position] as ReturnType<World['moves']>[number]
-    moves.push(name)
-    apply()
+    const move = world.moves()[position]
+    if (!move) break
+    moves.push(move[0])
+    move[1]()
   }
   return { world, moves }
 }

@@ -12,7 +12,6 @@ import {
   type Effect,
   isInTransaction,
   nextWake,
-  type StreamClient,
   type StreamEvent,
   StreamMachine,
   type StreamState,
@@ -166,7 +165,7 @@ export class World {
       )
     // a call of a stream that is closed is rejected at once
     if (calls.length >= MAX_CALLS || !state.isOpen) return moves
-    const cursor = { owner: savepoint ?? OWNER, stop: UNUSED }
+    const cursor = { owner: savepoint ?? OWNER, stop: UNUSED, newParseCall }
     moves.push(
       ['write', call({ isWrite: true })],
       ['read', call({ isReadOnly: true })],
@@ -425,6 +424,11 @@ export class World {
       case 'lost':
         if (state.loss?.code === 'TRANSACTION_EXPIRED' && !stream.hasWarned)
           this.violation ??= 'expired without a warning'
+        return
+      // a cursor, and calls to close(), end with the next moves
+      case 'stopCursor':
+      case 'ended':
+      case 'closed':
     }
   }
 
@@ -670,6 +674,14 @@ function outcomeOf(rejection: Rejection): Call['outcome'] {
     ? 'unknown'
     : 'not applied'
 }
+
+/** Like that of `RowReader`. */
+const newParseCall = (call: QueuedCall): QueuedCall => ({
+  ...call,
+  ...(call.scope !== 'transaction' && { scope: 'chain', prefix: [] }),
+  parses: call,
+  cursor: undefined,
+})
 
 const describe = ({ id, isWrite, transactionEnd }: Call): string =>
   `${transactionEnd ?? (isWrite ? 'write' : 'read')} ${id}`

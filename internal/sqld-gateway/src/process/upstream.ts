@@ -250,7 +250,7 @@ export class Upstream {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    // otherwise, it would start a server that nobody stops
+    // otherwise, it would start a server that is never stopped
     await this.#restarting?.catch(() => {})
     void this.#pool?.destroy()
     await this.#process?.close()

@@ -1,6 +1,6 @@
 import type { Deadline } from '../base/deadline.ts'
 import type { WireResult } from '../base/wire.ts'
-import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF, PROBE, ROLLBACK } from '../codec/control.ts'
+import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF } from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { AtomicBatchOptions, BatchOptions } from '../options.ts'
@@ -11,6 +11,8 @@ export type Results = ResultSet<ObjectRow | ArrayRow>[]
 export interface Cursor {
   /** The client, stream or transaction that reads the rows. */
   readonly owner: object
+  /** Returns a call that sends the cursor's control statements, and has its statement parsed. */
+  newParseCall(call: QueuedCall): QueuedCall
   /** Stops the cursor. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
   stop(endsStream: boolean, reason: unknown): void
 }
@@ -91,25 +93,3 @@ export const batchPrefix = (
 export const needsWriteLock = ({ isReadOnly, prefix }: QueuedCall): boolean =>
   !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
   (!isReadOnly || prefix.some((statement) => statement.needsWriteLock))
-
-/** Returns a call that sends the control statements of a cursor, and has its statement parsed. */
-export function newParseCall(call: QueuedCall): QueuedCall {
-  const { prefix, statements } = call
-  // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
-  const [scope, before, last] =
-    call.scope === 'transaction'
-      ? (['transaction', prefix, PROBE] as const)
-      : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
-  return {
-    ...call,
-    scope,
-    prefix: before,
-    statements: [last],
-    parsedOnly: statements[0]?.sql,
-    parses: call,
-    // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues
-    options: {},
-    isReadOnly: true,
-    cursor: undefined,
-  }
-}

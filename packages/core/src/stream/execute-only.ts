@@ -65,7 +65,7 @@ export interface SendingStream {
 }
 
 /** What is known of the transaction of a stream whose server supports only `execute`. */
-export interface ExecuteOnlyState {
+interface ExecuteOnlyState {
   /** Whether a statement failed and may have ended the transaction. */
   isUnproven: boolean
   isLost: boolean

@@ -6,11 +6,11 @@ import type { ResolvedConfig } from '../config.ts'
 import type { ServerFeatures } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import {
+  type Cursor,
   endMessage,
   type Handle,
   isUndone,
   needsWriteLock,
-  newParseCall,
   type QueuedCall,
   type Results,
 } from '../request/queued-call.ts'
@@ -27,7 +27,7 @@ import { classifyFailure, findRejection, type Rejection } from './classify-failu
 type Phase = 'idle' | 'collecting' | 'sending' | 'reading' | 'closing' | 'closed'
 
 /** A transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
-export interface TransactionState {
+interface TransactionState {
   /** Its id in events. */
   readonly id: number
   readonly begunAt: number
@@ -184,7 +184,7 @@ export const CURSOR_IS_OPEN = {
   message: 'rows are being read on this stream: leave the loop first',
 } as const satisfies Rejection
 
-export const newStreamState = (): StreamState => ({
+const newStreamState = (): StreamState => ({
   phase: 'idle',
   phaseSince: 0,
   isOpen: true,
@@ -504,7 +504,7 @@ export class StreamMachine {
       this.#proceed()
     } else if (!head.cursor) this.#send(this.#take(this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity))
     else if (head.prefix.length > 0 || (head.isUnparsed && state.baton !== null && this.#client.server.hasV3))
-      this.#parse(head)
+      this.#parse(head, head.cursor)
     else {
       this.#take(1)
       state.phase = 'reading'
@@ -552,8 +552,8 @@ export class StreamMachine {
    * Sends the control statements of a cursor in a separate request: the cursor may be aborted before it opens. The server also
    * parses the cursor's statement there.
    */
-  #parse(head: QueuedCall): void {
-    const call = newParseCall(head)
+  #parse(head: QueuedCall, cursor: Cursor): void {
+    const call = cursor.newParseCall(head)
     head.prefix = []
     head.isUnparsed = false
     this.state.parsing = head

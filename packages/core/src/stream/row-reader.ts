@@ -1,9 +1,10 @@
 import { asNotApplied, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/batch.ts'
+import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
+import { joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { RowsOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
@@ -123,6 +124,8 @@ export class RowReader implements Cursor {
   get isReadOnly(): boolean {
     return this.#request.isReadOnly
   }
+
+  readonly newParseCall = newParseCall
 
   stop(endsStream: boolean, reason: unknown): void {
     if (endsStream) this.#endController.abort(reason)
@@ -409,5 +412,27 @@ export class RowReader implements Cursor {
     if (this.#ignoresConditions) throw ignoredConditionsError('not_applied')
     if (this.#inTransaction && this.#decode === null) throw this.#lose(ENDED_BY_SERVER)
     if (!this.#isComplete) throw new ProtocolError('the rows were truncated')
+  }
+}
+
+/** Returns a call that sends the control statements of a cursor, and has its statement parsed. */
+function newParseCall(call: QueuedCall): QueuedCall {
+  const { prefix, statements } = call
+  // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
+  const [scope, before, last] =
+    call.scope === 'transaction'
+      ? (['transaction', prefix, PROBE] as const)
+      : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
+  return {
+    ...call,
+    scope,
+    prefix: before,
+    statements: [last],
+    parsedOnly: statements[0]?.sql,
+    parses: call,
+    // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues
+    options: {},
+    isReadOnly: true,
+    cursor: undefined,
   }
 }

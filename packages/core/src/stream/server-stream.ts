@@ -93,7 +93,8 @@ export class ServerStream implements OpenStream {
     this.#isPerforming = true
     for (let effect = effects.shift(); effect; effect = effects.shift()) this.#perform(effect)
     this.#isPerforming = false
-    this.#setTimer()
+    // the calls of a tick are not watched before they are sent
+    if (state.phase !== 'collecting') this.#setTimer()
   }
 
   #perform(effect: Effect): void {
@@ -248,8 +249,9 @@ export class ServerStream implements OpenStream {
       case 'queueFull':
         return queueFullError(config.queueLimit)
       case 'timeout':
-        return timeoutError(rejection.timeoutMs, config.address.origin)
+        break
     }
+    return timeoutError(rejection.timeoutMs, config.address.origin)
   }
 
   #getLossError(): StreamError {

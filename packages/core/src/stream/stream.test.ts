@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchResponse, isNever, type ScriptedStep } from '../../test-support/scripted-batch.ts'
-import { StreamError } from '../base/errors.ts'
 import { readRows } from '../client/read-rows.ts'
 import { getServerStream, Stream } from '../client/stream.ts'
 import { Transaction } from '../client/transaction.ts'
