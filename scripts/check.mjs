@@ -7,6 +7,7 @@ const REMEDIES = {
   words: 'use another word, or the full name of the package; scripts/words.mjs has the list',
   imports: 'scripts/check-imports.mjs has the layers; CONTRIBUTING.md, rule 2, has the reasons',
   pages: 'npm run pages writes them; site/pages.mjs lists the pages',
+  'public API': 'node scripts/public-api.mjs writes the files; read their diff as a user would',
   'timed tests': 'hold a lock, count, or wait for an event instead of measuring time (test/README.md)',
   unused: 'delete what is unused; knip.json lists what is used in ways that knip cannot see',
 }
@@ -46,6 +47,7 @@ const STEPS = [
   // after the build: it loads the test configuration, which imports one of our packages
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check', '--output-logs=errors-only']],
+  ['public API', process.execPath, ['scripts/public-api.mjs', '--check']],
   ['size', process.execPath, ['scripts/size.mjs']],
 ]
 

@@ -44,7 +44,7 @@ async function call(): Promise<void> {
   else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
   else if (kind < 0.7) await db.batch(['insert into soak (a) values (2)', TRIM])
   else if (kind < 0.8) await readSomeRows()
-  else await db.transaction(runTransaction, { retry: 1 })
+  else await db.transaction(runTransaction, { maxRetries: 1 })
 }
 
 const TRIM = 'delete from soak where id < (select max(id) from soak) - 100'

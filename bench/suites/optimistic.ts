@@ -51,7 +51,7 @@ const MOVERS: Readonly<Record<string, (url: string) => Mover>> = {
           await tx.execute(WRITE, [(a.rows[0]?.n ?? 0) - 1, from])
           await tx.execute(WRITE, [(b.rows[0]?.n ?? 0) + 1, to])
         },
-        { retry: 3 },
+        { maxRetries: 3 },
       ),
     ),
   '@libsql/client': (url) => {

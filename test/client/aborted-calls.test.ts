@@ -5,9 +5,10 @@ import {
   createClient,
   openStream,
   readRows,
+  SqlError,
   type TransactionMode,
 } from '@batonsql/core'
-import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
@@ -46,6 +47,115 @@ function createClientWithHeldResponses() {
     arrived: arrived.promise,
   }
 }
+
+describe('a transaction that is aborted', () => {
+  const reasons = ['by a signal', 'by its timeout'] as const
+  /** Returns the options of a transaction, and the error with which it rejects; a signal must be aborted by the test. */
+  const limit = (cause: (typeof reasons)[number]) => {
+    const controller = new AbortController()
+    return cause === 'by a signal'
+      ? { controller, options: { signal: controller.signal }, error: { message: 'stopped' } }
+      : { controller, options: { timeoutMs: 200 }, error: { code: 'TIMEOUT', outcome: 'not_applied' } }
+  }
+
+  test.each(reasons)(
+    '%s, while a statement is in flight: rejects at once, and releases its lock',
+    async (cause) => {
+      const { db, releaseResponse, arrived } = createClientWithHeldResponses()
+      const { controller, options, error } = limit(cause)
+      const transaction = db.transaction((tx) => tx.execute('insert into t values (1)'), options)
+      const rejected = expect(transaction).rejects.toMatchObject(error)
+      await arrived
+      controller.abort(new Error('stopped'))
+      await rejected
+      releaseResponse()
+      await writeWithOtherClient()
+      await db.close()
+      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+    },
+  )
+
+  test.each(reasons)(
+    '%s, while its callback waits for something else: rejects at once, and accepts no statement',
+    async (cause) => {
+      await using db = createClient(database.config)
+      const { controller, options, error } = limit(cause)
+      const waiting = Promise.withResolvers<void>()
+      const resume = Promise.withResolvers<void>()
+      let late: Promise<unknown> | undefined
+      const rejected = expect(
+        db.transaction(async (tx) => {
+          await tx.execute('insert into t values (1)')
+          waiting.resolve()
+          await resume.promise
+          late = expect(tx.execute('insert into t values (2)')).rejects.toBeDefined()
+        }, options),
+      ).rejects.toMatchObject(error)
+      await waiting.promise
+      controller.abort(new Error('stopped'))
+      await rejected
+      await writeWithOtherClient()
+      resume.resolve()
+      await expect.poll(() => late).toBeDefined()
+      await late
+      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+    },
+  )
+
+  test.each(reasons)('%s, in a savepoint: undoes the whole transaction', async (cause) => {
+    await using db = createClient(database.config)
+    const { controller, options, error } = limit(cause)
+    const waiting = Promise.withResolvers<void>()
+    const rejected = expect(
+      db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await tx.savepoint(async (inner) => {
+          await inner.execute('insert into t values (2)')
+          waiting.resolve()
+          await new Promise(() => {})
+        })
+      }, options),
+    ).rejects.toMatchObject(error)
+    await waiting.promise
+    controller.abort(new Error('stopped'))
+    await rejected
+    await writeWithOtherClient()
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+  })
+
+  test('before it begins, or before it runs again, is not run', async () => {
+    await using db = createClient(database.config)
+    const callback = vi.fn()
+    const signal = AbortSignal.abort(new Error('stopped'))
+    await expect(db.transaction(callback, { signal })).rejects.toThrow('stopped')
+    expect(callback).not.toHaveBeenCalled()
+    const controller = new AbortController()
+    const failing = db.transaction(
+      async (tx) => {
+        callback()
+        await tx.execute('select 1')
+        controller.abort(new Error('stopped'))
+        throw new SqlError({ message: 'busy', code: 'SQLITE_BUSY' })
+      },
+      { signal: controller.signal, maxRetries: 3 },
+    )
+    await expect(failing).rejects.toThrow('stopped')
+    expect(callback).toHaveBeenCalledTimes(1)
+  })
+
+  test('after its COMMIT was not aborted: keeps its result, and removes its listener', async () => {
+    await using db = createClient(database.config)
+    const controller = new AbortController()
+    const { signal } = controller
+    const added = vi.spyOn(signal, 'addEventListener')
+    const removed = vi.spyOn(signal, 'removeEventListener')
+    await db.transaction((tx) => tx.execute('insert into t values (1)'), { signal, timeoutMs: 60_000 })
+    controller.abort()
+    expect(added.mock.calls.length).toBeGreaterThan(0)
+    expect(removed.mock.calls.length).toBe(added.mock.calls.length)
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }])
+  })
+})
 
 describe('a call that is aborted while its response is in flight', () => {
   test.each(['by a signal', 'by its timeout'])(

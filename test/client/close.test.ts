@@ -146,7 +146,7 @@ describe('close while calls wait for a retry', () => {
     for (const drainMs of [0, 10_000]) {
       const { db, requested } = createOverloadedClient('1', Infinity)
       const transaction = expect(
-        db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
+        db.transaction((tx) => tx.execute('select 1'), { maxRetries: 1000 }),
       ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
       await requested
       await pause(10)

@@ -56,7 +56,7 @@ const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
   'a batch whose last statement fails': (db) => db.batch([insert(1), insert(null)]),
   'a batch whose first statement ends the transaction': (db) => db.batch([endsTransaction, insert(1)]),
   'a transaction': (db) => db.transaction((tx) => tx.execute(insert(1))),
-  'a transaction that retries': (db) => db.transaction((tx) => tx.execute(insert(1)), { retry: 2 }),
+  'a transaction that retries': (db) => db.transaction((tx) => tx.execute(insert(1)), { maxRetries: 2 }),
   'a transaction with savepoints': (db) =>
     db.transaction((tx) => tx.savepoint((inner) => inner.batch([insert(1), insert(2)]))),
   'a transaction with statements in one request': (db) =>

@@ -134,7 +134,7 @@ test('reports a transaction that is lost, and one that is retried', async () => 
       if (runs === 1) await tx.execute('insert or rollback into t values (1)').catch(() => {})
       await tx.execute('insert into t values (2)').catch(() => {})
     },
-    { retry: 1 },
+    { maxRetries: 1 },
   )
   expect(getEventTypes().filter((type) => /^transaction|retry/.test(type))).toEqual([
     'transaction:begin',

@@ -110,7 +110,7 @@ test('the option `retry` runs the callback again', async () => {
       if (runs === 1) await otherClient.execute('update t set n = n + 5 where id = 1')
       await tx.execute('update t set n = ? where id = 1', [(rows[0]?.n ?? 0) + 1])
     },
-    { mode: 'concurrent', retry: 3 },
+    { mode: 'concurrent', maxRetries: 3 },
   )
   expect(runs).toBe(2)
   expect(retries).toMatchObject([{ code: 'SQLITE_BUSY' }])
@@ -127,7 +127,7 @@ test('each of many concurrent transactions is applied once', async () => {
         const { rows } = await tx.execute<{ n: number }>('select n from t where id = 1')
         await tx.execute('update t set n = ? where id = 1', [(rows[0]?.n ?? 0) + 1])
       },
-      { mode: 'concurrent', retry: 100 },
+      { mode: 'concurrent', maxRetries: 100 },
     )
   await Promise.all(Array.from({ length: 12 }, (_, index) => add(clients[index % 3] as Client)))
   expect(await readNumbers(db)).toEqual([12, 0])
@@ -161,7 +161,7 @@ test('a concurrent transaction requires the journal mode mvcc, and does not allo
   await using withoutMvcc = createClient({ url: (await startTursodb()).url })
   const transaction = withoutMvcc.transaction((tx) => tx.execute('select 1'), {
     mode: 'concurrent',
-    retry: 3,
+    maxRetries: 3,
   })
   await expect(transaction).rejects.toMatchObject({
     name: 'SqlError',

@@ -296,7 +296,7 @@ export class Program {
     return this.#calls.track(call, () =>
       handle.transaction((tx) => this.#runCallback(call, tx, 'transaction', null, step), {
         ...(mode && { mode }),
-        ...(retry && { retry }),
+        ...(retry && { maxRetries: retry }),
       }),
     )
   }

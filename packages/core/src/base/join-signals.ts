@@ -17,3 +17,18 @@ export function joinSignals(signals: readonly AbortSignal[]): JoinedSignals {
   }
   return { signal: controller.signal, stop }
 }
+
+/** Calls `run` with a signal that aborts as soon as one of two does. */
+export async function withSignals<T>(
+  first: AbortSignal | undefined,
+  second: AbortSignal | undefined,
+  run: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  if (!first || !second) return await run(first ?? second)
+  const joined = joinSignals([first, second])
+  try {
+    return await run(joined.signal)
+  } finally {
+    joined.stop()
+  }
+}

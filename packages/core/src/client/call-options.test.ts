@@ -95,19 +95,19 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     'a mode after the callback',
     () => transaction(() => {}, 'write'),
-    /expected options { mode, retry }, not a value of type string/,
+    /expected options { signal, timeoutMs, mode, maxRetries }, not a value of type string/,
   ],
   [
     'the mode of a transaction',
     () => transaction(() => {}, { mode: 'write' }),
     /mode must be 'immediate'.*not 'write'/,
   ],
-  ['retry', () => transaction(() => {}, { retry: '3' }), /retry must be number, not a value of type string/],
   [
-    'timeoutMs of a transaction',
-    () => transaction(() => {}, { timeoutMs: 5 }),
-    /unknown option timeoutMs.*mode, retry/,
+    'maxRetries of a transaction',
+    () => transaction(() => {}, { maxRetries: '3' }),
+    /maxRetries must be number, not a value of type string/,
   ],
+  ['timeoutMs of a transaction', () => transaction(() => {}, { timeoutMs: -5 }), /timeoutMs must be/],
   [
     'foreignKeys in a transaction',
     () => inTransaction((tx) => tx.batch(['select 1'], { foreignKeys: 'off' })),

@@ -342,7 +342,7 @@ test('retry runs the callback again after a lost transaction, at most `retry` ti
       await tx.execute('select 1')
       await tx.execute('select 2')
     },
-    { retry: 2 },
+    { maxRetries: 2 },
   )
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(runs).toBe(3)
@@ -355,16 +355,16 @@ test("retry applies neither to the callback's own errors nor to lost commits", a
   })
   let runs = 0
   const count = (): number => (runs += 1)
-  await expect(db.transaction((tx) => (count(), tx.execute('select 1')), { retry: 5 })).rejects.toMatchObject(
-    { code: 'NETWORK', outcome: 'unknown' },
-  )
+  await expect(
+    db.transaction((tx) => (count(), tx.execute('select 1')), { maxRetries: 5 }),
+  ).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(runs).toBe(1)
   const failingTransaction = db.transaction(
     () => {
       count()
       throw new Error('own error')
     },
-    { retry: 5 },
+    { maxRetries: 5 },
   )
   await expect(failingTransaction).rejects.toThrow('own error')
   expect(runs).toBe(2)

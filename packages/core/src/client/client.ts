@@ -1,11 +1,13 @@
-import { checkOption, checkOptions, TIME } from '@batonsql/options'
+import { CALL_OPTIONS, checkOption, checkOptions, TIME } from '@batonsql/options'
+import { TransportError } from '../base/errors.ts'
+import type { JoinedSignals } from '../base/join-signals.ts'
 import { beginStatement, TRANSACTION_MODES, type TransactionMode } from '../codec/control.ts'
 import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { AtomicBatchOptions } from '../options.ts'
+import type { AtomicBatchOptions, CallOptions } from '../options.ts'
 import { BATCH_OPTIONS } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
 import { ServerStream } from '../stream/server-stream.ts'
@@ -13,8 +15,11 @@ import { run } from './run.ts'
 import { SqlExecutor } from './sql-executor.ts'
 import { checkCallback, Transaction } from './transaction.ts'
 
-/** Settings of a transaction. */
-export interface TransactionOptions {
+/**
+ * Settings of a transaction. When its `signal` is aborted, or `timeoutMs` (by default without limit; it includes retries) is over,
+ * it is rolled back and rejects at once, although its callback may still be running.
+ */
+export interface TransactionOptions extends CallOptions {
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
   /**
@@ -22,7 +27,20 @@ export interface TransactionOptions {
    * a transaction that was lost or expired, HTTP 429. Never after a commit that may have been applied.
    * @default 0
    */
-  readonly retry?: number | undefined
+  readonly maxRetries?: number | undefined
+}
+
+/** Returns a signal that is aborted with that of the options, or when their time is over; null if they have neither. */
+function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
+  if (!signal && timeoutMs === undefined) return null
+  const controller = new AbortController()
+  const deadline = timeoutMs === undefined ? undefined : http.deadline(timeoutMs)
+  const onTimeout = (): Error =>
+    new TransportError('TIMEOUT', `the transaction took longer than ${timeoutMs} ms`, 'not_applied')
+  signal?.throwIfAborted()
+  const waiter = http.lifetime.wait({ deadline, signal, onTimeout })
+  waiter.promise.catch((reason: unknown) => controller.abort(reason))
+  return { signal: controller.signal, stop: () => waiter.resolve() }
 }
 
 const senders = new WeakMap<Client, Http>()
@@ -79,32 +97,36 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. BEGIN is sent with
    * the first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. The write
    * transactions of one client run one after the other.
-   * @throws the callback's own error; StreamError if the server ended the transaction before the commit
+   * @throws the callback's own error; StreamError if the server ended the transaction before the commit; the signal's reason;
+   * TransportError `TIMEOUT`
    */
   async transaction<T>(
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
     checkCallback(callback)
-    checkOptions(options, { mode: TRANSACTION_MODES, retry: 'number' })
-    const { lifetime, events } = getHttp(this)
-    const { mode, retry = 0 } = options
+    checkOptions(options, { ...CALL_OPTIONS, mode: TRANSACTION_MODES, maxRetries: 'number' })
+    const http = getHttp(this)
+    const { lifetime, events } = http
+    const { mode, maxRetries = 0 } = options
     lifetime.begin()
+    const limit = limitTransaction(http, options)
     try {
       for (let attempt = 0; ; attempt++) {
-        const stream = new ServerStream(getHttp(this), true)
+        const stream = new ServerStream(http, true)
         stream.begin(beginStatement(mode))
         try {
-          return await Transaction.run(stream, callback)
+          return await Transaction.run(stream, callback, limit?.signal)
         } catch (error) {
           // a client that is being closed accepts no new transaction
-          if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
+          if (!(attempt < maxRetries) || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
           events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-          await lifetime.sleep(delayMs)
+          await lifetime.sleep(delayMs, limit?.signal)
         }
       }
     } finally {
+      limit?.stop()
       lifetime.end()
     }
   }

@@ -59,7 +59,7 @@ const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
         runs += 1
         return tx.execute('insert into t values (1)')
       },
-      { retry: 3 },
+      { maxRetries: 3 },
     ),
   'a batch': (db) => db.batch(['insert into t values (1)']),
   'a stream': async (db) => {

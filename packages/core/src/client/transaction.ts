@@ -1,8 +1,9 @@
 import { CALL_OPTIONS, checkOptions, describeType } from '@batonsql/options'
 import { StreamError, TransportError } from '../base/errors.ts'
+import { withSignals } from '../base/join-signals.ts'
 import { rejectForeignKeys } from '../codec/statement.ts'
-import type { CallOptions } from '../options.ts'
-import { endMessage, type Handle, isUndone } from '../request/queued-call.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
+import { endMessage, type Handle, isUndone, type Results } from '../request/queued-call.ts'
 import { CURSOR_IS_OPEN, hasCursor, isReading, lockExpiresAt } from '../stream/machine.ts'
 import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
@@ -33,6 +34,8 @@ export function checkCallback(callback: unknown): void {
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream
   readonly #parent: Transaction | null
+  /** Aborted when the whole transaction is. */
+  readonly #signal: AbortSignal | undefined
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
   /** Settles once the last queued call has started; null when none is queued. */
@@ -43,11 +46,16 @@ export class Transaction extends SqlExecutor {
   #ended: Promise<void> | undefined
 
   /** @internal */
-  constructor(stream: ServerStream, parent: Transaction | null = null) {
+  constructor(stream: ServerStream, parent: Transaction | null = null, signal?: AbortSignal) {
     super((statements, _, options) => {
       rejectForeignKeys(statements)
-      return this.#whenFree(options, (handle) => stream.run(statements, 'atomic', options, handle))
+      const run = (callOptions: BatchOptions): Promise<Results> =>
+        this.#whenFree(callOptions, (handle) => stream.run(statements, 'atomic', callOptions, handle))
+      return signal
+        ? withSignals(signal, options.signal, (joined) => run({ ...options, signal: joined }))
+        : run(options)
     })
+    this.#signal = signal
     this.#stream = stream
     this.#parent = parent
     this.#handle = { kind: parent ? 'savepoint' : 'transaction', parent: parent && parent.#handle, end: null }
@@ -145,7 +153,7 @@ export class Transaction extends SqlExecutor {
     checkOptions(options, CALL_OPTIONS)
     return await this.#whenFree(options, () => {
       this.#checkNoCursor()
-      return new Transaction(this.#stream, this).#performInside(this, callback)
+      return new Transaction(this.#stream, this, this.#signal).#performInside(this, callback)
     })
   }
 
@@ -180,7 +188,7 @@ export class Transaction extends SqlExecutor {
   /** Runs the callback of this handle, then ends the handle. */
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
-      const result = await callback(this)
+      const result = await this.#untilAborted(callback)
       if (this.#handle.end === null && (this.#child || this.#stopCursors()))
         throw new TypeError(
           `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
@@ -190,6 +198,23 @@ export class Transaction extends SqlExecutor {
     } catch (error) {
       this.#undo()
       throw this.#stream.undoneError(error)
+    }
+  }
+
+  /** Runs the callback of this handle. @throws the reason of the transaction's signal, at once */
+  async #untilAborted<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+    const signal = this.#signal
+    if (!signal) return await callback(this)
+    signal.throwIfAborted()
+    let abort = (): void => {}
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(signal.reason as Error)
+      signal.addEventListener('abort', abort)
+    })
+    try {
+      return await Promise.race([callback(this), aborted])
+    } finally {
+      signal.removeEventListener('abort', abort)
     }
   }
 
@@ -240,8 +265,12 @@ export class Transaction extends SqlExecutor {
   }
 
   /** Runs a callback as the transaction of a stream. @internal */
-  static async run<T>(stream: ServerStream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
-    const tx = new Transaction(stream)
+  static async run<T>(
+    stream: ServerStream,
+    callback: (tx: Transaction) => Promise<T> | T,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const tx = new Transaction(stream, null, signal)
     let result: T
     try {
       result = await tx.#perform(callback)
@@ -252,7 +281,7 @@ export class Transaction extends SqlExecutor {
     }
     if (tx.#handle.end === 'committed') {
       // in this order and in one tick, so that COMMIT and closing the stream share a request
-      const commit = stream.commit()
+      const commit = stream.commit({ signal })
       const closing = stream.close()
       try {
         await commit

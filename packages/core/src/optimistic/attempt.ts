@@ -1,5 +1,5 @@
 import { ConflictError, DatabaseError, SqlError, StreamError, withoutSteps } from '../base/errors.ts'
-import { joinSignals } from '../base/join-signals.ts'
+import { withSignals } from '../base/join-signals.ts'
 import type { WireResult } from '../base/wire.ts'
 import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
@@ -35,11 +35,15 @@ export abstract class Attempt extends SqlExecutor {
     super((statements, scope, options) => {
       if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
       for (const statement of statements) rejectWrite(statement)
-      return withSignals(callOptions, options, (signal) => read(statements, scope, { ...options, signal }))
+      return withSignals(callOptions.signal, options.signal, (signal) =>
+        read(statements, scope, { ...options, signal }),
+      )
     })
     this.writer = new Writer((statements, scope, options) => {
       this.endReads()
-      return withSignals(callOptions, options, (signal) => write(statements, scope, { ...options, signal }))
+      return withSignals(callOptions.signal, options.signal, (signal) =>
+        write(statements, scope, { ...options, signal }),
+      )
     })
   }
 
@@ -190,21 +194,6 @@ export class TransactionAttempt extends Attempt {
         stream.run(statements, scope, ownOptions, handle),
       )
     super(options, send, send)
-  }
-}
-
-/** Calls `run` with a signal that aborts with that of the transaction and that of the call. */
-async function withSignals<T>(
-  { signal }: CallOptions,
-  { signal: callSignal }: CallOptions,
-  run: (signal: AbortSignal | undefined) => Promise<T>,
-): Promise<T> {
-  if (!signal || !callSignal) return await run(signal ?? callSignal)
-  const joined = joinSignals([signal, callSignal])
-  try {
-    return await run(joined.signal)
-  } finally {
-    joined.stop()
   }
 }
 
