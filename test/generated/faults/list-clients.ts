@@ -7,7 +7,8 @@ import { withArgs } from './orm-transactions.ts'
 
 /** Runs transactions with core, which retries a lost transaction. */
 export const coreLists = (client: Client): ListClient => ({
-  transaction: (callback, mode) => client.transaction((tx) => callback(toCoreHandle(tx)), { mode, maxRetries: 2 }),
+  transaction: (callback, mode) =>
+    client.transaction((tx) => callback(toCoreHandle(tx)), { mode, maxRetries: 2 }),
 })
 
 const toCoreHandle = (tx: Transaction): ListHandle => ({
