@@ -4,7 +4,7 @@ export type { Dialect } from '@batonsql/server-common/hrana'
 export { createUserInDirectory, exportFromDirectory } from './server/data-directory.ts'
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'
-export type { PlatformOptions } from './server/platform-server.ts'
+export type { PlatformOptions } from './server/platform-options.ts'
 export {
   type DatabaseAddress,
   LocalServer,

@@ -138,7 +138,9 @@ test('the server stops when its last user has released it', async () => {
 
 test.each([
   [{ tempalte: noop }, /unknown option tempalte/],
-  [{ template: 5 }, /template must be string or function, not a value of type number/],
+  [{ template: 5 }, /template must be a function, { key, create } or the path of a file, not 5/],
+  [{ template: { key: '', create: noop } }, /template must be a function, { key, create }/],
+  [{ migrations: './drizzle', template: 'seed.db' }, /migrations cannot be combined with a template that is a file/],
   [{ scope: 'suite' }, /scope must be 'test' or 'file', not 'suite'/],
 ])('options %o are rejected', (options, message) => {
   expect(() => useDatabase(options as UseDatabaseOptions)).toThrow(message)

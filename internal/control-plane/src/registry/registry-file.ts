@@ -6,20 +6,22 @@ import { loadSqliteModule } from '@batonsql/server-common/base'
 export type RegistryValue = string | number | null
 
 /**
- * The SQLite file of the registry. Calls are synchronous: a change is on disk when the call returns, and conditions that were
+ * The SQLite file of the registry. Calls are synchronous: a change is written when the call returns, and conditions that were
  * checked before the call still hold.
  */
 export class RegistryFile {
   readonly #database: DatabaseSync
 
-  /** Opens the file, or creates it readable only by its owner, because it contains private keys. */
-  constructor(path: string) {
+  /**
+   * Opens the file, or creates it readable only by its owner, because it contains private keys.
+   * @param isDurable whether acknowledged changes must survive a power failure
+   */
+  constructor(path: string, isDurable: boolean) {
     closeSync(openSync(path, 'a', 0o600))
     restoreFile(path)
     this.#database = new (loadSqliteModule().DatabaseSync)(path)
     try {
-      // acknowledged changes survive a power failure
-      this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+      this.#database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${isDurable ? 'FULL' : 'OFF'}`)
     } catch (error) {
       this.#database.close()
       throw new Error(`the registry ${path} cannot be read`, { cause: error })

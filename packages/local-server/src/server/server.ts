@@ -22,7 +22,8 @@ import {
 import { DEFAULT_DATABASE } from './database-router.ts'
 import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
-import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
+import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
+import type { PlatformServer } from './platform-server.ts'
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
@@ -335,6 +336,8 @@ export class LocalServer implements AsyncDisposable {
     const metrics = (): string => this.#service.metrics()
     const log = this.#log
     const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
+    // most servers have no platform API, whose libraries take longer to load than the rest of the server
+    const { PlatformServer } = await import('./platform-server.ts')
     const server = await PlatformServer.start(options, parts)
     const local = new LocalPlatform(controlPlane, server.url, controlPlane.getOwnerToken())
     this.#platform = { server, local }

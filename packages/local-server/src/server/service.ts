@@ -156,11 +156,17 @@ export class Service implements AsyncDisposable {
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      controlPlane = await ControlPlane.open({ directory, organization, domain, version: PACKAGE_VERSION })
+      controlPlane = await ControlPlane.open({
+        directory,
+        isDurable: temporary === null,
+        organization,
+        domain,
+        version: PACKAGE_VERSION,
+      })
       claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
       addReplicas(controlPlane, options.replicas)
       const notices: Notices = new EventEmitter()
-      backend = createBackend(options, directory, controlPlane, notices)
+      backend = await createBackend(options, directory, controlPlane, notices)
       const version = await controlPlane.start(backend)
       const service = new Service(
         {

@@ -1,0 +1,74 @@
+import { statSync } from 'node:fs'
+import type { LocalServer } from '../server/server.ts'
+import type { CreatedDatabase, TestServer } from './test-server.ts'
+
+/**
+ * Creates databases for tests, on an embedded server in this process. While a test runs, the database of the next one is already
+ * created and opened.
+ */
+export class DatabasePool implements TestServer {
+  readonly #server: LocalServer
+  /** Databases for the next tests, by the version of the file that they are copies of. */
+  readonly #next = new Map<string, Promise<CreatedDatabase>>()
+  #count = 0
+
+  private constructor(server: LocalServer) {
+    this.#server = server
+  }
+
+  static async start(): Promise<DatabasePool> {
+    // the server is not loaded by tests that use the one of the run
+    const { startLocalServer } = await import('../server/server.ts')
+    return new DatabasePool(await startLocalServer())
+  }
+
+  async take(file: string | null): Promise<CreatedDatabase> {
+    const version = getVersion(file)
+    const database = this.#next.get(version) ?? this.#create(file)
+    const next = database.then(async () => await this.#create(file))
+    // if it fails, so will the next call, which reports it
+    next.catch(() => this.#next.delete(version))
+    this.#next.set(version, next)
+    return await database
+  }
+
+  async discard(name: string): Promise<void> {
+    await this.#server.removeDatabase(name)
+  }
+
+  async export(name: string, file: string): Promise<void> {
+    await this.#server.exportDatabase(name, file)
+  }
+
+  async close(): Promise<void> {
+    // the server cannot be closed while it creates a database
+    await Promise.allSettled(this.#next.values())
+    await this.#server.close()
+  }
+
+  async #create(file: string | null): Promise<CreatedDatabase> {
+    this.#count += 1
+    const name = `test-${this.#count}`
+    const address = await this.#server.createDatabase(name, file === null ? {} : { fromFile: file })
+    await open(address.url)
+    return { name, address }
+  }
+}
+
+/** Makes the server open a database, which it would otherwise do for the first statement of the test. */
+function open(url: string): Promise<void> {
+  return new Promise((resolve) => {
+    const request = process.getBuiltinModule('node:http').get(`${url}health`, (response) => {
+      response.once('close', resolve).resume()
+    })
+    request.once('error', () => resolve()) // the test reports it
+  })
+}
+
+/** Identifies the content of a file. */
+function getVersion(file: string | null): string {
+  if (file === null) return ''
+  // the copy reports a missing file
+  const { mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
+  return `${file}:${mtimeMs}:${size}`
+}
