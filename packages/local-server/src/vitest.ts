@@ -1,29 +1,35 @@
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { RUN_SERVER } from './testing/run-server.ts'
 
+let server: ChildProcess | null = null
+
 /**
- * Starts a server that all test files of a run share; `useDatabase` finds it. For `globalSetup` of vitest and for the global setup of
- * other runners.
- * @returns a function that stops the server
+ * Starts a server that all test files of a run share; `useDatabase` finds it. Called by vitest if its option `globalSetup` names this
+ * module, or by the global set-up of another runner.
  */
-export default async function setup(): Promise<() => Promise<void>> {
+export async function setup(): Promise<void> {
   // of another project of the same run
-  if (process.env[RUN_SERVER] !== undefined) return async () => {}
+  if (process.env[RUN_SERVER] !== undefined) return
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const program = fileURLToPath(new URL(`run-server.${extension}`, import.meta.url))
-  const server = fork(program, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  const exited = once(server, 'exit')
+  const child = fork(program, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   process.env[RUN_SERVER] = await new Promise<string>((resolve, reject) => {
-    server.once('message', (url: string) => resolve(url))
-    server.once('exit', (code) =>
+    child.once('message', (url: string) => resolve(url))
+    child.once('exit', (code) =>
       reject(new Error(`the test server could not be started: it exited with code ${code}`)),
     )
   })
-  return async () => {
-    delete process.env[RUN_SERVER]
-    if (server.connected) server.disconnect()
-    await exited
-  }
+  server = child
+}
+
+/** Stops the server that `setup` has started, if any. */
+export async function teardown(): Promise<void> {
+  if (server === null) return
+  const exited = server.exitCode === null ? once(server, 'exit') : null
+  if (server.connected) server.disconnect()
+  server = null
+  delete process.env[RUN_SERVER]
+  await exited
 }

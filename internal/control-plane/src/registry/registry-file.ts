@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** A value of a column. */
@@ -11,6 +11,8 @@ export type RegistryValue = string | number | null
  */
 export class RegistryFile {
   readonly #database: DatabaseSync
+  /** Compiled statements by their SQL. */
+  readonly #statements = new Map<string, StatementSync>()
 
   /**
    * Opens the file, or creates it readable only by its owner, because it contains private keys.
@@ -30,12 +32,12 @@ export class RegistryFile {
 
   /** Executes one statement. */
   run(sql: string, values: readonly RegistryValue[] = []): void {
-    this.#openDatabase.prepare(sql).run(...values)
+    this.#prepare(sql).run(...values)
   }
 
   /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
-    return this.#openDatabase.prepare(sql).all(...values) as Row[]
+    return this.#prepare(sql).all(...values) as Row[]
   }
 
   /** Commits all changes, or none. @throws what `work` throws, after a rollback */
@@ -55,9 +57,11 @@ export class RegistryFile {
     if (this.#database.isOpen) this.#database.close()
   }
 
-  get #openDatabase(): DatabaseSync {
+  #prepare(sql: string): StatementSync {
     if (!this.#database.isOpen) throw new Error('the registry is closed')
-    return this.#database
+    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql)
+    this.#statements.set(sql, statement)
+    return statement
   }
 }
 

@@ -296,6 +296,11 @@ export class LocalServer implements AsyncDisposable {
     await this.#service.updateDatabase(name, options)
   }
 
+  /** Opens a database, so that its first request does not wait for that. */
+  async openDatabase(name: string): Promise<void> {
+    await this.#service.openDatabase(name)
+  }
+
   /** Removes a database and its data, and closes its streams. */
   async removeDatabase(name: string): Promise<void> {
     await this.#service.removeDatabase(name)

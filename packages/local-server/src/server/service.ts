@@ -328,6 +328,10 @@ export class Service implements AsyncDisposable {
     await this.controlPlane.databases.remove(row)
   }
 
+  async openDatabase(name: string): Promise<void> {
+    await this.controlPlane.backend.findHealthProblem(this.#getDatabase(name).id)
+  }
+
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_OPTIONS, 'createToken')
     const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type * as Migration from 'kysely/migration'
 import type { DatabaseAddress } from '../server/server.ts'
 
 /** Supplies migrations to Kysely's `Migrator`. */
@@ -19,7 +20,7 @@ const JOURNAL = join('meta', '_journal.json')
 export async function describeMigrations(migrations: Migrations): Promise<readonly string[] | null> {
   if (typeof migrations === 'string') return describeFolder(resolve(migrations))
   const entries = Object.entries(await migrations.getMigrations()).sort(([a], [b]) => (a < b ? -1 : 1))
-  const texts = entries.map(([, { up }]) => String(up))
+  const texts = entries.map(([, migration]) => String(migration['up']))
   // functions with the same text differ in variables, such as the name of an SQL file, which the text does not contain
   if (new Set(texts).size < texts.length) return null
   return ['kysely', ...entries.map(([name]) => name), ...texts]
@@ -66,7 +67,7 @@ async function applyProvider(provider: MigrationProvider, config: DatabaseAddres
   const { Kysely } = await import('kysely')
   // before Kysely 0.29, it was in the main module
   const { Migrator } = await import('kysely/migration').catch(
-    async () => (await import('kysely')) as unknown as typeof import('kysely/migration'),
+    async () => (await import('kysely')) as unknown as typeof Migration,
   )
   const db = new Kysely<unknown>({ dialect: new BatonDialect(config) })
   try {
