@@ -14,7 +14,8 @@ export async function setup(): Promise<void> {
   if (process.env[RUN_SERVER] !== undefined) return
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const program = fileURLToPath(new URL(`run-server.${extension}`, import.meta.url))
-  const child = fork(program, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  // does not inherit flags of the runner, such as a debugger's port
+  const child = fork(program, [], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   process.env[RUN_SERVER] = await new Promise<string>((resolve, reject) => {
     child.once('message', (url: string) => resolve(url))
     child.once('exit', (code) =>

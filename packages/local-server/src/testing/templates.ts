@@ -36,8 +36,7 @@ interface NewTemplate {
 /** Makes the templates of a process, or finds those that are kept on disk. */
 export class Templates {
   readonly #server: TestServer
-  /** Files by what they are made of. */
-  readonly #files = new Map<unknown, Promise<string>>()
+  readonly #files: { readonly options: TemplateOptions; readonly file: Promise<string> }[] = []
   #directory: Promise<TemporaryDirectory> | null = null
   #count = 0
 
@@ -50,7 +49,7 @@ export class Templates {
     const { migrations, template, templateDirectory } = options
     if (template === undefined && migrations === undefined) return null
     if (typeof template === 'string') return template
-    return await this.#once(template ?? migrations, async () => {
+    return await this.#once(options, async () => {
       const directory = templateDirectory ?? findTemplateDirectory()
       const store = directory === null ? null : new TemplateStore(directory)
       const base = migrations === undefined ? null : await this.#migrate(migrations, store)
@@ -67,13 +66,13 @@ export class Templates {
     await (await this.#directory)?.remove()
   }
 
-  /** Tests that use the same function or the same migrations also use the same file, even if it could not be made. */
-  #once(source: unknown, make: () => Promise<string>): Promise<string> {
-    let file = this.#files.get(source)
-    if (file === undefined) {
-      file = make()
-      this.#files.set(source, file)
-    }
+  /** Tests with the same options use the same file; if it could not be made, each of them rejects with the reason. */
+  #once(options: TemplateOptions, make: () => Promise<string>): Promise<string> {
+    const names = ['migrations', 'template', 'templateDirectory'] as const
+    const existing = this.#files.find((entry) => names.every((name) => entry.options[name] === options[name]))
+    if (existing !== undefined) return existing.file
+    const file = make()
+    this.#files.push({ options, file })
     return file
   }
 
