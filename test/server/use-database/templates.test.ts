@@ -36,7 +36,7 @@ async function runTest<T>(
   }
 }
 
-async function query({ config }: TestDatabase, text: string): Promise<unknown[]> {
+async function query({ config }: Pick<TestDatabase, 'config'>, text: string): Promise<unknown[]> {
   const db = createClient(config)
   try {
     return (await db.execute(text)).rows
@@ -109,7 +109,7 @@ describe('a folder of drizzle-kit', () => {
     const migrations = await createFolder('create table note (text)')
     const otherMigrations = fileURLToPath(new URL('../../fixtures/drizzle-1-migrations', import.meta.url))
     const template = vi.fn(
-      async (config: TestDatabase['config']) => void (await query({ config, url: '' }, 'create table b (c)')),
+      async (config: TestDatabase['config']) => void (await query({ config }, 'create table b (c)')),
     )
     for (let round = 0; round < 2; round++)
       expect(await listTables({ migrations, template })).toEqual(['b', 'note'])
@@ -163,7 +163,7 @@ describe('a migration provider of Kysely', () => {
 
 describe('a template with a key', () => {
   const create = vi.fn(async ({ url }: TestDatabase['config']) => {
-    await query({ config: { url }, url }, 'create table note (text)')
+    await query({ config: { url } }, 'create table note (text)')
   })
   beforeEach(() => void create.mockClear())
 

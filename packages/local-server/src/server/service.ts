@@ -25,6 +25,8 @@ import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
+import type { FailureKind, FailureOptions } from './failure-options.ts'
+import type { Failure } from './failures.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -326,6 +328,10 @@ export class Service implements AsyncDisposable {
     const row = this.#getDatabase(name)
     this.#router.forget(row.id)
     await this.controlPlane.databases.remove(row)
+  }
+
+  fail(name: string, kind: FailureKind, options: FailureOptions): Failure {
+    return this.#router.failures.add(this.#getDatabase(name).id, kind, options)
   }
 
   async openDatabase(name: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs'
+import type { FailureKind } from '../server/failure-options.ts'
+import type { Failure } from '../server/failures.ts'
 import type { LocalServer } from '../server/server.ts'
-import type { CreatedDatabase, TestServer } from './test-server.ts'
+import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
 
 /**
  * Creates databases for tests, on an embedded server in this process. While a test runs, the database of the next one is already
@@ -10,6 +12,7 @@ export class DatabasePool implements TestServer {
   readonly #server: LocalServer
   /** Databases for the next tests, by the version of the file that they are copies of. */
   readonly #next = new Map<string, Promise<CreatedDatabase>>()
+  readonly #failures: Failure[] = []
   #count = 0
 
   private constructor(server: LocalServer) {
@@ -38,6 +41,19 @@ export class DatabasePool implements TestServer {
 
   async export(name: string, file: string): Promise<void> {
     await this.#server.exportDatabase(name, file)
+  }
+
+  async fail(name: string, kind: FailureKind, { sql, ...options }: FailureData): Promise<number> {
+    const pattern = sql && { sql: new RegExp(sql.source, sql.flags) }
+    return this.#failures.push(this.#server.fail(name, kind, { ...options, ...pattern })) - 1
+  }
+
+  async countFailed(failure: number): Promise<number> {
+    return this.#failures[failure]?.count ?? 0
+  }
+
+  async removeFailure(failure: number): Promise<void> {
+    this.#failures[failure]?.remove()
   }
 
   async close(): Promise<void> {

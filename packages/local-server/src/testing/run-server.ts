@@ -1,11 +1,12 @@
 import type { Agent, IncomingMessage } from 'node:http'
-import type { CreatedDatabase, TestServer } from './test-server.ts'
+import type { FailureKind } from '../server/failure-options.ts'
+import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
 
 /** Names the server of the run for the processes of a test runner. */
 export const RUN_SERVER = 'BATON_TEST_SERVER'
 
 /** Operations of a {@link TestServer} that other processes may call. */
-export const OPERATIONS = ['take', 'discard', 'export'] as const
+export const OPERATIONS = ['take', 'discard', 'export', 'fail', 'countFailed', 'removeFailure'] as const
 export type Operation = (typeof OPERATIONS)[number]
 
 /** An operation with its arguments. */
@@ -38,6 +39,18 @@ export class RunServer implements TestServer {
 
   async export(name: string, file: string): Promise<void> {
     await this.#call('export', name, file)
+  }
+
+  async fail(name: string, kind: FailureKind, options: FailureData): Promise<number> {
+    return (await this.#call('fail', name, kind, options)) as number
+  }
+
+  async countFailed(failure: number): Promise<number> {
+    return (await this.#call('countFailed', failure)) as number
+  }
+
+  async removeFailure(failure: number): Promise<void> {
+    await this.#call('removeFailure', failure)
   }
 
   /** Closes nothing: other processes use the server, and idle connections do not keep this one alive. */

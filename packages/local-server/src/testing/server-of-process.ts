@@ -1,10 +1,19 @@
+import { checkFailure, type FailureKind, type FailureOptions } from '../server/failure-options.ts'
 import { DatabasePool } from './database-pool.ts'
 import { RUN_SERVER, RunServer } from './run-server.ts'
 import { type TemplateOptions, Templates } from './templates.ts'
 import type { CreatedDatabase, TestServer } from './test-server.ts'
 
+/** A failure of requests to the database of a test. */
+export interface TestFailure {
+  /** Returns the number of requests that have failed. */
+  count(): Promise<number>
+  /** Later requests succeed. Failures also end with the database. */
+  remove(): Promise<void>
+}
+
 /** The server that the tests of a process use, with their templates. */
-class ServerOfProcess {
+export class ServerOfProcess {
   readonly #server: TestServer
   readonly #templates: Templates
   #discarding: Promise<unknown> = Promise.resolve()
@@ -28,6 +37,18 @@ class ServerOfProcess {
   discard({ name }: CreatedDatabase): void {
     // if that fails, it is removed when the server is closed
     this.#discarding = Promise.allSettled([this.#discarding, this.#server.discard(name)])
+  }
+
+  /** Makes requests to a database fail. */
+  async fail(database: CreatedDatabase, kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
+    checkFailure(kind, options)
+    const { sql, ...others } = options
+    const pattern = sql && { sql: { source: sql.source, flags: sql.flags } }
+    const failure = await this.#server.fail(database.name, kind, { ...others, ...pattern })
+    return {
+      count: () => this.#server.countFailed(failure),
+      remove: () => this.#server.removeFailure(failure),
+    }
   }
 
   async close(): Promise<void> {

@@ -1,8 +1,9 @@
 import { checkOptions, type RulesOf } from '@batonsql/options'
+import type { FailureKind, FailureOptions } from '../server/failure-options.ts'
 import type { DatabaseAddress } from '../server/server.ts'
 import type { Migrations } from './migrations.ts'
 import { findRunnerHooks, type TestHooks } from './runner-hooks.ts'
-import { acquireServer, releaseServer } from './server-of-process.ts'
+import { acquireServer, releaseServer, type ServerOfProcess, type TestFailure } from './server-of-process.ts'
 import type { Template, TemplateOptions } from './templates.ts'
 import type { CreatedDatabase } from './test-server.ts'
 
@@ -37,6 +38,11 @@ export interface TestDatabase {
   readonly config: DatabaseAddress
   /** Only the URL. */
   readonly url: string
+  /**
+   * Makes requests to the database fail, so that a program's own handling of failures can be tested. Without options, the next request
+   * with statements fails. Rejects for an unknown kind or option.
+   */
+  fail(kind: FailureKind, options?: FailureOptions): Promise<TestFailure>
 }
 
 const PLACE = 'call useDatabase() at the top level of the test file, or in a describe'
@@ -91,6 +97,7 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
     get url(): string {
       return databases.address.url
     },
+    fail: async (kind, failureOptions = {}) => await databases.fail(kind, failureOptions),
   }
 }
 
@@ -106,7 +113,7 @@ function registerFirst(hooks: TestHooks, work: () => Promise<void>): void {
 /** Creates the databases for one call of `useDatabase`, one after the other. */
 class DatabaseSequence {
   readonly #options: TemplateOptions
-  #server: ReturnType<typeof acquireServer> | null = null
+  #server: Promise<ServerOfProcess> | null = null
   #current: CreatedDatabase | null = null
   #failure: unknown = null
   #testsRunning = 0
@@ -116,8 +123,17 @@ class DatabaseSequence {
   }
 
   get address(): DatabaseAddress {
+    return this.#database.address
+  }
+
+  async fail(kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
+    const database = this.#database
+    return await ((await this.#server) as ServerOfProcess).fail(database, kind, options)
+  }
+
+  get #database(): CreatedDatabase {
     this.check()
-    if (this.#current !== null) return this.#current.address
+    if (this.#current !== null) return this.#current
     throw new Error(
       `useDatabase: no database here; ${PLACE}, and read \`config\` and \`url\` inside a test or a hook before it`,
     )
