@@ -1,7 +1,7 @@
 import { type Client, createClient, type DatabaseError, readRows } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { type FailureKind, useDatabase } from '@batonsql/local-server/testing'
-import { findSqld } from '@batonsql/sqld-gateway/process'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 
 // Failures that tests of programs request. Those of the server that the whole run shares use the same code (run-server.test.ts).
