@@ -5,13 +5,14 @@ import type { LocalServer } from '../server/server.ts'
 import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
 
 /**
- * Creates databases for tests, on an embedded server in this process. While a test runs, the database of the next one is already
- * created and opened.
+ * Creates databases for tests, on an embedded server in this process. From the second test on, the database of the next one is
+ * created and opened while a test runs.
  */
 export class DatabasePool implements TestServer {
   readonly #server: LocalServer
   /** Databases for the next tests, by the version of the file that they are copies of. */
   readonly #next = new Map<string, Promise<CreatedDatabase>>()
+  readonly #taken = new Set<string>()
   readonly #failures: Failure[] = []
   #count = 0
 
@@ -28,6 +29,11 @@ export class DatabasePool implements TestServer {
   async take(file: string | null): Promise<CreatedDatabase> {
     const version = getVersion(file)
     const database = this.#next.get(version) ?? this.#create(file)
+    // the first test does not share the processor with the preparation of a second one, which may not exist
+    if (!this.#taken.has(version)) {
+      this.#taken.add(version)
+      return await database
+    }
     const next = database.then(async () => await this.#create(file))
     // if it fails, so will the next call, which reports it
     next.catch(() => this.#next.delete(version))
