@@ -33,6 +33,8 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   many: 'many databases on one server [--databases 100,1000 --backends embedded,sqld --groups 1 --write]',
   'large-bodies':
     'memory of the server while clients send the largest bodies [--clients 8,32 --backends embedded,sqld --bodies requests,text]',
+  'test-databases':
+    'databases for tests, compared with copies of a file and with PGlite [--rounds 5 --tests 300 --files 100]',
   soak: 'whether a client leaks memory, sockets or streams under load [--minutes 5]',
 }
 const TOLERANCE = 0.1
@@ -45,7 +47,7 @@ if (first === '') {
   for (const [name, about] of Object.entries(PROGRAMS)) console.log(`  ${name.padEnd(12)} ${about}`)
 } else if (Object.hasOwn(PROGRAMS, first)) {
   // servers in their own processes import the built packages
-  if (first === 'many') build()
+  if (first === 'many' || first === 'test-databases') build()
   const flags = ['--expose-gc', '--conditions=@batonsql/source', '--no-warnings']
   const program = fileURLToPath(new URL(`programs/${first}.ts`, import.meta.url))
   const { status } = spawnSync(process.execPath, [...flags, program, ...rest], { stdio: 'inherit' })

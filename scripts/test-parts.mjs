@@ -18,9 +18,12 @@ const PARTS = {
   },
 }
 
-/** Projects that take as long as all others together, and are rarely the only ones that fail. */
+/**
+ * What a run without arguments leaves out: projects that take as long as all others together, and the files that
+ * test/support/projects.ts lists. They are rarely the only ones that fail.
+ */
 export const EXCLUDED = {
-  text: 'the packed packages, and other versions of Kysely and Drizzle (npm test -- --all)',
+  text: 'the packed packages, other versions of Kysely and Drizzle, slow tests of programs, crashes, clusters and the inspector, three of four simulated histories, and on libsql-server what depends on a library or the command (npm test -- --all)',
   projects: ['packages', '*-kysely-*', '*-drizzle-*'],
 }
 

@@ -146,8 +146,8 @@ export const GROUPS = [
       {
         from: 'packages/local-server/docs/testing.md',
         to: 'server/testing',
-        title: 'Tests with other runners',
-        about: '`useDatabase` in jest and bun:test, CommonJS, clients in module scope',
+        title: 'Tests',
+        about: '`useDatabase`: templates that are kept, failures, jest and bun:test, clients in module scope',
       },
       {
         from: 'packages/local-server/docs/inspector.md',

@@ -11,6 +11,9 @@ export default defineConfig({
     index: 'src/index.ts',
     sqld: 'src/sqld.ts',
     testing: 'src/testing.ts',
+    vitest: 'src/vitest.ts',
+    // started by name, in the same folder as the file that starts it
+    'run-server': 'src/run-server.ts',
     // started by name, in the same folder as the file that starts it
     'engine/engine-worker': resolveFile('@batonsql/embedded-engine/engine-worker'),
   },

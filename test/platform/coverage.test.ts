@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { openApiDocument, ROUTES } from '@batonsql/control-plane'
+import { openApiDocument, ROUTES } from '@batonsql/control-plane/routes'
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'

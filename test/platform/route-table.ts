@@ -1,7 +1,7 @@
 // The table of docs/platform.md. It lists, for each route, who may use it, the client's method (`request` if there is none), and the
 // response on each back end, as coverage.test.ts records them.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { ROUTES, type Route, type RouteAccess } from '@batonsql/control-plane'
+import { ROUTES, type Route, type RouteAccess } from '@batonsql/control-plane/routes'
 import { CLIENT_REQUESTS, COMMAND_LINE_REQUESTS } from './vendor-requests.ts'
 
 const FILE = new URL('../fixtures/route-outcomes.json', import.meta.url)

@@ -46,6 +46,33 @@ const SLOW_PROGRAMS = [
   'test/adapters/kysely/tools.test.ts',
   'test/platform/migrate-tenants.test.ts',
 ]
+
+/** Slow tests of what rarely fails alone. `npm test` without arguments leaves them out, as scripts/test-parts.mjs prints. */
+const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  unit: [
+    'test/server/{durability,schema-crash}.test.ts',
+    'test/server/use-database/{processes,runners}.test.ts',
+    'test/generated/linear-scans/*.test.ts',
+  ],
+  security: ['test/security/{inspector,inspector-data,directory-lock}.test.ts'],
+  embedded: [...SLOW_PROGRAMS, 'test/server/real-clients.test.ts'],
+  sqld: [
+    // one of them starts a primary with replicas
+    'test/server/cluster/!(self-hosting).test.ts',
+    // these depend on the libraries and the command, not on the server
+    'test/adapters/works-with/*.test.ts',
+    'test/adapters/kysely/{crud,generated-batches,introspection,json,signals,stream,versions}.test.ts',
+    'test/adapters/drizzle/{blobs,integers,queries,relations,wrong-entry}.test.ts',
+    'test/command/on-each-server/*.test.ts',
+    'test/command/on-our-servers/*.test.ts',
+    'test/client/{generated-dumps,histories}.test.ts',
+    'test/server/real-clients.test.ts',
+  ],
+}
+
+/** Returns the files of a project that this run leaves out. */
+export const leftOut = (project: string): readonly string[] =>
+  process.env['BATON_TEST_EXCLUDED'] === undefined ? [] : (LEFT_OUT[project] ?? [])
 /** Tests of the platform API, through the client and through the command. */
 const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
 
@@ -67,7 +94,10 @@ export async function endToEndProjects() {
         // only our servers have the platform API
         ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
       ],
-      exclude: name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_PROGRAMS,
+      exclude: [
+        ...(name === 'embedded' || process.env['TEST_RELEASE'] !== undefined ? [] : SLOW_PROGRAMS),
+        ...leftOut(name),
+      ],
       testTimeout: TEST_TIMEOUT_MS,
       hookTimeout: TEST_TIMEOUT_MS,
       expect: POLLING,

@@ -17,6 +17,8 @@ const OWNER_TOKEN = 'owner'
 /** Options of a {@link ControlPlane}. */
 export interface ControlPlaneOptions {
   readonly directory: string
+  /** Whether acknowledged changes must survive a power failure. */
+  readonly isDurable: boolean
   /** Slug of the operator's organization. */
   readonly organization: string
   /** Suffix of host names after `<database>-<organization>.`; null to address databases by path. */
@@ -65,7 +67,7 @@ export class ControlPlane {
 
   /** Opens the registry, without starting the back end. */
   static async open(options: ControlPlaneOptions): Promise<ControlPlane> {
-    const registry = await Registry.open(options.directory)
+    const registry = await Registry.open(options.directory, options.isDurable)
     try {
       return new ControlPlane(registry, openOperatorAccount(registry, options.organization), options)
     } catch (error) {

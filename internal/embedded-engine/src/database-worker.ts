@@ -105,7 +105,8 @@ export class DatabaseWorker {
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
     this.#listener = listener
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-    const workerData: WorkerStart = { module, state: this.#state.memory }
+    const freesMachineCode = process.execArgv.includes('--wasm-code-gc')
+    const workerData: WorkerStart = { module, freesMachineCode, state: this.#state.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
       workerData,
       // does not inherit flags of this process, such as a debugger's port or a test runner's loader; Deno has none

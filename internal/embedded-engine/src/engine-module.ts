@@ -1,9 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { setFlagsFromString } from 'node:v8'
+import { ENGINE_FILE } from './engine-file.ts'
 import type { EngineModule } from './webassembly-types.ts'
-
-/** The module, next to this file or to the bundle that contains it. */
-const MODULE = new URL('libsql.wasm', import.meta.url)
 
 let compiled: Promise<EngineModule> | null = null
 
@@ -17,20 +14,5 @@ export function loadEngineModule(): Promise<EngineModule> {
 }
 
 async function compile(): Promise<EngineModule> {
-  keepMachineCode()
-  return await WebAssembly.compile(new Uint8Array(await readFile(MODULE)))
-}
-
-/**
- * Prevents V8 from freeing replaced WebAssembly machine code. If threads share a module, V8 may free the code of an imported
- * function twice and abort the process: https://github.com/nodejs/node/issues/64500. The flag applies to all modules of the process;
- * a process that was started with `--wasm-code-gc` keeps it.
- */
-function keepMachineCode(): void {
-  if (process.execArgv.includes('--wasm-code-gc')) return
-  try {
-    setFlagsFromString('--no-wasm-code-gc')
-  } catch {
-    // a runtime without V8, or without this flag
-  }
+  return await WebAssembly.compile(new Uint8Array(await readFile(ENGINE_FILE)))
 }

@@ -1,5 +1,13 @@
 export { AccessPolicy, getHostName, isLoopback } from './auth/access-policy.ts'
-export { type Claims, decodeClaims, type KeyPair, mintToken, newKeyPair, verifyToken } from './auth/jwt.ts'
+export {
+  type Claims,
+  decodeClaims,
+  decodeHeader,
+  type KeyPair,
+  mintToken,
+  newKeyPair,
+  verifyToken,
+} from './auth/jwt.ts'
 export { KeySets } from './auth/key-sets.ts'
 export {
   findBearerToken,

@@ -12,7 +12,7 @@ export {
   type SchemaRole,
   type UsageSample,
 } from './backend/backend.ts'
-export { copyDatabaseFile } from './backend/copy-database-file.ts'
+export { copyDatabaseFile, SMALL_FILE_BYTES } from './backend/copy-database-file.ts'
 export { hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
 export { newDatabaseId } from './backend/database-id.ts'
 export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'

@@ -6,6 +6,7 @@ export { getLocalUrl, listen } from './http/listen.ts'
 export { BodyError, holdMore, releaseBody } from './http/request-body.ts'
 export {
   errorResponse,
+  LOST_CONNECTION,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,

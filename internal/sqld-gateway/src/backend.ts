@@ -179,7 +179,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Whether a database has its files. Those of a remote server are not visible, and are assumed to exist. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
-    return await hasDatabaseFile(this.#getDataFile(id))
+    return hasDatabaseFile(this.#getDataFile(id))
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {

@@ -156,7 +156,7 @@ export class SqldGroups implements DatabaseBackend {
     const entry = this.#getEntry(group)
     entry.pending.set(id, settings)
     if (entry.backend !== null) return await applyPending(await entry.backend, entry, id)
-    return await hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
+    return hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
   }
 
   async remove(id: DatabaseId): Promise<void> {

@@ -2,9 +2,11 @@ export type { PendingChange } from '@batonsql/control-plane'
 export type { RemoteSqldOptions } from '@batonsql/server-common/backend'
 export type { Dialect } from '@batonsql/server-common/hrana'
 export { createUserInDirectory, exportFromDirectory } from './server/data-directory.ts'
+export type { FailureKind, FailureOptions } from './server/failure-options.ts'
+export type { Failure } from './server/failures.ts'
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'
-export type { PlatformOptions } from './server/platform-server.ts'
+export type { PlatformOptions } from './server/platform-options.ts'
 export {
   type DatabaseAddress,
   LocalServer,

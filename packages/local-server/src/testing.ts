@@ -1,4 +1,7 @@
+export type { FailureKind, FailureOptions } from './server/failure-options.ts'
 export type { DatabaseAddress } from './server/server.ts'
+export type { MigrationProvider, Migrations } from './testing/migrations.ts'
 export type { TestHooks } from './testing/runner-hooks.ts'
-export type { Template } from './testing/seeded-server.ts'
+export type { TestFailure } from './testing/server-of-process.ts'
+export type { KeyedTemplate, Template, TemplateFunction } from './testing/templates.ts'
 export { type TestDatabase, type UseDatabaseOptions, useDatabase } from './testing/use-database.ts'

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,13 +18,20 @@ interface CompletedRun {
 }
 
 /** Runs node until it exits. */
-function run(args: readonly string[]): CompletedRun {
+function run(args: readonly string[], variables: NodeJS.ProcessEnv = {}): CompletedRun {
   const temporaryDirectory = mkdtempSync(join(tmpdir(), 'baton-runs-'))
   onTestFinished(() => rmSync(temporaryDirectory, { recursive: true, force: true }))
   const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     encoding: 'utf8',
-    env: { ...env, TMPDIR: temporaryDirectory, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
+    cwd: pathOf('.'),
+    env: {
+      ...env,
+      ...variables,
+      TMPDIR: temporaryDirectory,
+      NO_COLOR: '1',
+      NODE_OPTIONS: '--conditions=@batonsql/source',
+    },
     timeout: 60_000,
   })
   const remainingFiles = readdirSync(temporaryDirectory).filter((name) => name.startsWith('baton-'))
@@ -54,9 +61,38 @@ describe('node --test', () => {
   })
 })
 
+describe('a template with a key', () => {
+  const program = pathOf('node-project/keyed-template.ts')
+
+  function createLog(): { readonly variables: NodeJS.ProcessEnv; readonly countRuns: () => number } {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-keyed-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const variables = { LOG: join(folder, 'log'), BATON_TEMPLATES: join(folder, 'templates') }
+    return { variables, countRuns: () => readFileSync(variables.LOG, 'utf8').split('made').length - 1 }
+  }
+
+  test('is made by one of two processes', () => {
+    const { variables, countRuns } = createLog()
+    const files = [program, pathOf('node-project/same-keyed-template.ts')]
+    const args = ['--test', '--test-concurrency=2', '--test-reporter=tap', ...files]
+    const { output } = run(args, { ...variables, PROCESSES: '2' })
+    expect(output).toMatch(/^# pass 2$/m)
+    expect(countRuns()).toBe(1)
+    expect(run([program], variables).status).toBe(0)
+    expect(countRuns()).toBe(1)
+  })
+
+  test('is made by the next process if the first one is killed', () => {
+    const { variables, countRuns } = createLog()
+    expect(run([program], { ...variables, IS_KILLED: '1' }).status).toBe(null)
+    expect(run([program], variables).status).toBe(0)
+    expect(countRuns()).toBe(2)
+  })
+})
+
 describe('vitest', () => {
-  const vitest = (...args: string[]): CompletedRun =>
-    run([VITEST, 'run', '--configLoader', 'native', '--root', pathOf('vitest-project'), ...args])
+  const project = [VITEST, 'run', '--configLoader', 'native', '--root', pathOf('vitest-project')]
+  const vitest = (...args: string[]): CompletedRun => run([...project, ...args])
   const notes = ['notes.test.ts']
 
   test.each([
@@ -68,6 +104,23 @@ describe('vitest', () => {
     expect(output).toMatch(/Tests {2}6 passed \(6\)/)
     expect(output).toMatch(/Test Files {2}2 passed \(2\)/)
     expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
+  })
+
+  test('two processes share the server of the run', () => {
+    const { status, output, remainingFiles } = run([...project, ...notes, '--pool', 'forks'], {
+      SHARED_SERVER: '1',
+    })
+    expect(output).toMatch(/Tests {2}6 passed \(6\)/)
+    const users = [...output.matchAll(/process (\d+) uses port (\d+)/g)]
+    expect(new Set(users.map(([, pid]) => pid)).size).toBe(2)
+    expect(new Set(users.map(([, , port]) => port)).size).toBe(1)
+    expect({ status, remainingFiles }).toEqual({ status: 0, remainingFiles: [] })
+  })
+
+  test('the server of the run ends with a runner that is killed', () => {
+    const program = `import { setup } from '@batonsql/local-server/vitest'; await setup(); process.kill(process.pid, 'SIGKILL')`
+    const { status, remainingFiles } = run(['--input-type=module', '--eval', program])
+    expect({ status, remainingFiles }).toEqual({ status: null, remainingFiles: [] })
   })
 
   test('runs two files of an application with a client in module scope', () => {

@@ -5,26 +5,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { type TestHooks, type UseDatabaseOptions, useDatabase } from '@batonsql/local-server/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-
-/** A test runner whose hooks are called manually. */
-class ManualRunner {
-  readonly #callbacks = { beforeAll: noop, beforeEach: noop, afterEach: noop, afterAll: noop }
-  readonly hooks: TestHooks = {
-    beforeAll: (callback) => (this.#callbacks.beforeAll = callback),
-    beforeEach: (callback) => (this.#callbacks.beforeEach = callback),
-    afterEach: (callback) => (this.#callbacks.afterEach = callback),
-    afterAll: (callback) => (this.#callbacks.afterAll = callback),
-  }
-
-  async begin(): Promise<void> {
-    onTestFinished(() => this.#callbacks.afterAll())
-    await this.#callbacks.beforeAll()
-  }
-
-  beginTest = (): Promise<void> => this.#callbacks.beforeEach()
-  endTest = (): Promise<void> => this.#callbacks.afterEach()
-  end = (): Promise<void> => this.#callbacks.afterAll()
-}
+import { ManualRunner } from './manual-runner.ts'
 
 const noop = async (): Promise<void> => {}
 
@@ -138,7 +119,12 @@ test('the server stops when its last user has released it', async () => {
 
 test.each([
   [{ tempalte: noop }, /unknown option tempalte/],
-  [{ template: 5 }, /template must be string or function, not a value of type number/],
+  [{ template: 5 }, /template must be a function, { key, create } or the path of a file, not 5/],
+  [{ template: { key: '', create: noop } }, /template must be a function, { key, create }/],
+  [
+    { migrations: './drizzle', template: 'seed.db' },
+    /migrations cannot be combined with a template that is a file/,
+  ],
   [{ scope: 'suite' }, /scope must be 'test' or 'file', not 'suite'/],
 ])('options %o are rejected', (options, message) => {
   expect(() => useDatabase(options as UseDatabaseOptions)).toThrow(message)

@@ -1,25 +1,29 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** A value of a column. */
 export type RegistryValue = string | number | null
 
 /**
- * The SQLite file of the registry. Calls are synchronous: a change is on disk when the call returns, and conditions that were
+ * The SQLite file of the registry. Calls are synchronous: a change is written when the call returns, and conditions that were
  * checked before the call still hold.
  */
 export class RegistryFile {
   readonly #database: DatabaseSync
+  /** Compiled statements by their SQL. */
+  readonly #statements = new Map<string, StatementSync>()
 
-  /** Opens the file, or creates it readable only by its owner, because it contains private keys. */
-  constructor(path: string) {
+  /**
+   * Opens the file, or creates it readable only by its owner, because it contains private keys.
+   * @param isDurable whether acknowledged changes must survive a power failure
+   */
+  constructor(path: string, isDurable: boolean) {
     closeSync(openSync(path, 'a', 0o600))
     restoreFile(path)
     this.#database = new (loadSqliteModule().DatabaseSync)(path)
     try {
-      // acknowledged changes survive a power failure
-      this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+      this.#database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${isDurable ? 'FULL' : 'OFF'}`)
     } catch (error) {
       this.#database.close()
       throw new Error(`the registry ${path} cannot be read`, { cause: error })
@@ -28,12 +32,12 @@ export class RegistryFile {
 
   /** Executes one statement. */
   run(sql: string, values: readonly RegistryValue[] = []): void {
-    this.#openDatabase.prepare(sql).run(...values)
+    this.#prepare(sql).run(...values)
   }
 
   /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
-    return this.#openDatabase.prepare(sql).all(...values) as Row[]
+    return this.#prepare(sql).all(...values) as Row[]
   }
 
   /** Commits all changes, or none. @throws what `work` throws, after a rollback */
@@ -53,9 +57,11 @@ export class RegistryFile {
     if (this.#database.isOpen) this.#database.close()
   }
 
-  get #openDatabase(): DatabaseSync {
+  #prepare(sql: string): StatementSync {
     if (!this.#database.isOpen) throw new Error('the registry is closed')
-    return this.#database
+    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql)
+    this.#statements.set(sql, statement)
+    return statement
   }
 }
 

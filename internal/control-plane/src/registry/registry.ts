@@ -75,12 +75,16 @@ export class Registry {
     ]
   }
 
-  /** Opens the registry of a data directory, or creates it. @throws Error if it knows none of the directory's databases */
-  static async open(directory: string): Promise<Registry> {
+  /**
+   * Opens the registry of a data directory, or creates it.
+   * @param isDurable whether acknowledged changes must survive a power failure
+   * @throws Error if it knows none of the directory's databases
+   */
+  static async open(directory: string, isDurable = true): Promise<Registry> {
     await mkdir(directory, { recursive: true })
     // checked first, so that no file has to be removed before a backup is restored
     if (await isEmptyFile(join(directory, REGISTRY_FILE))) await checkHasNoDatabases(directory, REGISTRY_FILE)
-    const file = new RegistryFile(join(directory, REGISTRY_FILE))
+    const file = new RegistryFile(join(directory, REGISTRY_FILE), isDurable)
     try {
       migrate(file)
       const registry = new Registry(file)

@@ -1,8 +1,6 @@
-import { type Claims, findBearerToken, KeySets, mintToken } from '@batonsql/server-common/auth'
+import { type Claims, decodeHeader, findBearerToken, KeySets, mintToken } from '@batonsql/server-common/auth'
 import type { ServiceRequest } from '@batonsql/server-common/http'
-import type { JWTPayload } from 'jose'
-import { decodeProtectedHeader } from 'jose/decode/protected_header'
-import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
+import type { errors, JWTPayload } from 'jose'
 import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatabaseRow, KeySetRow } from '../registry/rows.ts'
@@ -70,16 +68,13 @@ export class ExternalTokens {
 
 /** Returns the key id in a token's header, which may be of any type; undefined for text that is not a token. */
 function readKeyId(token: string): unknown {
-  try {
-    return decodeProtectedHeader(token).kid
-  } catch {
-    return undefined
-  }
+  return decodeHeader(token)?.['kid']
 }
 
 function describeInvalid(error: unknown): string {
-  if (error instanceof JWTExpired) return 'The JWT has expired'
-  const isEarly = error instanceof JWTClaimValidationFailed && error.claim === 'nbf'
+  const { code, claim } = error as Partial<errors.JWTClaimValidationFailed>
+  if (code === 'ERR_JWT_EXPIRED') return 'The JWT has expired'
+  const isEarly = code === 'ERR_JWT_CLAIM_VALIDATION_FAILED' && claim === 'nbf'
   return isEarly ? 'The JWT is not valid yet' : 'The JWT is invalid'
 }
 

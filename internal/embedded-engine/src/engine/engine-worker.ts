@@ -15,9 +15,11 @@ import type {
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { ErasableInstance } from './erasable-instance.ts'
+import { keepMachineCode } from './keep-machine-code.ts'
 import { failureOutcome, OpenDatabase } from './open-database.ts'
 
-const { module, state: memory } = workerData as WorkerStart
+const { module, freesMachineCode, state: memory } = workerData as WorkerStart
+if (!freesMachineCode) keepMachineCode()
 const state = new SharedCallState(memory)
 /** Reused for one database after another. */
 let instance = new ErasableInstance(module)

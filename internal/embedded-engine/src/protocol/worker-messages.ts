@@ -13,6 +13,8 @@ import type { JsonText } from './json-text.ts'
 /** Start parameters of a worker. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
+  /** Whether this process was started with `--wasm-code-gc`. */
+  readonly freesMachineCode: boolean
   /** Memory of the `SharedCallState`. */
   readonly state: SharedArrayBuffer
 }

@@ -45,6 +45,12 @@ export function decodeClaims(token: string): Claims | null {
   return decodePart(token.split('.')[1])
 }
 
+/** Returns the header of a token without verifying its signature; null for any other text. */
+export function decodeHeader(token: string): Claims | null {
+  const parts = token.split('.')
+  return parts.length === 3 ? decodePart(parts[0]) : null
+}
+
 function encodePart(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url')
 }

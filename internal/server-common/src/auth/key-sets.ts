@@ -1,7 +1,4 @@
 import type { JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
-import { JWKSMultipleMatchingKeys, JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
-import { createLocalJWKSet } from 'jose/jwks/local'
-import { jwtVerify } from 'jose/jwt/verify'
 
 /** Cache lifetimes and time limits of a key set, in ms. */
 interface KeySetTimes {
@@ -32,7 +29,10 @@ interface CachedSet {
   fetching: Promise<void> | null
 }
 
-/** Verifies tokens with the key sets of issuers (JWKS), which it fetches on demand and caches by URL. */
+/**
+ * Verifies tokens with the key sets of issuers (JWKS), which it fetches on demand and caches by URL. `jose` is also loaded on
+ * demand, because most servers have no key set.
+ */
 export class KeySets {
   readonly #times: KeySetTimes
   readonly #cache = new Map<string, CachedSet>()
@@ -87,6 +87,7 @@ export class KeySets {
   async #fetch(url: string, entry: CachedSet): Promise<void> {
     entry.triedAt = performance.now()
     try {
+      const { createLocalJWKSet } = await import('jose/jwks/local')
       entry.getKey = createLocalJWKSet(JSON.parse(await fetchText(url, this.#times.timeoutMs)))
       entry.fetchedAt = performance.now()
     } catch (error) {
@@ -100,6 +101,8 @@ export class KeySets {
 
 /** Returns the claims of a token; null if the key is not in the set, cannot be used, or has not signed the token. */
 async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPayload | null> {
+  const { JWKSMultipleMatchingKeys, JWTClaimValidationFailed, JWTExpired } = await import('jose/errors')
+  const { jwtVerify } = await import('jose/jwt/verify')
   try {
     return (await jwtVerify(token, getKey, VERIFY_OPTIONS)).payload
   } catch (error) {

@@ -1,7 +1,9 @@
-import { constants } from 'node:fs'
-import { copyFile, open, rm } from 'node:fs/promises'
+import { closeSync, constants, copyFileSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { copyFile, rm } from 'node:fs/promises'
 
 const MAGIC = 'SQLite format 3\0'
+/** A file below this size is copied or removed within a millisecond, which is about as long as passing the call to another thread. */
+export const SMALL_FILE_BYTES = 1_048_576
 const IN_USE_MARK = 'in use by Baton\0'
 
 /**
@@ -9,12 +11,13 @@ const IN_USE_MARK = 'in use by Baton\0'
  * Never overwrites a file.
  */
 export async function copyDatabaseFile(from: string, to: string): Promise<void> {
-  await checkHeader(from)
+  checkHeader(from)
   const copiedPaths: string[] = []
   try {
     for (const suffix of ['', '-wal', '-journal']) {
-      if (await copyIfPresent(`${from}${suffix}`, `${to}${suffix}`, suffix === ''))
-        copiedPaths.push(`${to}${suffix}`)
+      if (suffix !== '' && !existsSync(`${from}${suffix}`)) continue
+      await copy(`${from}${suffix}`, `${to}${suffix}`)
+      copiedPaths.push(`${to}${suffix}`)
     }
   } catch (error) {
     for (const path of copiedPaths) await rm(path, { force: true })
@@ -22,28 +25,35 @@ export async function copyDatabaseFile(from: string, to: string): Promise<void> 
   }
 }
 
-async function copyIfPresent(from: string, to: string, isRequired: boolean): Promise<boolean> {
+async function copy(from: string, to: string): Promise<void> {
   try {
-    await copyFile(from, to, constants.COPYFILE_EXCL)
-    return true
+    const isSmall = statSync(from).size < SMALL_FILE_BYTES
+    if (isSmall) copyFileSync(from, to, constants.COPYFILE_EXCL)
+    else await copyFile(from, to, constants.COPYFILE_EXCL)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && !isRequired) return false
     if (code === 'EEXIST') throw new Error(`${to} already exists`, { cause: error })
     throw new Error(`${from} could not be copied to ${to}: ${(error as Error).message}`, { cause: error })
   }
 }
 
-async function checkHeader(path: string): Promise<void> {
-  const file = await open(path, 'r').catch((error: unknown) => {
-    throw new Error(`${path} cannot be read: ${(error as Error).message}`, { cause: error })
-  })
+function checkHeader(path: string): void {
+  const head = readHead(path)
+  if (head === IN_USE_MARK) throw new Error(`${path} is in use by a local server; stop it first`)
+  if (head !== '' && head !== MAGIC) throw new Error(`${path} is not an SQLite database`)
+}
+
+/** Reads synchronously, because passing calls to another thread takes longer than the calls themselves. */
+function readHead(path: string): string {
+  const head = Buffer.alloc(MAGIC.length)
   try {
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
-    const head = buffer.toString('latin1', 0, bytesRead)
-    if (head === IN_USE_MARK) throw new Error(`${path} is in use by a local server; stop it first`)
-    if (head !== '' && head !== MAGIC) throw new Error(`${path} is not an SQLite database`)
-  } finally {
-    await file.close()
+    const file = openSync(path, 'r')
+    try {
+      return head.toString('latin1', 0, readSync(file, head, 0, head.length, 0))
+    } finally {
+      closeSync(file)
+    }
+  } catch (cause) {
+    throw new Error(`${path} cannot be read: ${(cause as Error).message}`, { cause })
   }
 }

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { statSync } from 'node:fs'
 import { BackendError } from './backend.ts'
 
 /** Thrown if the file of a database is missing or empty. It is never recreated, because that would hide the data loss. */
@@ -9,9 +9,11 @@ export class MissingFileError extends BackendError {
 }
 
 /** Whether a database has a non-empty file. A database has one from its creation on. */
-export async function hasDatabaseFile(path: string): Promise<boolean> {
-  return await stat(path).then(
-    ({ size }) => size > 0,
-    () => false,
-  )
+export function hasDatabaseFile(path: string): boolean {
+  try {
+    // synchronously, because passing a call to another thread takes longer than the call itself
+    return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+  } catch {
+    return false // part of the path is a file
+  }
 }

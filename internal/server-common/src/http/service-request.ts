@@ -23,7 +23,12 @@ export interface ServiceResponse {
   readonly body: string | Buffer | Readable
   /** Called when the body has been sent, so that its memory can be used again. */
   readonly recycle?: () => void
+  /** Whether the connection is closed instead of sending the response. */
+  readonly isLost?: boolean
 }
+
+/** Closes the connection without a response. */
+export const LOST_CONNECTION: ServiceResponse = { status: 502, headers: {}, body: '', isLost: true }
 
 /** Returns a text response. */
 export function textResponse(status: number, contentType: string | null, body: string): ServiceResponse {

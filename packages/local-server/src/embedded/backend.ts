@@ -1,5 +1,5 @@
-import { statSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import {
@@ -37,6 +37,7 @@ import {
   RunningRequests,
   revokedBeforeStartResponse,
   revokedResponse,
+  SMALL_FILE_BYTES,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
@@ -178,7 +179,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'fork') this.#checkCanBeCopied(source.from)
     if (source.type === 'schema-child') this.#checkCanBeCopied(source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
-    await mkdir(this.#getFolder(id), { recursive: true })
+    mkdirSync(this.#getFolder(id), { recursive: true })
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#getFile(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
@@ -205,7 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
     if (!this.#isAttachable(id)) await this.#abortAttachingRequests(id)
-    return await hasDatabaseFile(this.#getFile(id))
+    return hasDatabaseFile(this.#getFile(id))
   }
 
   /** Removes a database. @throws BackendError if it has children */
@@ -223,7 +224,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#abortAttachingRequests(id)
     await closing
     this.#usage.forget(id)
-    await rm(this.#getFolder(id), { recursive: true, force: true })
+    const isSmall = getSize(this.#getFile(id)) < SMALL_FILE_BYTES
+    const options = { recursive: true, force: true }
+    if (isSmall) rmSync(this.#getFolder(id), options)
+    else await rm(this.#getFolder(id), options)
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {

@@ -12,7 +12,7 @@ const HEADER_BYTES = 100
 
 /** Creates the file of a new database, unless it exists: afterwards, a missing file means that it was lost. */
 export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
-  if (await hasDatabaseFile(path)) return
+  if (hasDatabaseFile(path)) return
   const file = await open(path, 'w', 0o600)
   try {
     await file.writeFile(createEmptyDatabase())

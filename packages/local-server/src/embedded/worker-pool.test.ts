@@ -94,6 +94,30 @@ test('keeps one spare worker while no database is open', async () => {
   expect(shutDown).toHaveBeenCalledTimes(2)
 })
 
+test('workers that were just released are kept for the next databases; those that stay unused are ended', async () => {
+  const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const
+  vi.useFakeTimers({ toFake: [...timers] })
+  const shutDown = vi.spyOn(DatabaseWorker.prototype, 'shutDown')
+  onTestFinished(() => shutDown.mockRestore())
+  const [firstIds, secondIds] = [createIds('first', 4), createIds('second', 4)]
+  const pool = await openPool([...firstIds, ...secondIds])
+  const workers = new Set<DatabaseWorker>()
+  for (const ids of [firstIds, secondIds]) {
+    for (const id of ids) workers.add(await pool.get(id))
+    if (ids === firstIds) await Promise.all(ids.map((id) => pool.forget(id)))
+  }
+  expect(workers.size).toBe(4)
+  expect(shutDown).not.toHaveBeenCalled()
+  const [usedId, ...otherIds] = secondIds as [DatabaseId, ...DatabaseId[]]
+  await Promise.all(otherIds.map((id) => pool.forget(id)))
+  for (let second = 0; second < 10; second += 1) {
+    await pool.get(usedId)
+    vi.advanceTimersByTime(1_000)
+  }
+  // two spare workers remain
+  expect(shutDown).toHaveBeenCalledTimes(1)
+})
+
 test.each([
   { memory: 'little', sql: 'select 1', isReused: true },
   { memory: '50 MB', sql: `select ${'hex(zeroblob(250000)), '.repeat(100)}1`, isReused: false },

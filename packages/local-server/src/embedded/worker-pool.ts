@@ -37,7 +37,7 @@ const MAX_EVICTED = 64
 const MAX_WAIT_MS = 200
 const SHORT_WAIT_MS = 20
 const WAIT_INTERVAL_MS = 1
-/** Number of workers without a database that are kept. */
+/** Number of workers without a database that are kept, apart from those that had one within `IDLE_MS`. */
 const MAX_SPARE_WORKERS = 2
 const SPARE_DELAY_MS = 5
 
@@ -241,7 +241,8 @@ export class WorkerPool {
   }
 
   #openWith(database: DatabaseToOpen): DatabaseWorker {
-    const worker = this.#spares.shift() ?? this.#start()
+    // the last one has been used most recently
+    const worker = this.#spares.pop() ?? this.#start()
     worker.open(database)
     // A server with one database needs no spare worker. Delayed, so that starting one does not compete with the current request.
     setTimeout(() => {
@@ -263,8 +264,7 @@ export class WorkerPool {
 
   #onWorkerClosed(worker: DatabaseWorker, id: DatabaseId | null): void {
     if (worker.hasExited) this.#spares = this.#spares.filter((spare) => spare !== worker)
-    else if (this.#isClosed || !worker.isReusable || this.#spares.length >= MAX_SPARE_WORKERS)
-      void worker.shutDown()
+    else if (this.#isClosed || !worker.isReusable || this.#spares.length >= MAX_OPEN) void worker.shutDown()
     else this.#spares.push(worker)
     // the database of a copy is not in the map
     if (id === null || this.#workers.get(id) !== worker) return
@@ -281,11 +281,18 @@ export class WorkerPool {
       if (worker.lastUsedAt > idleSince) break
       if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
     }
+    const excess = Math.max(0, this.#spares.length - MAX_SPARE_WORKERS)
+    this.#endSpares(this.#spares.filter(({ lastUsedAt }) => lastUsedAt <= idleSince).slice(0, excess))
     if (this.#workers.size > 0) return
     // keeps one; the rest take up memory, and are started again when several databases are in use
-    for (const spare of this.#spares.splice(1)) void spare.shutDown()
+    this.#endSpares(this.#spares.slice(1))
     clearInterval(this.#sweeper)
     this.#sweeper = undefined
+  }
+
+  #endSpares(ended: readonly DatabaseWorker[]): void {
+    this.#spares = this.#spares.filter((spare) => !ended.includes(spare))
+    for (const spare of ended) void spare.shutDown()
   }
 
   #isInUse(id: DatabaseId, worker: DatabaseWorker): boolean {

@@ -14,7 +14,6 @@ import type {
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
-import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { EmbeddedBackend } from '../embedded/backend.ts'
 
 /** Emits notices about the server process of a database. */
@@ -35,12 +34,12 @@ export interface BackendSelection {
 }
 
 /** Creates the back end selected by the options, without starting it. */
-export function createBackend(
+export async function createBackend(
   { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendSelection,
   directory: string,
   { controlKey, registry }: ControlPlane,
   notices: Notices,
-): DatabaseBackend {
+): Promise<DatabaseBackend> {
   const isOpen = !auth
   const { databases } = registry
   // ATTACH accepts names and ids, within the same group
@@ -71,6 +70,7 @@ export function createBackend(
       reachable,
       conditions,
     }
+    const { SqldBackend, SqldGroups } = await import('@batonsql/sqld-gateway')
     // one server, given by URL, holds the databases of all groups
     if (sqld !== undefined) return new SqldBackend({ ...commonOptions, remote: sqld })
     return new SqldGroups({

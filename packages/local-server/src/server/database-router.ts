@@ -17,6 +17,7 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
+import { Failures } from './failures.ts'
 import { hideInternalError, type ReportInternalError, toErrorResponse } from './internal-errors.ts'
 import { formatMetrics, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
@@ -73,6 +74,8 @@ export class DatabaseRouter {
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
+  /** Failures that tests have requested. */
+  readonly failures = new Failures<DatabaseId>()
   readonly #feed: InspectorFeed | null
   readonly #inspector: InspectorPage | null
   #total = 0
@@ -129,6 +132,7 @@ export class DatabaseRouter {
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
     this.#faults.delete(id)
+    this.failures.forget(id)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
@@ -249,8 +253,8 @@ export class DatabaseRouter {
       authorizedRequest = exchanged
     }
     usage.touch(record.id)
-    const response = await backend
-      .handle(record.id, authorizedRequest, location)
+    const response = await this.failures
+      .handle(record.id, authorizedRequest, (each) => backend.handle(record.id, each, location))
       .catch((error: unknown) => {
         if (!(error instanceof MissingFileError)) throw error
         this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)

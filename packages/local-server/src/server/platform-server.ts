@@ -2,14 +2,8 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import {
-  ApiError,
-  type ControlPlane,
-  createPlatformApp,
-  DumpStore,
-  readLimited,
-} from '@batonsql/control-plane'
-import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { ApiError, type ControlPlane } from '@batonsql/control-plane'
+import { createPlatformApp, DumpStore, readLimited } from '@batonsql/control-plane/routes'
 import type { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   createHttpServer,
@@ -23,46 +17,8 @@ import {
 import { getRequestListener, RequestError } from '@hono/node-server'
 import { loginPage, loginRedirect, parseLogin } from './login-page.ts'
 import { IMITATED_VERSION } from './package-version.ts'
+import type { PlatformOptions } from './platform-options.ts'
 import type { ServerLog } from './server-log.ts'
-
-/** Options of the platform API. */
-export interface PlatformOptions {
-  /** @default a free one */
-  readonly port?: number
-  /** Slug of the organization that the databases of this server belong to. @default 'local' */
-  readonly organization?: string
-  /**
-   * Suffix of the host names of databases, after `<database>-<organization>.`, such as `db.example:8443`, for a server behind a
-   * TLS proxy. By default, databases are at `127.0.0.1:PORT/<database>`.
-   */
-  readonly domain?: string
-  /** How long a database created through the API initially responds with 404, in ms, as in the cloud. @default 0 */
-  readonly readyDelayMs?: number
-  /** Status for a name that is taken: 409 is documented, 400 was observed. @default 409 */
-  readonly takenNameStatus?: 400 | 409
-}
-
-const OPTIONS: RulesOf<PlatformOptions> = {
-  port: NON_NEGATIVE_INTEGER,
-  organization: 'string',
-  domain: 'string',
-  readyDelayMs: NON_NEGATIVE_INTEGER,
-  takenNameStatus: { text: '400 or 409', accepts: (status) => status === 400 || status === 409 },
-}
-const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
-const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
-
-/** Checks the options of the platform API. @throws TypeError */
-export function checkPlatformOptions(options: PlatformOptions): void {
-  checkOptions(options, OPTIONS, 'platform')
-  const { organization, domain } = options
-  if (organization !== undefined && !SLUG.test(organization))
-    throw new TypeError('platform: organization must be a slug of 1 to 39 characters a-z, 0-9 and "-"')
-  if (domain !== undefined && !DOMAIN.test(domain))
-    throw new TypeError(
-      'platform: domain must be a host name in lower case, such as "db.example" or "db.example:8443"',
-    )
-}
 
 /** Dependencies of the platform API's server. */
 export interface PlatformDependencies {

@@ -20,9 +20,12 @@ import {
   type ServiceResponse,
 } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './database-router.ts'
+import type { FailureKind, FailureOptions } from './failure-options.ts'
+import type { Failure } from './failures.ts'
 import { toErrorResponse } from './internal-errors.ts'
 import { LocalPlatform } from './local-platform.ts'
-import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
+import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
+import type { PlatformServer } from './platform-server.ts'
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
@@ -295,6 +298,20 @@ export class LocalServer implements AsyncDisposable {
     await this.#service.updateDatabase(name, options)
   }
 
+  /**
+   * Makes requests to a database fail, so that a program's own handling of failures can be tested. Without options, the next request
+   * with statements fails.
+   * @throws TypeError for an unknown kind or option; Error if the database does not exist
+   */
+  fail(name: string, kind: FailureKind, options: FailureOptions = {}): Failure {
+    return this.#service.fail(name, kind, options)
+  }
+
+  /** Opens a database, so that its first request does not wait for that. */
+  async openDatabase(name: string): Promise<void> {
+    await this.#service.openDatabase(name)
+  }
+
   /** Removes a database and its data, and closes its streams. */
   async removeDatabase(name: string): Promise<void> {
     await this.#service.removeDatabase(name)
@@ -335,6 +352,8 @@ export class LocalServer implements AsyncDisposable {
     const metrics = (): string => this.#service.metrics()
     const log = this.#log
     const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
+    // most servers have no platform API, whose libraries take longer to load than the rest of the server
+    const { PlatformServer } = await import('./platform-server.ts')
     const server = await PlatformServer.start(options, parts)
     const local = new LocalPlatform(controlPlane, server.url, controlPlane.getOwnerToken())
     this.#platform = { server, local }
@@ -444,6 +463,7 @@ function hasSeveralHosts(headers: readonly string[]): boolean {
 
 async function respond(outgoing: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
   const { status, headers, body } = response
+  if (response.isLost) return void outgoing.destroy()
   if (!(body instanceof Readable)) {
     outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
     outgoing.end(isHead ? undefined : body)

@@ -25,6 +25,8 @@ import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
+import type { FailureKind, FailureOptions } from './failure-options.ts'
+import type { Failure } from './failures.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -156,11 +158,17 @@ export class Service implements AsyncDisposable {
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      controlPlane = await ControlPlane.open({ directory, organization, domain, version: PACKAGE_VERSION })
+      controlPlane = await ControlPlane.open({
+        directory,
+        isDurable: temporary === null,
+        organization,
+        domain,
+        version: PACKAGE_VERSION,
+      })
       claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
       addReplicas(controlPlane, options.replicas)
       const notices: Notices = new EventEmitter()
-      backend = createBackend(options, directory, controlPlane, notices)
+      backend = await createBackend(options, directory, controlPlane, notices)
       const version = await controlPlane.start(backend)
       const service = new Service(
         {
@@ -320,6 +328,14 @@ export class Service implements AsyncDisposable {
     const row = this.#getDatabase(name)
     this.#router.forget(row.id)
     await this.controlPlane.databases.remove(row)
+  }
+
+  fail(name: string, kind: FailureKind, options: FailureOptions): Failure {
+    return this.#router.failures.add(this.#getDatabase(name).id, kind, options)
+  }
+
+  async openDatabase(name: string): Promise<void> {
+    await this.controlPlane.backend.findHealthProblem(this.#getDatabase(name).id)
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {

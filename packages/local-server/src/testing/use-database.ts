@@ -1,15 +1,31 @@
 import { checkOptions, type RulesOf } from '@batonsql/options'
+import type { FailureKind, FailureOptions } from '../server/failure-options.ts'
 import type { DatabaseAddress } from '../server/server.ts'
+import type { Migrations } from './migrations.ts'
 import { findRunnerHooks, type TestHooks } from './runner-hooks.ts'
-import { acquireServer, type CreatedDatabase, releaseServer, type Template } from './seeded-server.ts'
+import { acquireServer, releaseServer, type ServerOfProcess, type TestFailure } from './server-of-process.ts'
+import type { Template, TemplateOptions } from './templates.ts'
+import type { CreatedDatabase } from './test-server.ts'
 
 /** Options of {@link useDatabase}. */
 export interface UseDatabaseOptions {
   /**
-   * Initial content of the databases: a function that migrates and fills one, given its address, or the path of an SQLite file. The
-   * function is called once, and databases are copies of the result. By default, they are empty.
+   * Initial content of the databases: a function that fills one, given its address, or the path of an SQLite file. The function is
+   * called once in each process, and databases are copies of the result; with `{ key, create }`, the result is kept on disk for all
+   * processes and later runs. By default, databases are empty.
    */
   readonly template?: Template
+  /**
+   * Migrations that are applied before the template is filled: the folder of drizzle-kit's migrations, relative to the working
+   * directory, or a migration provider of Kysely's. The result is kept on disk until they change. Needs
+   * `@batonsql/drizzle-driver` or `@batonsql/kysely-dialect`. By default, there are none.
+   */
+  readonly migrations?: Migrations
+  /**
+   * Where templates are kept. @default `BATON_TEMPLATES`, or `node_modules/.cache/baton-templates` at or above the working
+   * directory
+   */
+  readonly templateDirectory?: string
   /** Whether each test has its own database, or all tests of the file share one. @default 'test' */
   readonly scope?: 'test' | 'file'
   /** The hooks of the test runner. @default those of the running vitest or node:test */
@@ -22,26 +38,45 @@ export interface TestDatabase {
   readonly config: DatabaseAddress
   /** Only the URL. */
   readonly url: string
+  /**
+   * Makes requests to the database fail, so that a program's own handling of failures can be tested. Without options, the next request
+   * with statements fails. Rejects for an unknown kind or option.
+   */
+  fail(kind: FailureKind, options?: FailureOptions): Promise<TestFailure>
 }
 
 const PLACE = 'call useDatabase() at the top level of the test file, or in a describe'
 const OPTIONS: RulesOf<UseDatabaseOptions> = {
-  template: 'string or function',
+  template: {
+    text: 'a function, { key, create } or the path of a file',
+    accepts: isTemplate,
+  },
+  migrations: 'string or object',
+  templateDirectory: 'string',
   scope: ['test', 'file'],
   hooks: 'object',
 }
 
+function isTemplate(value: unknown): boolean {
+  if (typeof value === 'string' || typeof value === 'function') return true
+  const { key, create } = Object(value) as { readonly key?: unknown; readonly create?: unknown }
+  return typeof key === 'string' && key !== '' && typeof create === 'function'
+}
+
 /**
- * Gives each test a fresh database, on an embedded server in the test process. Call it while a test file is loaded, or in a
- * `describe`; the runner's hooks remove the databases and close the server.
+ * Gives each test a fresh database, on the server of the run (`@batonsql/local-server/vitest`) or else on an embedded one in the
+ * test process. Call it while a test file is loaded, or in a `describe`; the runner's hooks remove the databases and close the
+ * server.
  *
  * @returns the address of the database; reading it throws outside of tests and hooks, and if the template has failed
  * @throws TypeError for unknown options
  */
 export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   checkOptions(options, OPTIONS, 'useDatabase')
-  const { template, scope = 'test', hooks = findRunnerHooks() } = options
-  const databases = new DatabaseSequence(template)
+  const { scope = 'test', hooks = findRunnerHooks(), ...templateOptions } = options
+  if (typeof options.template === 'string' && options.migrations !== undefined)
+    throw new TypeError('useDatabase: migrations cannot be combined with a template that is a file')
+  const databases = new DatabaseSequence(templateOptions)
   const isShared = scope === 'file'
   registerFirst(hooks, async () => {
     databases.begin()
@@ -62,6 +97,7 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
     get url(): string {
       return databases.address.url
     },
+    fail: async (kind, failureOptions = {}) => await databases.fail(kind, failureOptions),
   }
 }
 
@@ -76,19 +112,28 @@ function registerFirst(hooks: TestHooks, work: () => Promise<void>): void {
 
 /** Creates the databases for one call of `useDatabase`, one after the other. */
 class DatabaseSequence {
-  readonly #template: Template | undefined
-  #server: ReturnType<typeof acquireServer> | null = null
+  readonly #options: TemplateOptions
+  #server: Promise<ServerOfProcess> | null = null
   #current: CreatedDatabase | null = null
   #failure: unknown = null
   #testsRunning = 0
 
-  constructor(template: Template | undefined) {
-    this.#template = template
+  constructor(options: TemplateOptions) {
+    this.#options = options
   }
 
   get address(): DatabaseAddress {
+    return this.#database.address
+  }
+
+  async fail(kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
+    const database = this.#database
+    return await ((await this.#server) as ServerOfProcess).fail(database, kind, options)
+  }
+
+  get #database(): CreatedDatabase {
     this.check()
-    if (this.#current !== null) return this.#current.address
+    if (this.#current !== null) return this.#current
     throw new Error(
       `useDatabase: no database here; ${PLACE}, and read \`config\` and \`url\` inside a test or a hook before it`,
     )
@@ -118,7 +163,7 @@ class DatabaseSequence {
     const server = await this.#discard()
     this.#failure = null
     try {
-      this.#current = (await server?.create(this.#template)) ?? null
+      this.#current = (await server?.create(this.#options)) ?? null
     } catch (error) {
       this.#failure = error
       throw error

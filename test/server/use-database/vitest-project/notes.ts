@@ -13,6 +13,7 @@ export function testNotes(): void {
   })
 
   test.each([1, 2, 3])('a fresh database: %i', async () => {
+    console.log(`process ${process.pid} uses port ${new URL(database.url).port}`)
     // deliberately not closed
     const db = createClient(database.config)
     await db.execute("insert into note values ('one')")

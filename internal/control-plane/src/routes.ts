@@ -1,0 +1,7 @@
+export type { RouteAccess } from './routes/access.ts'
+export { createPlatformApp } from './routes/app.ts'
+export { DumpStore } from './routes/dump-store.ts'
+export { openApiDocument } from './routes/openapi.ts'
+export { readLimited } from './routes/read-body.ts'
+export type { Route } from './routes/route.ts'
+export { ROUTES } from './routes/table.ts'

@@ -1,0 +1,86 @@
+import { statSync } from 'node:fs'
+import type { FailureKind } from '../server/failure-options.ts'
+import type { Failure } from '../server/failures.ts'
+import type { LocalServer } from '../server/server.ts'
+import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
+
+/**
+ * Creates databases for tests, on an embedded server in this process. From the second test on, the database of the next one is
+ * created and opened while a test runs.
+ */
+export class DatabasePool implements TestServer {
+  readonly #server: LocalServer
+  /** Databases for the next tests, by the version of the file that they are copies of. */
+  readonly #next = new Map<string, Promise<CreatedDatabase>>()
+  readonly #taken = new Set<string>()
+  readonly #failures: Failure[] = []
+  #count = 0
+
+  private constructor(server: LocalServer) {
+    this.#server = server
+  }
+
+  static async start(): Promise<DatabasePool> {
+    // the server is not loaded by tests that use the one of the run
+    const { startLocalServer } = await import('../server/server.ts')
+    return new DatabasePool(await startLocalServer())
+  }
+
+  async take(file: string | null): Promise<CreatedDatabase> {
+    const version = getVersion(file)
+    const database = this.#next.get(version) ?? this.#create(file)
+    // the first test does not share the processor with the preparation of a second one, which may not exist
+    if (!this.#taken.has(version)) {
+      this.#taken.add(version)
+      return await database
+    }
+    const next = database.then(async () => await this.#create(file))
+    // if it fails, so will the next call, which reports it
+    next.catch(() => this.#next.delete(version))
+    this.#next.set(version, next)
+    return await database
+  }
+
+  async discard(name: string): Promise<void> {
+    await this.#server.removeDatabase(name)
+  }
+
+  async export(name: string, file: string): Promise<void> {
+    await this.#server.exportDatabase(name, file)
+  }
+
+  async fail(name: string, kind: FailureKind, { sql, ...options }: FailureData): Promise<number> {
+    const pattern = sql && { sql: new RegExp(sql.source, sql.flags) }
+    return this.#failures.push(this.#server.fail(name, kind, { ...options, ...pattern })) - 1
+  }
+
+  async countFailed(failure: number): Promise<number> {
+    return this.#failures[failure]?.count ?? 0
+  }
+
+  async removeFailure(failure: number): Promise<void> {
+    this.#failures[failure]?.remove()
+  }
+
+  async close(): Promise<void> {
+    // the server cannot be closed while it creates a database
+    await Promise.allSettled(this.#next.values())
+    await this.#server.close()
+  }
+
+  async #create(file: string | null): Promise<CreatedDatabase> {
+    this.#count += 1
+    const name = `test-${this.#count}`
+    const address = await this.#server.createDatabase(name, file === null ? {} : { fromFile: file })
+    await this.#server.openDatabase(name)
+    return { name, address }
+  }
+}
+
+/** Identifies the content of a file. */
+function getVersion(file: string | null): string {
+  if (file === null) return ''
+  // the copy reports a missing file
+  const { mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
+  return `${file}:${mtimeMs}:${size}`
+}

@@ -1,0 +1,79 @@
+import { checkFailure, type FailureKind, type FailureOptions } from '../server/failure-options.ts'
+import { DatabasePool } from './database-pool.ts'
+import { RUN_SERVER, RunServer } from './run-server.ts'
+import { type TemplateOptions, Templates } from './templates.ts'
+import type { CreatedDatabase, TestServer } from './test-server.ts'
+
+/** A failure of requests to the database of a test. */
+export interface TestFailure {
+  /** Returns the number of requests that have failed. */
+  count(): Promise<number>
+  /** Later requests succeed. Failures also end with the database. */
+  remove(): Promise<void>
+}
+
+/** The server that the tests of a process use, with their templates. */
+export class ServerOfProcess {
+  readonly #server: TestServer
+  readonly #templates: Templates
+  #discarding: Promise<unknown> = Promise.resolve()
+
+  private constructor(server: TestServer) {
+    this.#server = server
+    this.#templates = new Templates(server)
+  }
+
+  static async start(): Promise<ServerOfProcess> {
+    const url = process.env[RUN_SERVER]
+    return new ServerOfProcess(url === undefined ? await DatabasePool.start() : new RunServer(url))
+  }
+
+  /** Creates a database as a copy of a template, or empty. @throws Error with the name of a template that failed */
+  async create(options: TemplateOptions): Promise<CreatedDatabase> {
+    return await this.#server.take(await this.#templates.getFile(options))
+  }
+
+  /** Removes a database, aborting requests and transactions that a test has left open. The next test does not wait for this. */
+  discard({ name }: CreatedDatabase): void {
+    // if that fails, it is removed when the server is closed
+    this.#discarding = Promise.allSettled([this.#discarding, this.#server.discard(name)])
+  }
+
+  /** Makes requests to a database fail. */
+  async fail(database: CreatedDatabase, kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
+    checkFailure(kind, options)
+    const { sql, ...others } = options
+    const pattern = sql && { sql: { source: sql.source, flags: sql.flags } }
+    const failure = await this.#server.fail(database.name, kind, { ...others, ...pattern })
+    return {
+      count: () => this.#server.countFailed(failure),
+      remove: () => this.#server.removeFailure(failure),
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#discarding
+    await this.#server.close()
+    await this.#templates.close()
+  }
+}
+
+let runningServer: Promise<ServerOfProcess> | null = null
+let userCount = 0
+
+/** Returns the server of this process, started for its first user. Each call must be followed by a call to `releaseServer`. */
+export function acquireServer(): Promise<ServerOfProcess> {
+  userCount += 1
+  runningServer ??= ServerOfProcess.start()
+  return runningServer
+}
+
+/** Closes the server of this process when its last user has released it. */
+export async function releaseServer(): Promise<void> {
+  userCount -= 1
+  if (userCount > 0) return
+  const stopping = runningServer
+  runningServer = null
+  const server = await stopping?.catch(() => null) // the error has already been reported to its users
+  await server?.close()
+}

@@ -1,0 +1,36 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { RUN_SERVER } from './testing/run-server.ts'
+
+let server: ChildProcess | null = null
+
+/**
+ * Starts a server that all test files of a run share; `useDatabase` finds it. Called by vitest if its option `globalSetup` names this
+ * module, or by the global set-up of another runner.
+ */
+export async function setup(): Promise<void> {
+  // of another project of the same run
+  if (process.env[RUN_SERVER] !== undefined) return
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  const program = fileURLToPath(new URL(`run-server.${extension}`, import.meta.url))
+  // does not inherit flags of the runner, such as a debugger's port
+  const child = fork(program, [], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  process.env[RUN_SERVER] = await new Promise<string>((resolve, reject) => {
+    child.once('message', (url: string) => resolve(url))
+    child.once('exit', (code) =>
+      reject(new Error(`the test server could not be started: it exited with code ${code}`)),
+    )
+  })
+  server = child
+}
+
+/** Stops the server that `setup` has started, if any. */
+export async function teardown(): Promise<void> {
+  if (server === null) return
+  const exited = server.exitCode === null ? once(server, 'exit') : null
+  if (server.connected) server.disconnect()
+  server = null
+  delete process.env[RUN_SERVER]
+  await exited
+}

@@ -1,0 +1,72 @@
+import { createClient } from '@batonsql/core'
+import { useDatabase } from '@batonsql/local-server/testing'
+import { setup, teardown } from '@batonsql/local-server/vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ManualRunner } from './manual-runner.ts'
+
+test('all users share the server of the run, which stops with it', async () => {
+  await setup()
+  onTestFinished(teardown)
+  const address = process.env['BATON_TEST_SERVER'] ?? ''
+  await setup() // of another project
+  expect(process.env['BATON_TEST_SERVER']).toBe(address)
+
+  const runner = new ManualRunner()
+  const template = async (config: { readonly url: string }): Promise<void> => {
+    const db = createClient(config)
+    await db.execute('create table note (text)')
+    await db.close()
+  }
+  const database = useDatabase({ template, hooks: runner.hooks })
+  await runner.begin()
+  const urls = new Set<string>()
+  for (let round = 0; round < 2; round++) {
+    await runner.beginTest()
+    const db = createClient(database.config)
+    await db.execute("insert into note values ('one')")
+    expect((await db.execute('select * from note')).rows).toHaveLength(1)
+    const failure = await database.fail('lost-request', { sql: /INSERT/i })
+    await expect(db.execute("insert into note values ('two')")).rejects.toMatchObject({ outcome: 'unknown' })
+    expect(await failure.count()).toBe(1)
+    await failure.remove()
+    await db.close()
+    urls.add(database.url)
+    await runner.endTest()
+  }
+  expect(urls.size).toBe(2)
+  await runner.end()
+  // other processes may still use it
+  const [url = ''] = urls
+  expect((await fetch(new URL('/health', url))).status).toBe(200)
+
+  // only who knows the address may use it
+  expect((await fetch(new URL('/', address), { method: 'POST', body: '{}' })).status).toBe(404)
+  const body = JSON.stringify({ operation: 'close', values: [] })
+  const reply = await fetch(address, { method: 'POST', body })
+  expect(await reply.json()).toEqual({ error: 'unknown operation close' })
+
+  await teardown()
+  await expect(fetch(url)).rejects.toThrow('fetch failed')
+  expect(process.env['BATON_TEST_SERVER']).toBe(undefined)
+  await teardown()
+})
+
+test('errors of the server are those of the test', async () => {
+  await setup()
+  onTestFinished(teardown)
+  const runner = new ManualRunner()
+  useDatabase({ template: 'none.db', hooks: runner.hooks })
+  await runner.begin()
+  await expect(runner.beginTest()).rejects.toThrow('none.db cannot be read')
+})
+
+test('a server that has gone makes each test fail with the name of the variable', async () => {
+  vi.stubEnv('BATON_TEST_SERVER', 'http://127.0.0.1:1/')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const runner = new ManualRunner()
+  useDatabase({ hooks: runner.hooks })
+  await runner.begin()
+  await expect(runner.beginTest()).rejects.toThrow(
+    'the test server of this run (BATON_TEST_SERVER) does not respond',
+  )
+})
