@@ -24,6 +24,14 @@ export interface FailureOptions {
   readonly always?: boolean
 }
 
+/** Requests to one database that fail, for tests of the programs that send them. */
+export interface Failure {
+  /** The number of requests that have failed. */
+  readonly count: number
+  /** Makes later requests succeed. */
+  remove(): void
+}
+
 const KIND: Rule = {
   text: `${KINDS.map((kind) => `'${kind}'`).join(', ')} or an HTTP status from 400 to 599`,
   accepts: (kind) =>

@@ -6,7 +6,7 @@ import {
   type ServiceRequest,
   type ServiceResponse,
 } from '@batonsql/server-common/http'
-import { checkFailure, type FailureKind, type FailureOptions } from './failure-options.ts'
+import { checkFailure, type Failure, type FailureKind, type FailureOptions } from './failure-options.ts'
 
 const PATH = /^\/v[23]\/(?:pipeline|cursor)$/
 const BUSY = JSON.stringify({ message: 'SQLite error: database is locked', code: 'SQLITE_BUSY' })
@@ -21,28 +21,25 @@ interface Body {
   readonly baton?: string | null
 }
 
-/** A failure of requests to one database, for tests of the programs that send them. */
-export class Failure {
+class ActiveFailure implements Failure {
   readonly #kind: FailureKind
   readonly #options: FailureOptions
-  readonly #onRemove: (failure: Failure) => void
+  readonly #onRemove: (failure: ActiveFailure) => void
   #matches = 0
   #count = 0
 
-  /** Called only by {@link Failures}. @throws TypeError for an unknown kind or option */
-  constructor(kind: FailureKind, options: FailureOptions, onRemove: (failure: Failure) => void) {
+  /** @throws TypeError for an unknown kind or option */
+  constructor(kind: FailureKind, options: FailureOptions, onRemove: (failure: ActiveFailure) => void) {
     checkFailure(kind, options)
     this.#kind = kind
     this.#options = options
     this.#onRemove = onRemove
   }
 
-  /** The number of requests that have failed. */
   get count(): number {
     return this.#count
   }
 
-  /** Later requests succeed. */
   remove(): void {
     this.#onRemove(this)
   }
@@ -89,16 +86,16 @@ export class Failure {
 
 /** The failures of a server, by database. */
 export class Failures<Id> {
-  readonly #failures = new Map<Id, Failure[]>()
+  readonly #failures = new Map<Id, ActiveFailure[]>()
 
   /** Makes requests to a database fail until the failure is removed. @throws TypeError for an unknown kind or option */
   add(id: Id, kind: FailureKind, options: FailureOptions): Failure {
-    const onRemove = (removed: Failure): void => {
+    const onRemove = (removed: ActiveFailure): void => {
       const others = this.#failures.get(id)?.filter((other) => other !== removed) ?? []
       if (others.length > 0) this.#failures.set(id, others)
       else this.#failures.delete(id)
     }
-    const failure = new Failure(kind, options, onRemove)
+    const failure = new ActiveFailure(kind, options, onRemove)
     this.#failures.set(id, [...(this.#failures.get(id) ?? []), failure])
     return failure
   }

@@ -20,6 +20,9 @@ export interface NewPlatformUser {
 
 const USERNAME = /^[a-z0-9][a-z0-9-]{0,38}$/
 
+/** Returns the platform API of a server. A function, so that the declarations of the package do not contain the control plane. */
+export let newPlatform: (controlPlane: ControlPlane, url: string) => LocalPlatform
+
 /** The platform API of a local server, and operations that the cloud offers on its web pages or performs automatically. */
 export class LocalPlatform {
   readonly #controlPlane: ControlPlane
@@ -27,11 +30,14 @@ export class LocalPlatform {
   /** API token of the owner, with unrestricted access. */
   readonly token: string
 
-  /** Called only by `startLocalServer`. */
-  constructor(controlPlane: ControlPlane, url: string, token: string) {
+  static {
+    newPlatform = (controlPlane, url) => new LocalPlatform(controlPlane, url)
+  }
+
+  private constructor(controlPlane: ControlPlane, url: string) {
     this.#controlPlane = controlPlane
     this.url = url
-    this.token = token
+    this.token = controlPlane.getOwnerToken()
   }
 
   /** Slug of the server's own organization. */

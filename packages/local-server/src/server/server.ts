@@ -20,10 +20,9 @@ import {
   type ServiceResponse,
 } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './database-router.ts'
-import type { FailureKind, FailureOptions } from './failure-options.ts'
-import type { Failure } from './failures.ts'
+import type { Failure, FailureKind, FailureOptions } from './failure-options.ts'
 import { toErrorResponse } from './internal-errors.ts'
-import { LocalPlatform } from './local-platform.ts'
+import { type LocalPlatform, newPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
 import type { PlatformServer } from './platform-server.ts'
 import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
@@ -152,8 +151,8 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     const http = createHttpServer((incoming, outgoing) => void serve(service, incoming, outgoing))
     log.watch(http, 'databases')
     await listen(http, port, host)
-    server = new LocalServer(service, http, host, options.inspector === true, log)
-    if (platform !== undefined) await server.servePlatform(platform)
+    server = newServer(service, http, host, options.inspector === true, log)
+    if (platform !== undefined) await servePlatform(server, platform)
     log.write('info', 'start', {
       url: server.url,
       platformUrl: server.platform?.url,
@@ -213,6 +212,11 @@ const takesTokens = ({ auth, platform }: LocalServerOptions): boolean => auth ??
 
 type Backend = (typeof BACKENDS)[number]
 
+// functions, so that the declarations of the package do not contain the parts of a server
+let newServer: (...parts: ServerParts) => LocalServer
+let servePlatform: (server: LocalServer, options: PlatformOptions) => Promise<void>
+type ServerParts = [service: Service, http: Server, host: string, hasInspector: boolean, log: ServerLog]
+
 /** A running local server. */
 export class LocalServer implements AsyncDisposable {
   readonly #service: Service
@@ -224,9 +228,12 @@ export class LocalServer implements AsyncDisposable {
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
-  /** Called only by {@link startLocalServer}. */
-  // oxlint-disable-next-line max-params
-  constructor(service: Service, http: Server, host: string, hasInspector: boolean, log: ServerLog) {
+  static {
+    newServer = (...parts) => new LocalServer(...parts)
+    servePlatform = (server, options) => server.#servePlatform(options)
+  }
+
+  private constructor(...[service, http, host, hasInspector, log]: ServerParts) {
     this.#service = service
     this.#http = http
     this.#host = host
@@ -344,8 +351,7 @@ export class LocalServer implements AsyncDisposable {
     return this.#platform?.local ?? null
   }
 
-  /** Called only by {@link startLocalServer}. */
-  async servePlatform(options: PlatformOptions): Promise<void> {
+  async #servePlatform(options: PlatformOptions): Promise<void> {
     const { controlPlane, access, dataDirectory, version } = this.#service
     const host = this.#host
     const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
@@ -355,7 +361,7 @@ export class LocalServer implements AsyncDisposable {
     // most servers have no platform API, whose libraries take longer to load than the rest of the server
     const { PlatformServer } = await import('./platform-server.ts')
     const server = await PlatformServer.start(options, parts)
-    const local = new LocalPlatform(controlPlane, server.url, controlPlane.getOwnerToken())
+    const local = newPlatform(controlPlane, server.url)
     this.#platform = { server, local }
   }
 

@@ -25,8 +25,7 @@ import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
 import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
-import type { FailureKind, FailureOptions } from './failure-options.ts'
-import type { Failure } from './failures.ts'
+import type { Failure, FailureKind, FailureOptions } from './failure-options.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
 

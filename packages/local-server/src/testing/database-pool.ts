@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
-import type { FailureKind } from '../server/failure-options.ts'
-import type { Failure } from '../server/failures.ts'
+import type { Failure, FailureKind } from '../server/failure-options.ts'
 import type { LocalServer } from '../server/server.ts'
 import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
 
