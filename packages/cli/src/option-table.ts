@@ -304,6 +304,12 @@ export const CREATE_DATABASE_OPTIONS = {
   ...DATABASE_OPTIONS,
 } as const satisfies OptionTable
 
+export const FORK_OPTIONS = {
+  snapshot: { type: 'string', value: 'NAME', help: 'Copy this snapshot instead of the current state' },
+  group: { type: 'string', value: 'NAME', help: 'Group of the copy (default: that of the database)' },
+  ...DATABASE_OPTIONS,
+} as const satisfies OptionTable
+
 export const CREATE_GROUP_OPTIONS = {
   location: {
     type: 'string',
