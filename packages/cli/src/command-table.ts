@@ -18,6 +18,7 @@ import {
   FORK_OPTIONS,
   IMPORT_OPTIONS,
   MCP_OPTIONS,
+  MIGRATE_OPTIONS,
   NO_OPTIONS,
   type OptionTable,
   REHEARSE_OPTIONS,
@@ -103,6 +104,15 @@ export const COMMANDS: readonly Command[] = [
     details: `${DATABASE_HELP} The command is given after --, and gets the address of the copy in DATABASE_URL and DATABASE_TOKEN. The database itself is only read; a read-only token is enough. The exit code is 1 if the command fails, loses rows or values, or sends nothing to the copy. Needs the package @batonsql/local-server.`,
     options: REHEARSE_OPTIONS,
     load: async () => (await import('./rehearse/rehearse.ts')).runRehearse,
+  }),
+  command({
+    words: ['migrate'],
+    operands: ['GROUP'],
+    takesCommand: true,
+    summary: 'Run a command, such as a migration, for every database of a group.',
+    details: `${API_HELP} The command is given after --, and gets the address of a database in DATABASE_URL and DATABASE_TOKEN, with a token for an hour. A database that fails does not stop the others; failed ones are listed at the end, and the exit code is 1. With --rehearse, it needs the package @batonsql/local-server.`,
+    options: MIGRATE_OPTIONS,
+    load: async () => (await import('./migrate.ts')).runMigrate,
   }),
   command({
     words: ['mcp'],
