@@ -6,7 +6,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '@ba
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { autocommit, close, execute, pipeline, query } from '../server/wire.ts'
-import { Harness, sql } from './platform-harness.ts'
+import { databaseFolders, Harness, sql } from './platform-harness.ts'
 
 const backend = inject('target') as 'embedded' | 'sqld'
 
@@ -151,6 +151,22 @@ test('snapshots outlive a restart, which removes files that an interrupted creat
   expect(await listFiles(second)).toEqual(files)
   await query(second.url, 'DROP TABLE pet')
   await second.restoreSnapshot('default', 'kept')
+  expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
+})
+
+test('a database whose file was lost is restored', async () => {
+  const dataDirectory = await createFolder()
+  const first = await start({ dataDirectory })
+  await query(first.url, 'CREATE TABLE pet (name)')
+  await first.createSnapshot('default', 'kept')
+  const id = first.databaseId('default')
+  await first.close()
+  for (const folder of await databaseFolders(dataDirectory))
+    await rm(join(folder, id), { recursive: true, force: true })
+  const second = await start({ dataDirectory })
+  expect(second.databaseNames).toEqual([])
+  await second.restoreSnapshot('default', 'kept')
+  expect(second.databaseNames).toEqual(['default'])
   expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
 })
 

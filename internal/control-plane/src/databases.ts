@@ -182,6 +182,7 @@ export class Databases {
   /**
    * Replaces the content of a database with that of a file; all access ends first. The database gets a new id and key, so that its
    * tokens and streams cannot be used any longer, and keeps its name, group, settings and snapshots.
+   * Also replaces a lost database.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
    */
   async replace(row: DatabaseRow, file: string): Promise<DatabaseRow> {
@@ -195,7 +196,7 @@ export class Databases {
     const onReady = (newRow: DatabaseRow): void => {
       const current = check()
       this.markDeleting(current)
-      registry.databases.put({ ...current, id: newRow.id, key: newRow.key })
+      registry.databases.put({ ...current, id: newRow.id, key: newRow.key, state: 'ready' })
       for (const snapshot of registry.snapshots.rows.filter(({ database }) => database === id))
         registry.snapshots.put({ ...snapshot, database: newRow.id })
     }
@@ -239,12 +240,12 @@ export class Databases {
   /** Returns the current row of a database. @throws ApiError if it was removed or moved since `row` was read */
   #getUnchanged(row: DatabaseRow): DatabaseRow {
     const current = this.#options.registry.databases.get(row.id)
-    if (
-      current?.state === 'ready' &&
+    const isUnchanged =
+      current !== undefined &&
+      isServed(current) &&
       current.group === row.group &&
       current.organization === row.organization
-    )
-      return current
+    if (isUnchanged) return current
     throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
   }
 
@@ -259,8 +260,11 @@ export class Databases {
     const destination = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
       checkReceiver()
-      if (registry.groups.get(group.id)?.organization === group.organization) return this.#getUnchanged(row)
-      throw new ApiError(409, `group ${group.name} was changed in the meantime`)
+      const current = this.#getUnchanged(row)
+      const isUnchanged =
+        current.state === 'ready' && registry.groups.get(group.id)?.organization === group.organization
+      if (isUnchanged) return current
+      throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
       const movedRow = { ...check(), ...destination }

@@ -361,7 +361,8 @@ export class Service implements AsyncDisposable {
   }
 
   async restoreSnapshot(database: string, name: string): Promise<void> {
-    const row = this.#getDatabase(database)
+    // also one whose file was lost
+    const row = this.#find(database) ?? this.#getDatabase(database)
     await this.controlPlane.snapshots.restore(row, name)
     this.#router.forget(row.id)
   }
