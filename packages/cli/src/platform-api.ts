@@ -118,7 +118,7 @@ export function confirmDeletion(
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
       const response = await lines.question(`${question(name)} Type its name to confirm: `, { signal })
-      if (response.trim() !== name) throw new Error(`not confirmed: "${name}" was not changed`)
+      if (response.trim() !== name) throw new Error(`nothing was deleted: the answer was not "${name}"`)
     } finally {
       lines.close()
     }
