@@ -232,10 +232,12 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** @throws BackendError for a remote server */
+  /** @throws BackendError for a remote server, or if the database has no file, which would be copied as an empty one */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
+    const from = this.#getDataFile(id)
+    if (!(await hasDatabaseFile(from))) throw new MissingFileError()
     await this.#upstream.ensureRunning()
-    await copyOpenDatabase(this.#getDataFile(id), file)
+    await copyOpenDatabase(from, file)
   }
 
   async #export(id: DatabaseId): Promise<ExportedFile> {
