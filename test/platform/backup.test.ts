@@ -82,6 +82,10 @@ test.each(Object.keys(LOSSES))(
     expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body: fork })).status).toBe(
       400,
     )
+    // an empty snapshot would look like the content
+    const snapshots = `${harness.orgPath}/databases/running/snapshots`
+    expect((await harness.sendRequest('POST', snapshots, { body: {} })).status).toBe(400)
+    expect((await harness.requestOk('GET', snapshots)).snapshots).toEqual([])
     expect([await sendRequest('kept', 'SELECT * FROM t'), await sendRequest('never', 'SELECT 1')]).toEqual([
       200, 200,
     ])

@@ -18,6 +18,7 @@ const GROUP = `${ORGANIZATION}/groups/{groupName}`
 const VALUES: Readonly<Record<string, string>> = {
   ...PATH_PARAMETERS,
   jwksName: 'keys',
+  snapshotName: 'before',
 }
 
 /** Separate resources for the routes that delete something or need a certain one, so that other routes are not affected. */

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
@@ -6,6 +7,7 @@ import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { ApiTokenRow } from './registry/rows.ts'
+import { Snapshots } from './snapshots.ts'
 import { ApiTokens } from './tokens/api-tokens.ts'
 import { ExternalTokens } from './tokens/external-tokens.ts'
 import { Usage } from './usage.ts'
@@ -31,6 +33,7 @@ interface RunningParts {
   readonly backend: DatabaseBackend
   readonly databases: Databases
   readonly usage: Usage
+  readonly snapshots: Snapshots
 }
 
 /** Manages organizations, users, groups, databases and tokens; the platform API is built on it. */
@@ -45,6 +48,7 @@ export class ControlPlane {
   readonly controlKey: KeyPair
   readonly externalTokens: ExternalTokens
   readonly version: string
+  readonly #directory: string
   #running: RunningParts | null = null
   #loss: Error | null = null
   #sampler: NodeJS.Timeout | null = null
@@ -53,8 +57,9 @@ export class ControlPlane {
   private constructor(
     registry: Registry,
     operator: OperatorAccount,
-    { domain, version }: ControlPlaneOptions,
+    { domain, version, directory }: ControlPlaneOptions,
   ) {
+    this.#directory = directory
     this.registry = registry
     this.version = version
     this.operator = operator
@@ -83,7 +88,10 @@ export class ControlPlane {
       registry: this.registry,
       backend,
       beforeRemoval: (row) => usage.sample([row]),
+      onRemoval: ({ id }) => snapshots.removeAll(id),
     })
+    const folder = join(this.#directory, 'snapshots')
+    const snapshots = new Snapshots({ registry: this.registry, backend, databases, folder })
     const setAside = await backend.quarantineUnknown(
       new Set(this.registry.databases.rows.map(({ id }) => id)),
     )
@@ -92,7 +100,8 @@ export class ControlPlane {
         `databases that the registry does not contain were moved to a folder whose name ends with -set-aside: ${setAside.join(', ')}`,
       )
     const version = await backend.start()
-    this.#running = { backend, databases, usage }
+    this.#running = { backend, databases, usage, snapshots }
+    await snapshots.start()
     await databases.reconcile()
     backend.resume()
     this.#sampler = setInterval(() => this.#sample(), SAMPLE_INTERVAL_MS).unref()
@@ -109,6 +118,10 @@ export class ControlPlane {
 
   get usage(): Usage {
     return this.#parts.usage
+  }
+
+  get snapshots(): Snapshots {
+    return this.#parts.snapshots
   }
 
   /** Returns the secret of the owner's API token, which is created if necessary. */

@@ -47,6 +47,7 @@ beforeEach(async () => {
     registry,
     backend: backend as Partial<DatabaseBackend> as DatabaseBackend,
     beforeRemoval: async () => {},
+    onRemoval: async () => {},
   })
   onTestFinished(async () => {
     newRegistry.close()

@@ -17,6 +17,8 @@ import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } fr
 /** Maximum number of concurrent back-end calls when many databases are processed. */
 const MAX_CONCURRENT_CALLS = 16
 const SQLITE_FULL = 13
+/** Block reason of a database whose content is being replaced. */
+const RESTORE_REASON = 'the database is being restored from a snapshot'
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
@@ -40,8 +42,8 @@ export interface NewDatabase {
   readonly parent?: DatabaseRow
   /** How long the database takes to become ready after its creation, in ms. */
   readonly readyDelayMs: number
-  /** Called in the registry transaction that marks the database as ready. */
-  readonly onReady?: () => void
+  /** Called in the registry transaction that marks the database as ready. If it throws, the database is not created. */
+  readonly onReady?: (row: DatabaseRow) => void
 }
 
 /** Options for applying settings. */
@@ -58,6 +60,8 @@ export interface DatabasesOptions {
   readonly backend: DatabaseBackend
   /** Called while the back end still has the database that is about to be removed. */
   readonly beforeRemoval: (row: DatabaseRow) => Promise<void>
+  /** Removes what is stored for a database outside the back end. */
+  readonly onRemoval: (row: DatabaseRow) => Promise<void>
 }
 
 /**
@@ -101,7 +105,7 @@ export class Databases {
     // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new ApiError(409, `group ${group.name} was removed`)
-    const from = this.#checkReadable(source)
+    const from = this.#checkReadable(options)
     const configuration = { ...options.configuration, ...(from !== undefined && getInheritedAddresses(from)) }
     const now = Date.now()
     const row: DatabaseRow = {
@@ -121,7 +125,7 @@ export class Databases {
     try {
       await this.#enqueue(row.id, () => this.#createNow(row, source))
       // reads of the source may have been blocked while it was copied
-      this.#checkReadable(source)
+      this.#checkReadable(options)
     } catch (error) {
       // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
@@ -133,13 +137,18 @@ export class Databases {
       throw new ApiError(409, `database ${name} was removed while it was being created`)
     const readyRow: DatabaseRow = { ...createdRow, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
-    registry.transaction(() => {
-      registry.databases.put(readyRow)
-      options.onReady?.()
-    })
+    try {
+      registry.transaction(() => {
+        registry.databases.put(readyRow)
+        options.onReady?.(readyRow)
+      })
+    } catch (error) {
+      await this.remove(row).catch(() => {})
+      throw error
+    }
     // keys may have been rotated, or the group transferred, during the creation; a failure is retried
     await this.apply(row.id).catch(() => {})
-    return readyRow
+    return registry.databases.get(row.id) ?? readyRow
   }
 
   async #createNow(row: DatabaseRow, source: DatabaseSource | DumpSource): Promise<void> {
@@ -151,8 +160,8 @@ export class Databases {
   }
 
   /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws ApiError */
-  #checkReadable(source: DatabaseSource | DumpSource): DatabaseRow | undefined {
-    const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
+  #checkReadable({ source, parent }: NewDatabase): DatabaseRow | undefined {
+    const from = source.type === 'schema-child' ? source.parent : (parent?.id ?? null)
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
     if (row?.configuration.blockReads !== true) return row
     const { blockReason: reason } = row.configuration
@@ -171,6 +180,76 @@ export class Databases {
   }
 
   /**
+   * Replaces the content of a database with that of a file; all access ends first. The database gets a new id and key, so that its
+   * tokens and streams cannot be used any longer, and keeps its name, group, settings and snapshots.
+   * Also replaces a lost database.
+   * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
+   */
+  async replace(row: DatabaseRow, file: string): Promise<DatabaseRow> {
+    const { registry, backend } = this.#options
+    const { id, name } = row
+    const check = (): DatabaseRow => {
+      const current = this.#getUnchanged(row)
+      this.checkRemovable(current)
+      return current
+    }
+    const onReady = (newRow: DatabaseRow): void => {
+      const current = check()
+      this.markDeleting(current)
+      registry.databases.put({ ...current, id: newRow.id, key: newRow.key, state: 'ready' })
+      for (const snapshot of registry.snapshots.rows.filter(({ database }) => database === id))
+        registry.snapshots.put({ ...snapshot, database: newRow.id })
+    }
+    let replacement = row
+    const replacing = this.#enqueue(id, async () => {
+      const current = check()
+      const settings = this.#getSettings(current)
+      const [organization, group] = [
+        registry.organizations.get(row.organization),
+        registry.groups.get(row.group),
+      ]
+      if (organization === undefined || group === undefined)
+        throw new Error('the registry has no group of the database')
+      await backend.applySettings(id, {
+        ...settings,
+        blockReads: true,
+        blockWrites: true,
+        blockReason: RESTORE_REASON,
+      })
+      await backend.revokeAccess(id, 'all')
+      replacement = await this.create({
+        organization,
+        group,
+        // not the name of any database until it replaces this one
+        name: `${name}.restored`,
+        source: { type: 'file', file },
+        configuration: current.configuration,
+        readyDelayMs: 0,
+        onReady,
+      })
+    })
+    await replacing.catch(async (error: unknown) => {
+      await this.apply(id).catch(() => {})
+      throw error
+    })
+    // a failed removal is retried
+    await this.finishRemoval(row).catch(() => {})
+    return replacement
+  }
+
+  /** Returns the current row of a database. @throws ApiError if it was removed or moved since `row` was read */
+  #getUnchanged(row: DatabaseRow): DatabaseRow {
+    const current = this.#options.registry.databases.get(row.id)
+    const isUnchanged =
+      current !== undefined &&
+      isServed(current) &&
+      current.group === row.group &&
+      current.organization === row.organization
+    if (isUnchanged) return current
+    throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
+  }
+
+  /**
    * Moves a database to a group, possibly in another organization, and aborts its requests in flight. `checkReceiver` is called
    * first, and again after the data has been copied.
    * @throws ApiError if the database was changed in the meantime; in that case it is not moved
@@ -181,10 +260,10 @@ export class Databases {
     const destination = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
       checkReceiver()
-      const [current, target] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const current = this.#getUnchanged(row)
       const isUnchanged =
-        current?.state === 'ready' && current.group === row.group && current.organization === row.organization
-      if (isUnchanged && target?.organization === group.organization) return current
+        current.state === 'ready' && registry.groups.get(group.id)?.organization === group.organization
+      if (isUnchanged) return current
       throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
     }
     const commit = (): void => {
@@ -275,13 +354,14 @@ export class Databases {
 
   /** Finishes a removal. @throws ApiError 500 if the back end fails; the removal is retried automatically */
   async finishRemoval({ id, group, replicas = [] }: DatabaseRow): Promise<void> {
-    const { registry, backend, beforeRemoval } = this.#options
+    const { registry, backend, beforeRemoval, onRemoval } = this.#options
     await this.#attempt(id, null, async () => {
       await this.#enqueue(id, async () => {
         const row = registry.databases.get(id)
         if (row === undefined) return
         await beforeRemoval(row)
         await backend.remove(id)
+        await onRemoval(row)
       })
       registry.transaction(() => {
         registry.databases.delete(id)

@@ -198,24 +198,32 @@ export class SqldBackend implements DatabaseBackend {
   async #createNamespace(id: DatabaseId, source: DatabaseSource, config: SqldNamespaceConfig): Promise<void> {
     const create = (from: SqldNamespaceSource = {}): Promise<void> =>
       this.#upstream.withAdmin((admin) => admin.create(id, config, from))
-    if (source.type === 'fork') {
+    if (source.type === 'fork' && this.#options.remote === undefined) {
+      // the server's own fork blocks all other changes, and takes longer than their time limit for 1 GB
+      await this.#createWithFile(id, (file) => this.exportTo(source.from, file), create)
+    } else if (source.type === 'fork') {
       await this.#getBaseCounts(source.from)
       await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
       // the fork starts with the original's keys
       await this.#upstream.withAdmin((admin) => admin.configure(id, config))
     } else if (source.type === 'file') {
-      await this.#import(id, source.file, create)
+      const write = (file: string): Promise<void> => importFile(source.file, file, this.#temporaryFolder)
+      await this.#createWithFile(id, write, create)
     } else await create(namespaceSource(source))
   }
 
   /** Creates a database whose file is already in place. */
-  async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
+  async #createWithFile(
+    id: DatabaseId,
+    write: (file: string) => Promise<void>,
+    create: () => Promise<void>,
+  ): Promise<void> {
     const to = this.#getDataFile(id)
     // clean up after an interrupted removal
     await rm(dirname(to), { recursive: true, force: true })
     await mkdir(dirname(to), { recursive: true })
     try {
-      await importFile(from, to, this.#temporaryFolder)
+      await write(to)
       await create()
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
@@ -224,10 +232,12 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** @throws BackendError for a remote server */
+  /** @throws BackendError for a remote server, or if the database has no file, which would be copied as an empty one */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
+    const from = this.#getDataFile(id)
+    if (!(await hasDatabaseFile(from))) throw new MissingFileError()
     await this.#upstream.ensureRunning()
-    await copyOpenDatabase(this.#getDataFile(id), file)
+    await copyOpenDatabase(from, file)
   }
 
   async #export(id: DatabaseId): Promise<ExportedFile> {

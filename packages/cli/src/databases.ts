@@ -1,55 +1,18 @@
 import { resolve } from 'node:path'
-import { databaseUrl } from '@batonsql/platform'
+import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { control } from './control/control-client.ts'
-import type { ControlledDatabase } from './control/control-server.ts'
+import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
   CREATE_DATABASE_OPTIONS,
   DATABASE_OPTIONS,
   DESTROY_DATABASE_OPTIONS,
+  FORK_OPTIONS,
 } from './option-table.ts'
-import {
-  apiCommand,
-  type CommandOutput,
-  confirmDeletion,
-  fieldRows,
-  findApiUrl,
-  printOutput,
-  readSwitch,
-} from './platform-api.ts'
-import { UsageError } from './usage-error.ts'
-
-/** The two forms of a command, and the options that only a server of this machine has. */
-interface ServerOrPlatform<Options extends typeof DATABASE_OPTIONS> {
-  readonly onServer: (input: CommandInput<Options>) => Promise<CommandOutput>
-  readonly onPlatform: (input: CommandInput<Options>) => Promise<void>
-  readonly onlyOnServer?: readonly string[]
-}
-
-/** Creates a command that uses a platform API if one is given, and otherwise a running server of this machine. */
-function withServerOrPlatform<Options extends typeof DATABASE_OPTIONS>({
-  onServer,
-  onPlatform,
-  onlyOnServer = [],
-}: ServerOrPlatform<Options>): (input: CommandInput<Options>) => Promise<void> {
-  return async (input) => {
-    const { context } = input
-    const values: Readonly<Record<string, unknown>> = input.values
-    const find = (names: readonly string[]): string | undefined =>
-      names.find((name) => values[name] !== undefined)
-    const serverOption = find(['port', 'data', ...onlyOnServer])
-    const platformOption = find(['api-url', 'token', 'organization'])
-    if (serverOption !== undefined && platformOption !== undefined)
-      throw new UsageError(
-        `baton: --${serverOption} is for a server of this machine, --${platformOption} for a platform API`,
-      )
-    const usesPlatform = serverOption === undefined && findApiUrl(input.values, context) !== undefined
-    if (usesPlatform || platformOption !== undefined) return await onPlatform(input)
-    await printOutput(await onServer(input), values['json'] === true, context)
-  }
-}
+import { apiCommand, type CommandOutput, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
+import { withServerOrPlatform } from './server-or-platform.ts'
 
 /** Prints a line for each database, with its name and URL, and its group in a platform API. */
 export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
@@ -93,33 +56,73 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
   return { json, text: fieldRows(json) }
 })
 
-/** Creates a database, waits until it accepts requests, and prints its URL. */
+/** A database to create. */
+type NewDatabase = Omit<Extract<ControlRequest, { command: 'create' }>, 'command'>
+
+/** Creates a database on the running server. */
+async function createOnServer(
+  { values, context }: CommandInput<typeof DATABASE_OPTIONS>,
+  database: NewDatabase,
+): Promise<CommandOutput> {
+  const json = await control<ControlledDatabase>(values, { command: 'create', ...database }, context)
+  const { url, authToken } = json
+  return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
+}
+
+/** Creates a database with a platform API, and waits until it accepts requests. */
+async function createOnPlatform(
+  platform: PlatformClient,
+  { name, fromDatabase, fromSnapshot, group: requestedGroup }: NewDatabase,
+  signal: AbortSignal,
+): Promise<CommandOutput> {
+  const { databases } = platform
+  const group =
+    requestedGroup ??
+    (fromDatabase === undefined ? 'default' : (await databases.get(fromDatabase, { signal })).group)
+  const snapshots =
+    fromSnapshot === undefined ? [] : await databases.listSnapshots(fromDatabase as string, { signal })
+  const timestamp = snapshots.find((snapshot) => snapshot.name === fromSnapshot)?.createdAt
+  if (fromSnapshot !== undefined && timestamp === undefined)
+    throw new Error(`snapshot "${fromSnapshot}" of database "${fromDatabase}" does not exist`)
+  const seed =
+    fromDatabase === undefined ? undefined : ({ type: 'database', name: fromDatabase, timestamp } as const)
+  const { hostname } = await databases.create({ name, group, seed }, { wait: true, signal })
+  const url = databaseUrl(hostname)
+  return { json: { name, group, url }, text: url }
+}
+
+/** Creates a database and prints its URL. */
 export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
   onlyOnServer: ['from-file'],
-  onServer: async ({ values, operands, context }) => {
-    const [name] = operands as [string]
-    const { 'from-file': file, 'from-database': fromDatabase, group } = values
+  onServer: async (input) => {
+    const [name] = input.operands as [string]
+    const { 'from-file': file, 'from-database': fromDatabase, group } = input.values
     if (file !== undefined) await checkFile(file)
     const fromFile = file === undefined ? undefined : resolve(file)
-    const json = await control<ControlledDatabase>(
-      values,
-      { command: 'create', name, fromFile, fromDatabase, group },
-      context,
-    )
-    const { url, authToken } = json
-    return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
+    return await createOnServer(input, { name, fromFile, fromDatabase, group })
   },
   onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
-    const original = values['from-database']
-    const parentGroup =
-      original === undefined ? 'default' : (await platform.databases.get(original, { signal })).group
-    const { group = parentGroup } = values
-    const seed = original === undefined ? {} : { seed: { type: 'database', name: original } as const }
-    const { hostname } = await platform.databases.create({ name, group, ...seed }, { wait: true, signal })
-    const url = databaseUrl(hostname)
-    return { json: { name, group, url }, text: url }
+    const { 'from-database': fromDatabase, group } = values
+    return await createOnPlatform(platform, { name, fromDatabase, group }, signal)
   }),
+})
+
+const toFork = (
+  { snapshot: fromSnapshot, group }: CommandInput<typeof FORK_OPTIONS>['values'],
+  operands: readonly string[],
+): NewDatabase => {
+  const [fromDatabase, name = `${fromDatabase}-copy`] = operands as [string, string?]
+  return { name, fromDatabase, fromSnapshot, group }
+}
+
+/** Copies a database, or one of its snapshots, and prints the URL of the copy. */
+export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
+  onServer: async (input) => await createOnServer(input, toFork(input.values, input.operands)),
+  onPlatform: apiCommand<typeof FORK_OPTIONS>(
+    async (platform, { values, operands, signal }) =>
+      await createOnPlatform(platform, toFork(values, operands), signal),
+  ),
 })
 
 /** Prints a line for the primary and for each replica of a database. */

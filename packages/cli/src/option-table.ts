@@ -195,13 +195,27 @@ export const DUMP_OPTIONS = {
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
-export const REHEARSE_OPTIONS = {
+/** Options of the commands that run another one on a database. */
+const PROGRAM_OPTIONS = {
   'allow-loss': {
     type: 'string',
     multiple: true,
     value: 'TABLE[.COLUMN]',
-    help: 'Accept that data of this table or column is lost. Can be repeated',
+    help: 'Accept that data of this table or column is lost; if there is a table of this name, it means the table. Can be repeated',
   },
+  'url-variable': {
+    type: 'string',
+    value: 'NAME',
+    help: 'Environment variable that receives the URL (default DATABASE_URL)',
+  },
+  'token-variable': {
+    type: 'string',
+    value: 'NAME',
+    help: 'Environment variable that receives the token (default DATABASE_TOKEN)',
+  },
+} as const satisfies OptionTable
+
+export const REHEARSE_OPTIONS = {
   'schema-only': { type: 'boolean', help: 'Copy only the schema, without rows' },
   format: {
     type: 'string',
@@ -210,16 +224,7 @@ export const REHEARSE_OPTIONS = {
     help: "Form of the report: text (default), json or markdown; the command's output then goes to stderr",
   },
   keep: { type: 'boolean', help: 'Keep the copy open afterwards, until Ctrl-C' },
-  'url-variable': {
-    type: 'string',
-    value: 'NAME',
-    help: 'Environment variable that receives the URL of the copy (default DATABASE_URL)',
-  },
-  'token-variable': {
-    type: 'string',
-    value: 'NAME',
-    help: 'Environment variable that receives a token, which the copy ignores (default DATABASE_TOKEN)',
-  },
+  ...PROGRAM_OPTIONS,
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
@@ -282,6 +287,22 @@ export const API_OPTIONS = {
   json: JSON_OPTION,
 } as const satisfies OptionTable
 
+export const MIGRATE_OPTIONS = {
+  concurrency: { type: 'string', value: 'N', help: 'Number of databases at a time (default 4)' },
+  rehearse: {
+    type: 'boolean',
+    help: 'First rehearse the command on a copy of each database, and change nothing if one of them would lose data',
+  },
+  report: {
+    type: 'string',
+    value: 'FILE',
+    help: 'Write the result of each database to this new file, as lines of JSON',
+  },
+  resume: { type: 'boolean', help: 'Continue --report: skip the databases that have succeeded in it' },
+  ...PROGRAM_OPTIONS,
+  ...API_OPTIONS,
+} as const satisfies OptionTable
+
 /** Options of the commands that work with a server on this machine, or with a platform API. */
 export const DATABASE_OPTIONS = { ...SERVER_OPTIONS, ...API_OPTIONS } as const satisfies OptionTable
 
@@ -301,6 +322,12 @@ export const CREATE_DATABASE_OPTIONS = {
     value: 'NAME',
     help: 'Group of the new database (default: that of --from-database, or "default")',
   },
+  ...DATABASE_OPTIONS,
+} as const satisfies OptionTable
+
+export const FORK_OPTIONS = {
+  snapshot: { type: 'string', value: 'NAME', help: 'Copy this snapshot instead of the current state' },
+  group: { type: 'string', value: 'NAME', help: 'Group of the copy (default: that of the database)' },
   ...DATABASE_OPTIONS,
 } as const satisfies OptionTable
 

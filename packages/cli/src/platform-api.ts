@@ -95,9 +95,14 @@ function alignColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks the user to confirm a deletion by typing the name of the object in the terminal. @param words such as `databases destroy` */
+/**
+ * Asks the user to confirm a deletion by typing the name of the object in the terminal.
+ * @param words such as `databases destroy`
+ * @param question what is deleted, for an object with this name
+ */
 export function confirmDeletion(
   words: string,
+  question = (name: string): string => `Delete "${name}" and all its data?`,
 ): (
   input: CommandInput<
     typeof API_OPTIONS & { readonly yes: { readonly type: 'boolean'; readonly help: string } }
@@ -107,17 +112,13 @@ export function confirmDeletion(
     const [name] = operands as [string]
     if (values.yes === true) return
     if (input.isTTY !== true)
-      throw new UsageError(
-        `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without confirmation`,
-      )
+      throw new UsageError(`baton ${words}: confirmation needs a terminal; --yes confirms for "${name}"`)
     const lines = createInterface({ input, output: stderr })
     // otherwise Ctrl-C would reject the prompt with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
-      const response = await lines.question(`Delete "${name}" and all its data? Type its name to confirm: `, {
-        signal,
-      })
-      if (response.trim() !== name) throw new Error(`"${name}" was not deleted`)
+      const response = await lines.question(`${question(name)} Type its name to confirm: `, { signal })
+      if (response.trim() !== name) throw new Error(`nothing was deleted: the answer was not "${name}"`)
     } finally {
       lines.close()
     }

@@ -37,6 +37,13 @@ export interface MigrateOptions {
 /** Options of `pendingMigrations`. */
 export type PendingOptions = Pick<MigrateOptions, 'migrationsTable' | 'outOfOrder' | 'timeoutMs'>
 
+/** A migration that `migrate` would apply. */
+export interface PlannedMigration {
+  readonly tag: string
+  /** Without `PRAGMA foreign_keys`: `migrate` turns foreign keys off itself. */
+  readonly statements: readonly string[]
+}
+
 /** Thrown when a migration fails. In a transaction (the default) no pending migration was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError'
@@ -100,19 +107,16 @@ export async function applyMigrations(
   }
 }
 
-/**
- * Returns the tags of the pending migrations in order, without changing anything. Used by `pendingMigrations()` for both Drizzle
- * versions.
- */
+/** Returns the pending migrations in order, without changing anything. Used for both Drizzle versions. */
 export async function findPending(
   client: Client,
   layout: JournalLayout,
   { sources, ...config }: PendingOptions & { readonly sources: readonly MigrationSource[] },
-): Promise<string[]> {
+): Promise<PlannedMigration[]> {
   const migrations = await Promise.all(sources.map(parseMigration))
   if (migrations.length === 0) return []
   const { pending } = await readJournal(openJournal(client, layout, config), migrations, config)
-  return pending.map(({ tag }) => tag)
+  return pending.map(({ tag, statements }) => ({ tag, statements }))
 }
 
 function openJournal(

@@ -1,5 +1,11 @@
 import type { Client } from '@batonsql/core'
-import { applyMigrations, findPending, type MigrateOptions, type PendingOptions } from './apply-migrations.ts'
+import {
+  applyMigrations,
+  findPending,
+  type MigrateOptions,
+  type PendingOptions,
+  type PlannedMigration,
+} from './apply-migrations.ts'
 import { journalLayout } from './journal-layout.ts'
 import {
   findMigrations,
@@ -8,7 +14,7 @@ import {
   readMigrations,
 } from './migration-source.ts'
 
-export { type MigrateOptions, MigrationError } from './apply-migrations.ts'
+export { type MigrateOptions, MigrationError, type PlannedMigration } from './apply-migrations.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
@@ -19,12 +25,25 @@ export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
  * whose foreign keys reference a column that is not unique, because they cannot be checked. May run concurrently.
  *
  * The migrations must not take more than 5 s while other writers wait: after that, the server takes the write lock away.
+ * With `dryRun: true` it applies nothing, and returns what it would apply: see `pendingMigrations`.
  * @returns the tags of the migrations that were applied
  * @throws MigrationError if one fails
  */
-export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
+export async function migrate(
+  db: { readonly $client: Client },
+  config: MigrateConfig & { readonly dryRun?: false | undefined },
+): Promise<string[]>
+export async function migrate(
+  db: { readonly $client: Client },
+  config: MigrateConfig & { readonly dryRun: true },
+): Promise<PlannedMigration[]>
+export async function migrate(
+  db: { readonly $client: Client },
+  config: MigrateConfig & { readonly dryRun?: boolean | undefined },
+): Promise<string[] | PlannedMigration[]> {
   const sources = await findMigrations(config, readMigrations)
-  return await applyMigrations(db.$client, journalLayout, { ...config, sources })
+  const run = config.dryRun ? findPending : applyMigrations
+  return await run(db.$client, journalLayout, { ...config, sources })
 }
 
 /**
@@ -37,5 +56,6 @@ export async function pendingMigrations(
   config: PendingConfig,
 ): Promise<string[]> {
   const sources = await findMigrations(config, readMigrations)
-  return await findPending(db.$client, journalLayout, { ...config, sources })
+  const pending = await findPending(db.$client, journalLayout, { ...config, sources })
+  return pending.map(({ tag }) => tag)
 }

@@ -10,6 +10,7 @@ import {
   statementKind,
 } from '@batonsql/core'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
+import { rejectCascadingDrop } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'
 import { halfwayError } from './halfway-error.ts'
 import { withColumn } from './parameter-error.ts'
@@ -163,6 +164,7 @@ export class BatonConnection implements DatabaseConnection {
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
     const executor: Executor = this.attempt ?? this.#executor
+    if (this.#migrating) await rejectCascadingDrop(query.sql, executor)
     const send = () =>
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
@@ -178,6 +180,7 @@ export class BatonConnection implements DatabaseConnection {
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     const [transaction] = queries.map((query) => this.#accept(query))
     const executor: Executor = this.attempt ?? this.#executor
+    if (this.#migrating) for (const { sql } of queries) await rejectCascadingDrop(sql, executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
     try {

@@ -12,4 +12,10 @@ export {
   type LocalServerOptions,
   startLocalServer,
 } from './server/server.ts'
-export type { DatabaseOptions, InitialDatabases, NewDatabaseOptions, TokenOptions } from './server/service.ts'
+export type {
+  DatabaseOptions,
+  InitialDatabases,
+  NewDatabaseOptions,
+  Snapshot,
+  TokenOptions,
+} from './server/service.ts'

@@ -49,6 +49,9 @@ export interface Instance extends Raw, Texts<'uuid' | 'name' | 'region' | 'hostn
   readonly type: Known<'primary' | 'replica'>
 }
 
+/** A copy of a database that a server of Baton keeps. */
+export interface Snapshot extends Raw, Texts<'name' | 'createdAt'>, Numbers<'bytes'> {}
+
 export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' | 'bytesSynced'>
 
 export interface DatabaseUsage extends Raw {

@@ -16,6 +16,7 @@ interface Labels {
   organization: []
   name: [name: string]
   instance: [instance: string]
+  snapshot: [snapshot: string]
   location: [location: string]
   username: [username: string]
   email: [email: string]

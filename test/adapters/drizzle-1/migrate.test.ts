@@ -42,6 +42,12 @@ test('pending migrations are listed, and nothing is changed', async () => {
   ])
   await migrate(db, { migrations: [createA] })
   expect(await pendingMigrations(db, { migrations: [createA, createB] })).toEqual([createB.name])
+  expect(await migrate(db, { migrations: [createA, createB], dryRun: true })).toEqual([
+    { tag: createB.name, statements: [createB.sql] },
+  ])
+  // @ts-expect-error not both
+  const both = migrate(db, { migrations: [createA], dryRun: true, init: true })
+  await expect(both).rejects.toThrow('cannot be combined')
   expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
 })
 

@@ -67,6 +67,9 @@ test('listing pending migrations takes one request, and changes nothing', async 
   expect(await readTables()).toEqual([])
   await migrate(db, { migrations: [createB] })
   expect(await pendingMigrations(db, bothMigrations)).toEqual(['0001_test'])
+  const planned = [{ tag: '0001_test', statements: ['create table a (id integer)'] }]
+  expect(await migrate(db, { ...bothMigrations, dryRun: true })).toEqual(planned)
+  expect(await readTables()).toEqual(['__drizzle_migrations', 'b'])
   await expect(pendingMigrations(db, { ...bothMigrations, outOfOrder: 'error' })).rejects.toThrow(
     'migration 0001_test is older than an applied one',
   )

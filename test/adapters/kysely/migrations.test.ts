@@ -1,5 +1,5 @@
 import { SqlError } from '@batonsql/core'
-import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
+import { BatonDialect, batch, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
 import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
@@ -297,6 +297,67 @@ describe('a migration that rebuilds a table', () => {
     const migrator = createMigrator(openKysely(), { '1': createTables, '2': rebuild })
     expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
     expect(await readCounts()).toEqual({ children: 1, columns: 2 })
+  })
+
+  const dropParent = (statement: string, before: readonly string[] = []): Migration => ({
+    async up(db) {
+      for (const text of before) await sql.raw(text).execute(db)
+      await sql.raw(statement).execute(db)
+    },
+  })
+  const DROPS = [
+    'drop table parent',
+    'DROP TABLE IF EXISTS "parent"',
+    '-- rebuilt\n/* below */ drop table main.`PARENT`;',
+    "drop table 'parent'",
+    'drop table [parent]',
+  ]
+
+  test.each(DROPS)('is rejected if it would delete the rows that refer to it: %s', async (statement) => {
+    await createMigrator(openKysely(), { '1': createTables }).migrateToLatest()
+    for (const options of [{}, { transactionalMigrations: true }]) {
+      const migrator = createMigrator(openKysely(options), { '1': createTables, '2': dropParent(statement) })
+      expect((await migrator.migrateToLatest()).error).toMatchObject({
+        name: 'TypeError',
+        message: expect.stringMatching(/would delete or change the rows of child that refer to it/) as string,
+      })
+    }
+    expect(await readCounts()).toEqual({ children: 1, columns: 1 })
+  })
+
+  test('is rejected in a batch, through the schema builder, and with ON DELETE SET NULL', async () => {
+    await createMigrator(openKysely(), { '1': createTables }).migrateToLatest()
+    const inBatch: Migration = { up: async (db) => void (await batch(db, [sql`drop table parent`])) }
+    const inBuilder: Migration = { up: (db) => db.schema.dropTable('parent').execute() }
+    const setsNull = dropParent('drop table owner', [
+      'create table owner (id integer primary key)',
+      'create table pet (owner integer references owner on delete set null)',
+      'insert into owner values (1)',
+      'insert into pet values (1)',
+    ])
+    for (const migration of [inBatch, inBuilder, setsNull]) {
+      const migrations = { '1': createTables, '2': migration }
+      const { error } = await createMigrator(openKysely(), migrations).migrateToLatest()
+      expect(String(error)).toMatch(/would delete or change the rows of (?:child|pet)/)
+    }
+    expect(await readCounts()).toEqual({ children: 1, columns: 1 })
+  })
+
+  test.each([
+    ['the rows that refer to it are deleted first', ['delete from child']],
+    ['the table that refers to it is dropped first', ['drop table child']],
+    ['they refer to nothing', ['update child set parent = null']],
+    ['foreign keys are off', ['pragma foreign_keys = off']],
+  ])('may drop a table if %s', async (_, before) => {
+    const migrations = { '1': createTables, '2': dropParent('drop table parent', before) }
+    expect(await createMigrator(openKysely(), migrations).migrateToLatest()).not.toHaveProperty('error')
+  })
+
+  test('outside of a migration, a table may be dropped with the rows that refer to it', async () => {
+    const db = openKysely()
+    await createMigrator(db, { '1': createTables }).migrateToLatest()
+    await db.schema.dropTable('parent').execute()
+    expect(await readCounts()).toEqual({ children: 0, columns: 0 })
   })
 
   test('is rejected with transactionalMigrations, where the pragma has no effect', async () => {

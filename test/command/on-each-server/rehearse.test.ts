@@ -1,10 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { batonCommand, runBaton } from '../../support/baton-command.ts'
+import { batonCommand, collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
 import { openTestServer } from '../../support/test-server.ts'
+import { waitFor } from '../../support/wait-for.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -109,6 +112,20 @@ test.each([
   expect(accepted.code).toBe(0)
 })
 
+test('--allow-loss of a table does not accept the loss of another one whose name begins with it', async () => {
+  await db.batch(['create table "pet.name" (a)', 'insert into "pet.name" values (1)'])
+  try {
+    const both = 'delete from "pet.name"; update pet set name = null'
+    const [table, column] = ['pet.name: 1 -> 0 rows', 'pet.name: 3 values became NULL']
+    expect((await rehearse(both)).report?.losses.toSorted()).toEqual([table, column])
+    expect((await rehearse(both, '--allow-loss', 'pet')).report?.losses).toEqual([table])
+    // it means the table, if there is one of that name
+    expect((await rehearse(both, '--allow-loss', 'pet.name')).report?.losses).toEqual([column])
+  } finally {
+    await db.execute('drop table "pet.name"')
+  }
+})
+
 test.each([
   ['alter table person rename to human', { renamed: ['table person -> human'] }],
   [
@@ -206,6 +223,44 @@ test('a command that ignores the variable, and changes the schema of the real da
 })
 const tokenOption = (): string[] =>
   database.authToken === undefined ? [] : ['--auth-token', database.authToken]
+
+test('an interruption ends the command with all that it has started, and leaves nothing behind', async () => {
+  const temporary = await mkdtemp(join(folder, 'interrupted-'))
+  const pidFile = join(temporary, 'pid')
+  const grandchild = `require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); setInterval(() => {}, 1e6)`
+  // does not forward signals, as npx does not
+  const program = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(grandchild)}], { stdio: 'inherit' })
+    setInterval(() => {}, 1e6)`
+  const args = ['rehearse', database.url, ...tokenOption(), '--', process.execPath, '-e', program]
+  const child = startBaton(args, { TMPDIR: temporary })
+  const ended = collectOutput(child)
+  const pid = await waitFor(async () => {
+    const number = Number(await readFile(pidFile, 'utf8'))
+    expect(number).toBeGreaterThan(0)
+    return number
+  })
+  child.kill('SIGTERM')
+  expect((await ended).code).toBe(143)
+  await waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
+  expect(await readdir(temporary)).toEqual(['pid'])
+})
+
+test('Ctrl-C before the command starts ends the rehearsal, and the command is not run', async () => {
+  const temporary = await mkdtemp(join(folder, 'interrupted-'))
+  let child: ReturnType<typeof startBaton> | undefined
+  // the database does not respond
+  const silent = createServer(() => void child?.kill('SIGINT'))
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as AddressInfo
+  const started = join(temporary, 'started')
+  const program = `require('node:fs').writeFileSync(${JSON.stringify(started)}, '')`
+  const args = ['rehearse', `http://127.0.0.1:${port}`, '--timeout', '0']
+  child = startBaton([...args, '--', process.execPath, '-e', program], { TMPDIR: temporary })
+  expect(await collectOutput(child)).toEqual({ code: 130, output: '', errors: '' })
+  expect(await readdir(temporary)).toEqual([])
+  silent.closeAllConnections()
+  silent.close()
+})
 
 test('variables can be named, and a copy can be without rows', async () => {
   const program = `const stmt = { sql: 'create table human as select count(*) as n from pet' }

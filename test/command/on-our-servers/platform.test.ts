@@ -261,3 +261,27 @@ test('a data directory can be used only with the back end that created its datab
   const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
   expect((await sql(database.Hostname, await harness.tokenFor('app'), 'SELECT 1')).status).toBe(200)
 })
+
+test('databases of a platform API are forked, and restored from snapshots', async () => {
+  await using harness = await Harness.start()
+  const { platform } = harness
+  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+  const api = (...args: string[]) => runBaton(args, { env })
+  const { host } = await harness.createDatabase('app')
+  await sql(host, await harness.tokenFor('app'), 'create table note (text)')
+  expect((await api('snapshot', 'create', 'app', 'empty')).output).toBe('empty\n')
+  await sql(host, await harness.tokenFor('app'), "insert into note values ('later')")
+  const [snapshot] = JSON.parse((await api('snapshot', 'list', 'app', '--json')).output)
+  expect(snapshot).toEqual({ name: 'empty', bytes: expect.any(Number), createdAt: expect.any(String) })
+  const fork = JSON.parse((await api('fork', 'app', 'old', '--snapshot', 'empty', '--json')).output)
+  expect(fork).toMatchObject({ name: 'old', group: 'default' })
+  const count = 'select count(*) from note'
+  const forkHost = fork.url.replace(/^https?:\/\//, '').replace(/\/$/, '')
+  expect((await sql(forkHost, await harness.tokenFor('old'), count)).rows).toEqual([['0']])
+  expect((await api('fork', 'app', 'x', '--snapshot', 'y')).errors).toContain(
+    '"y" of database "app" does not',
+  )
+  expect((await api('snapshot', 'restore', 'app', 'empty', '--yes')).output).toBe('restored app from empty\n')
+  expect((await sql(host, await harness.tokenFor('app'), count)).rows).toEqual([['0']])
+  expect((await api('snapshot', 'delete', 'app', 'empty')).output).toBe('deleted empty\n')
+})

@@ -107,6 +107,33 @@ test('databases are listed, created, exported and deleted through the port', asy
   ])
 })
 
+test('a database is forked, and restored from a snapshot', async () => {
+  const { baton, port, url } = await startDev('--database', 'app')
+  const run = async (...words: string[]) => await baton(...words, '--port', port)
+  await query(`${url}/app/`, 'create table note (text)')
+  expect(await run('fork', 'app')).toEqual({ code: 0, output: `${url}/app-copy/\n`, errors: '' })
+  expect((await run('fork', 'app')).errors).toContain('already exists')
+  expect(await run('snapshot', 'create', 'app', 'empty')).toEqual({ code: 0, output: 'empty\n', errors: '' })
+  expect((await run('snapshot', 'create', 'app')).output).toMatch(/^\d{4}-[\d-]+\n$/)
+  await query(`${url}/app/`, "insert into note values ('later')")
+  const list = (await run('snapshot', 'list', 'app')).output
+  expect(list).toMatch(/^NAME +BYTES +CREATED\nempty +\d+ +\d{4}-\d\d-\d\dT[\d:.]+Z\n/)
+  expect(JSON.parse((await run('snapshot', 'list', 'app', '--json')).output)).toHaveLength(2)
+  await run('fork', 'app', 'old', '--snapshot', 'empty')
+  expect(await query(`${url}/old/`, 'select text from note')).toEqual([])
+  expect((await run('fork', 'app', 'x', '--snapshot', 'nowhere')).errors).toContain('could not find snapshot')
+
+  expect(await run('snapshot', 'restore', 'app', 'empty')).toMatchObject({ code: 2, output: '' })
+  expect(await query(`${url}/app/`, 'select text from note')).toEqual([['later']])
+  const restored = await run('snapshot', 'restore', 'app', 'empty', '--yes')
+  expect(restored).toEqual({ code: 0, output: 'restored app from empty\n', errors: '' })
+  expect(await query(`${url}/app/`, 'select text from note')).toEqual([])
+  expect((await run('snapshot', 'delete', 'app', 'empty')).output).toBe('deleted empty\n')
+  expect((await run('snapshot', 'restore', 'app', 'empty', '--yes')).errors).toContain(
+    'could not find snapshot',
+  )
+})
+
 test('the socket is in the data directory, only its owner can open it, and commands find it by --data', async () => {
   const folder = await createFolder()
   // longer than the path of a socket may be

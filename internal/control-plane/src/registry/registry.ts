@@ -11,6 +11,7 @@ import type {
   KeySetRow,
   MemberRow,
   OrganizationRow,
+  SnapshotRow,
   UserRow,
 } from './rows.ts'
 import { migrate } from './schema.ts'
@@ -31,6 +32,7 @@ export class Registry {
   readonly invites: Table<InviteRow>
   readonly groups: Table<GroupRow>
   readonly databases: Table<DatabaseRow>
+  readonly snapshots: Table<SnapshotRow>
   readonly apiTokens: Table<ApiTokenRow>
   readonly keySets: Table<KeySetRow>
   readonly findOrganization: (slug: string) => OrganizationRow | undefined
@@ -39,6 +41,7 @@ export class Registry {
   readonly #findDatabase: (key: string) => DatabaseRow | undefined
   /** Finds a database by the first label of its host name. */
   readonly findByLabel: (label: string) => DatabaseRow | undefined
+  readonly #findSnapshot: (key: string) => SnapshotRow | undefined
   readonly #findToken: (key: string) => ApiTokenRow | undefined
   readonly #tables: readonly { load(): void }[]
 
@@ -50,6 +53,7 @@ export class Registry {
     this.invites = new Table(file, 'invite')
     this.groups = new Table(file, 'database_group')
     this.databases = new Table(file, 'database')
+    this.snapshots = new Table(file, 'snapshot')
     this.apiTokens = new Table(file, 'api_token')
     this.keySets = new Table(file, 'key_set')
     this.findOrganization = this.organizations.index(({ slug }) => slug)
@@ -62,6 +66,7 @@ export class Registry {
       const slug = this.organizations.get(organization)?.slug
       return state === 'deleting' || slug === undefined ? null : buildHostLabel(name, slug)
     })
+    this.#findSnapshot = this.snapshots.index(({ database, name }) => compositeKey(database, name))
     this.#findToken = this.apiTokens.index(({ user, name }) => compositeKey(user, name))
     this.#tables = [
       this.users,
@@ -70,6 +75,7 @@ export class Registry {
       this.invites,
       this.groups,
       this.databases,
+      this.snapshots,
       this.apiTokens,
       this.keySets,
     ]
@@ -104,6 +110,10 @@ export class Registry {
 
   findGroup(organization: string, name: string): GroupRow | undefined {
     return this.#findGroup(compositeKey(organization, name))
+  }
+
+  findSnapshot(database: string, name: string): SnapshotRow | undefined {
+    return this.#findSnapshot(compositeKey(database, name))
   }
 
   /** Returns a user's API token by the token's name. */

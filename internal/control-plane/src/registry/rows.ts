@@ -107,6 +107,16 @@ export interface DatabaseRow {
   readonly createdAt: number
 }
 
+/** A copy of a database in a file of the data directory. */
+export interface SnapshotRow {
+  readonly id: string
+  /** Id of the database; that of its replacement once the database was restored. */
+  readonly database: DatabaseId
+  readonly name: string
+  readonly bytes: number
+  readonly createdAt: number
+}
+
 /** Key set (JWKS) of an issuer whose tokens the databases of an organization accept. */
 export interface KeySetRow {
   readonly id: string

@@ -213,7 +213,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
     return { source: { type: 'schema-child', parent: parent.id } }
   }
   if (seed == null) return { source: { type: 'empty' } }
-  if (seed.type === 'database') return readFork(call, seed)
+  if (seed.type === 'database') return readCopy(call, seed)
   if (seed.type === 'dump') {
     if (seed.url == null) throw new ApiError(400, 'seed.url is missing')
     const { organization, platform } = call
@@ -234,12 +234,18 @@ function findCopySource(call: Call, seed: Seed): DatabaseRow {
   return call.databaseByName(name)
 }
 
-function readFork(call: Call, seed: Seed): Source {
+function readCopy(call: Call, seed: Seed): Source {
   const parent = findCopySource(call, seed)
   if (parent.isSchema) throw new ApiError(400, 'a schema database cannot be copied')
-  if (seed.timestamp != null)
-    throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
-  return { source: { type: 'fork', from: parent.id }, parent }
+  if (seed.timestamp == null) return { source: { type: 'fork', from: parent.id }, parent }
+  const { snapshots } = call.plane
+  const time = Date.parse(seed.timestamp)
+  const snapshot = snapshots.list(parent.id).find(({ createdAt }) => createdAt === time)
+  if (snapshot === undefined)
+    throw notSupported(
+      'this server keeps only the current state and snapshots: seed.timestamp must be the exact time of a snapshot of the database',
+    )
+  return { source: { type: 'file', file: snapshots.getFile(snapshot) }, parent }
 }
 
 /** Deletes the database named in the path, and returns its name. */

@@ -20,7 +20,7 @@ export interface Route {
   /** Path pattern, with `:name` for parameters. */
   readonly path: string
   readonly access: RouteAccess
-  /** Whether the service documents the route. Other routes are used by the vendor's CLI. */
+  /** Whether the service documents the route. Other routes are used by the vendor's CLI, or are Baton's own. */
   readonly isDocumented: boolean
   /** Null for a route that this server does not support. */
   readonly schemas: RouteSchemas | null
@@ -47,7 +47,7 @@ export function documented(
   return { method, path, access, isDocumented: true, schemas, handle }
 }
 
-/** Creates a route that only the vendor's CLI uses. */
+/** Creates a route that the service does not document: only the vendor's CLI uses it, or it is Baton's own. */
 // oxlint-disable-next-line max-params
 export function undocumented(
   method: Route['method'],

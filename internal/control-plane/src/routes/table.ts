@@ -12,6 +12,7 @@ import { locationRoutes } from './locations.ts'
 import { memberRoutes } from './members.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
+import { snapshotRoutes } from './snapshots.ts'
 import { transferRoutes } from './transfers.ts'
 import { unsupportedRoutes } from './unsupported-routes.ts'
 import { usageRoutes } from './usage.ts'
@@ -23,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...databaseRoutes,
   ...configurationRoutes,
   ...instanceRoutes,
+  ...snapshotRoutes,
   ...databaseTokenRoutes,
   ...usageRoutes,
   ...groupRoutes,

@@ -13,9 +13,14 @@ export type ControlRequest =
       readonly name: string
       readonly fromFile?: string | undefined
       readonly fromDatabase?: string | undefined
+      readonly fromSnapshot?: string | undefined
       readonly group?: string | undefined
     }
   | { readonly command: 'delete'; readonly name: string }
+  | { readonly command: 'create-snapshot'; readonly database: string; readonly name?: string | undefined }
+  | { readonly command: 'list-snapshots'; readonly database: string }
+  | { readonly command: 'restore-snapshot'; readonly database: string; readonly name: string }
+  | { readonly command: 'delete-snapshot'; readonly database: string; readonly name: string }
   | { readonly command: 'export'; readonly name: string; readonly file: string }
 
 /** A database in a response. */
@@ -90,22 +95,29 @@ async function respond(
   response.end(JSON.stringify(body))
 }
 
-async function run(
-  server: LocalServer,
-  request: ControlRequest,
-): Promise<readonly ControlledDatabase[] | ControlledDatabase | null> {
+async function run(server: LocalServer, request: ControlRequest): Promise<unknown> {
   switch (request.command) {
     case 'list':
-      return server.databaseNames.map((name) => ({ name, url: server.urlOf(name) }))
+      return server.databaseNames.map((name): ControlledDatabase => ({ name, url: server.urlOf(name) }))
     case 'create': {
-      const { name, fromFile, fromDatabase, group } = request
+      const { name, fromFile, fromDatabase, fromSnapshot, group } = request
       const address = await server.createDatabase(name, {
         ...(fromFile !== undefined && { fromFile }),
         ...(fromDatabase !== undefined && { fromDatabase }),
+        ...(fromSnapshot !== undefined && { fromSnapshot }),
         ...(group !== undefined && { group }),
       })
-      return { name, ...address }
+      return { name, ...address } satisfies ControlledDatabase
     }
+    case 'create-snapshot':
+      return await server.createSnapshot(request.database, request.name)
+    case 'list-snapshots':
+      return server.listSnapshots(request.database)
+    case 'restore-snapshot':
+      return { name: request.database, ...(await server.restoreSnapshot(request.database, request.name)) }
+    case 'delete-snapshot':
+      await server.removeSnapshot(request.database, request.name)
+      return null
     case 'delete':
       await server.removeDatabase(request.name)
       return null

@@ -1,9 +1,10 @@
 import { type ColumnState, type DatabaseState, type TableState, TYPES } from './measure-database.ts'
 
 /** Data that the command has removed. */
-interface Loss {
-  /** `TABLE` or `TABLE.COLUMN`, as `--allow-loss` takes it. */
-  readonly subject: string
+export interface Loss {
+  readonly table: string
+  /** Null if rows are lost. */
+  readonly column: string | null
   readonly text: string
 }
 
@@ -45,11 +46,15 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
     const newTable = after.tables.get(newName)
     if (newTable === undefined) {
       if (table.rows > 0)
-        losses.push({ subject: name, text: `${name}: dropped with ${count(table.rows, 'row')}` })
+        losses.push({ table: name, column: null, text: `${name}: dropped with ${count(table.rows, 'row')}` })
       continue
     }
     if (newTable.rows < table.rows)
-      losses.push({ subject: name, text: `${name}: ${table.rows} -> ${count(newTable.rows, 'row')}` })
+      losses.push({
+        table: name,
+        column: null,
+        text: `${name}: ${table.rows} -> ${count(newTable.rows, 'row')}`,
+      })
     const renamedColumns = findRenamed(table.columns, newTable.columns, sameColumn)
     renamed.push(...[...renamedColumns].map(([from, to]) => `column ${name}.${from} -> ${to}`))
     for (const [column, counts] of table.columns) {
@@ -57,13 +62,17 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
       const subject = `${name}.${column}`
       if (newCounts === undefined) {
         if (countValues(counts) > 0)
-          losses.push({ subject, text: `${subject}: dropped with ${count(countValues(counts), 'value')}` })
+          losses.push({
+            table: name,
+            column,
+            text: `${subject}: dropped with ${count(countValues(counts), 'value')}`,
+          })
         continue
       }
       // rows that are gone have been reported
       const emptied = newCounts.null - counts.null
       if (emptied > 0 && countValues(newCounts) < countValues(counts) && newTable.rows >= table.rows)
-        losses.push({ subject, text: `${subject}: ${count(emptied, 'value')} became NULL` })
+        losses.push({ table: name, column, text: `${subject}: ${count(emptied, 'value')} became NULL` })
       const [old, current] = [describeTypes(counts), describeTypes(newCounts)]
       if (newTable.rows === table.rows && old !== current) types.push(`${subject}: ${old} -> ${current}`)
     }

@@ -1,19 +1,19 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { constants, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient, dump, exportFile, HttpError, restore } from '@batonsql/core'
 import type { LocalServer } from '@batonsql/local-server'
 import { type CommandContext, type CommandInput, print } from '../command-context.ts'
 import { openDatabase, readTarget } from '../database-address.ts'
 import { loadServer } from '../load-server.ts'
-import type { REHEARSE_OPTIONS } from '../option-table.ts'
+import type { REHEARSE_OPTIONS, ValuesOf } from '../option-table.ts'
 import { Progress } from '../progress.ts'
 import { readChoice } from '../read-choice.ts'
+import { type ProgramOptions, type ProgramResult, runProgram } from '../run-program.ts'
 import { UsageError } from '../usage-error.ts'
 import { writeNewFile } from '../write-new-file.ts'
-import { compareStates } from './compare-states.ts'
+import { compareStates, type Loss } from './compare-states.ts'
 import { type DatabaseState, listObjects, measureDatabase } from './measure-database.ts'
 import { estimateMs, formatMarkdown, formatText, type Rehearsal, SOURCE_CHANGED } from './report.ts'
 import { TrafficProxy } from './traffic-proxy.ts'
@@ -26,49 +26,88 @@ const USAGE =
 
 /** Copies a database to a temporary local server, runs a command on the copy, and reports what it changed. */
 export async function runRehearse({ values, operands, rest = [], context }: Input): Promise<void> {
-  const [program, ...programArgs] = rest
-  if (program === undefined) throw new UsageError(USAGE)
+  if (rest.length === 0) throw new UsageError(USAGE)
   const { target } = readTarget(operands, 0, context)
   const format = readChoice('baton rehearse: --format', ['text', 'json', 'markdown'], values.format ?? 'text')
   const source = openDatabase(target, values, context)
+  try {
+    await rehearse(
+      source,
+      { command: rest, values, output: format === 'text' ? 'inherited' : 'to stderr' },
+      context,
+      async (rehearsal, url) => {
+        await print(context, `${formatReport(rehearsal, format)}\n`)
+        if (values.keep !== true) return rejectProblems(rehearsal)
+        context.stderr.write(`the copy is at ${url} until Ctrl-C\n`)
+        if (!context.signal.aborted) await once(context.signal, 'abort')
+      },
+    )
+  } finally {
+    await source.close()
+  }
+}
+
+/** What is rehearsed, and how. */
+export interface RehearsalOptions {
+  readonly command: readonly string[]
+  readonly output: ProgramOptions['output']
+  readonly values: Partial<
+    Pick<ValuesOf<typeof REHEARSE_OPTIONS>, 'allow-loss' | 'schema-only' | 'url-variable' | 'token-variable'>
+  >
+}
+
+/**
+ * Rehearses a command on a temporary copy of a database.
+ * @param report called with the outcome and the URL of the copy, before the copy is removed
+ */
+export async function rehearse(
+  source: Client,
+  { command, values, output }: RehearsalOptions,
+  context: CommandContext,
+  report: (rehearsal: Rehearsal, url: string) => Promise<void>,
+): Promise<void> {
+  const { signal } = context
   const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-'))
   let server: LocalServer | undefined
   let copy: Client | undefined
   try {
-    const sourceBefore = await readSource(source)
+    const sourceBefore = await readSource(source, signal)
     server = await startServer(source, folder, values['schema-only'] === true, context)
     copy = createClient({ url: server.urlOf(COPY) })
     const before = await measureDatabase(copy)
     const proxy = await TrafficProxy.start(server.urlOf(COPY))
-    let exit: number | string
+    let result: ProgramResult
     try {
-      const env = {
-        [values['url-variable'] ?? 'DATABASE_URL']: proxy.url,
-        [values['token-variable'] ?? 'DATABASE_TOKEN']: 'rehearsal',
-      }
-      exit = await runProgram(program, programArgs, env, format !== 'text', context)
+      const env = databaseVariables(values, proxy.url, 'rehearsal')
+      result = await runProgram(command, { env, output }, context)
     } finally {
       await proxy.close()
     }
     const rehearsal = toRehearsal({
-      command: rest,
-      exit,
+      command,
+      result,
       states: [before, await measureDatabase(copy)],
       proxy,
-      source: [sourceBefore, await readSource(source)],
+      source: [sourceBefore, await readSource(source, signal)],
       allowed: values['allow-loss'] ?? [],
     })
-    await print(context, `${formatReport(rehearsal, format)}\n`)
-    if (values.keep !== true) return rejectProblems(rehearsal)
-    context.stderr.write(`the copy is at ${server.urlOf(COPY)} until Ctrl-C\n`)
-    if (!context.signal.aborted) await once(context.signal, 'abort')
+    await report(rehearsal, server.urlOf(COPY))
   } finally {
     await copy?.close()
     await server?.close()
-    await source.close()
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** Returns the variables from which a command takes the address of its database. */
+export const databaseVariables = (
+  values: Pick<ValuesOf<typeof REHEARSE_OPTIONS>, 'url-variable' | 'token-variable'>,
+  url: string,
+  token: string,
+): Readonly<Record<string, string>> => ({
+  [values['url-variable'] ?? 'DATABASE_URL']: url,
+  [values['token-variable'] ?? 'DATABASE_TOKEN']: token,
+})
 
 const formatReport = (rehearsal: Rehearsal, format: 'text' | 'json' | 'markdown'): string =>
   format === 'json'
@@ -83,15 +122,17 @@ interface SourceState {
   readonly roundTripMs: number
 }
 
-async function readSource(db: Client): Promise<SourceState> {
+async function readSource(db: Client, signal: AbortSignal): Promise<SourceState> {
   const times: number[] = []
   for (let count = 0; count < 3; count += 1) {
     const startedAt = performance.now()
-    await db.execute('select 1')
+    await db.execute('select 1', [], { signal })
     times.push(performance.now() - startedAt)
   }
   const { rows } = await db.execute<{ schema_version: number }>(
     'select schema_version from pragma_schema_version',
+    [],
+    { signal },
   )
   return {
     schemaVersion: Number(rows[0]?.schema_version),
@@ -129,6 +170,8 @@ async function startServer(
 async function exportTo(source: Client, file: string, { signal, stderr }: CommandContext): Promise<boolean> {
   const { rows } = await source.execute<{ bytes: number }>(
     'select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()',
+    [],
+    { signal },
   )
   const total = Number(rows[0]?.bytes)
   const progress = new Progress(stderr)
@@ -151,45 +194,16 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
   }
 }
 
-/** Runs the user's program. @returns its exit code, or the name of the signal that ended it */
-async function runProgram(
-  program: string,
-  programArgs: readonly string[],
-  env: Readonly<Record<string, string>>,
-  reportsToOutput: boolean,
-  { env: ownEnv, signal }: CommandContext,
-): Promise<number | string> {
-  signal.throwIfAborted()
-  const child = spawn(program, programArgs, {
-    env: { ...ownEnv, ...env },
-    // the output has only the report
-    stdio: ['inherit', reportsToOutput ? 2 : 'inherit', 'inherit'],
-  })
-  const stop = (): void => void child.kill()
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    const [code, endSignal] = (await once(child, 'exit')) as [number | null, string | null]
-    signal.throwIfAborted()
-    return code ?? endSignal ?? constants.signals.SIGKILL
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
-      throw new Error(`${program} was not found`, { cause: error })
-    throw error
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
 function toRehearsal({
   command,
-  exit,
+  result: { exit, output },
   states: [before, after],
   proxy,
   source: [sourceBefore, sourceAfter],
   allowed,
 }: {
   readonly command: readonly string[]
-  readonly exit: number | string
+  readonly result: ProgramResult
   readonly states: readonly [DatabaseState, DatabaseState]
   readonly proxy: TrafficProxy
   readonly source: readonly [SourceState, SourceState]
@@ -197,11 +211,13 @@ function toRehearsal({
 }): Rehearsal {
   const { roundTripMs } = sourceBefore
   const comparison = compareStates(before, after)
-  const isAllowed = (subject: string): boolean =>
-    allowed.some((name) => subject === name || subject.startsWith(`${name}.`))
+  // a name that is that of a table is not that of a column
+  const isAllowed = ({ table, column }: Loss): boolean =>
+    allowed.some((name) => name === table || (name === `${table}.${column}` && !before.tables.has(name)))
   return {
     command,
     exit,
+    output,
     comparison,
     requests: proxy.requests,
     localMs: proxy.units.reduce((sum, { localMs }) => sum + localMs, 0),
@@ -210,13 +226,19 @@ function toRehearsal({
     slowest:
       proxy.units.toSorted((a, b) => estimateMs(b, roundTripMs) - estimateMs(a, roundTripMs))[0] ?? null,
     isSourceChanged: sourceBefore.schemaVersion !== sourceAfter.schemaVersion,
-    losses: comparison.losses.filter(({ subject }) => !isAllowed(subject)).map(({ text }) => text),
+    losses: comparison.losses.filter((loss) => !isAllowed(loss)).map(({ text }) => text),
   }
 }
 
 /** @throws Error if the command must not be run on the real database */
-function rejectProblems({ exit, losses, comparison, isSourceChanged, requests }: Rehearsal): void {
-  const problems = [
+function rejectProblems(rehearsal: Rehearsal): void {
+  const problems = listProblems(rehearsal)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+}
+
+/** Returns why the command must not be run on the real database. */
+export function listProblems({ exit, losses, comparison, isSourceChanged, requests }: Rehearsal): string[] {
+  return [
     ...(exit === 0 ? [] : ['the command failed']),
     ...(losses.length > 0
       ? [`it loses data (--allow-loss TABLE[.COLUMN] accepts this): ${losses.join('; ')}`]
@@ -227,5 +249,4 @@ function rejectProblems({ exit, losses, comparison, isSourceChanged, requests }:
       ? ['it sent nothing to the copy: does it use another variable for its URL?']
       : []),
   ]
-  if (problems.length > 0) throw new Error(problems.join('\n'))
 }

@@ -9,6 +9,8 @@ export interface Rehearsal {
   readonly command: readonly string[]
   /** How the command ended: its exit code, or the name of the signal. */
   readonly exit: number | string
+  /** The end of what it wrote; empty if that was shown at once. */
+  readonly output: string
   readonly comparison: Comparison
   readonly requests: number
   /** Time at the local server, in ms. */

@@ -4,6 +4,7 @@ import {
   findPending,
   type MigrateOptions,
   type PendingOptions,
+  type PlannedMigration,
 } from '../apply-migrations.ts'
 import { type InitFailure, initJournal } from '../init-journal.ts'
 import {
@@ -14,7 +15,7 @@ import {
 import { journalLayout } from './journal-layout.ts'
 import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
-export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
+export { type MigrateOptions, MigrationError, type PlannedMigration } from '../apply-migrations.ts'
 export type { InitFailure } from '../init-journal.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
@@ -27,7 +28,8 @@ export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
  * older Drizzle version is upgraded with the first new migration.
  *
  * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
- * that already has its tables. If it cannot do so, `exitCode` gives the reason.
+ * that already has its tables. If it cannot do so, `exitCode` gives the reason. With `dryRun: true` it applies nothing, and returns
+ * what it would apply: see `pendingMigrations`.
  *
  * Experimental, like all of `./v1`. The migrations must not take more than 5 s while other writers wait: after that, the server
  * takes the write lock away.
@@ -36,19 +38,24 @@ export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
  */
 export async function migrate(
   db: { readonly $client: Client },
-  config: MigrateConfig & { readonly init?: false | undefined },
+  config: MigrateConfig & { readonly init?: false | undefined; readonly dryRun?: false | undefined },
 ): Promise<string[]>
 export async function migrate(
   db: { readonly $client: Client },
-  config: MigrateConfig & { readonly init: true },
+  config: MigrateConfig & { readonly dryRun: true; readonly init?: false | undefined },
+): Promise<PlannedMigration[]>
+export async function migrate(
+  db: { readonly $client: Client },
+  config: MigrateConfig & { readonly init: true; readonly dryRun?: false | undefined },
 ): Promise<InitFailure | undefined>
 export async function migrate(
   db: { readonly $client: Client },
-  config: MigrateConfig & { readonly init?: boolean | undefined },
-): Promise<string[] | InitFailure | undefined> {
+  config: MigrateConfig & { readonly init?: boolean | undefined; readonly dryRun?: boolean | undefined },
+): Promise<string[] | PlannedMigration[] | InitFailure | undefined> {
+  if (config.init && config.dryRun) throw new TypeError('migrate: `init` cannot be combined with `dryRun`')
   const sources = await findSources(config)
-  const apply = config.init ? initJournal : applyMigrations
-  return await apply(db.$client, journalLayout, { ...config, sources })
+  const run = config.dryRun ? findPending : config.init ? initJournal : applyMigrations
+  return await run(db.$client, journalLayout, { ...config, sources })
 }
 
 /**
@@ -61,7 +68,8 @@ export async function pendingMigrations(
   config: PendingConfig,
 ): Promise<string[]> {
   const sources = await findSources(config)
-  return await findPending(db.$client, journalLayout, { ...config, sources })
+  const pending = await findPending(db.$client, journalLayout, { ...config, sources })
+  return pending.map(({ tag }) => tag)
 }
 
 const findSources = async (location: MigrationLocation<MigrationSource>): Promise<Pre1MigrationSource[]> =>

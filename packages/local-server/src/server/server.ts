@@ -33,6 +33,7 @@ import {
   type NewDatabaseOptions,
   Service,
   type ServiceOptions,
+  type Snapshot,
   type TokenOptions,
 } from './service.ts'
 
@@ -291,6 +292,10 @@ export class LocalServer implements AsyncDisposable {
   /** Creates a database. Names have 1 to 64 characters: `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
+    return await this.#addressOf(name)
+  }
+
+  async #addressOf(name: string): Promise<DatabaseAddress> {
     const authToken = await this.#service.getOwnerToken(name)
     return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
   }
@@ -330,6 +335,36 @@ export class LocalServer implements AsyncDisposable {
    */
   async exportDatabase(name: string, file: string): Promise<void> {
     await this.#service.exportDatabase(name, file)
+  }
+
+  /**
+   * Keeps a copy of the current state of a database in the data directory, while reads and writes continue. A database has at most
+   * 50 snapshots, which are removed with it. Rejects with a libsql-server given by URL.
+   * @param name 1 to 64 characters `a-z`, `0-9` and `-`. @default the time
+   */
+  async createSnapshot(database: string, name?: string): Promise<Snapshot> {
+    return await this.#service.createSnapshot(database, name)
+  }
+
+  /** Returns the snapshots of a database, oldest first. */
+  listSnapshots(database: string): readonly Snapshot[] {
+    return this.#service.listSnapshots(database)
+  }
+
+  /**
+   * Replaces the content of a database with that of one of its snapshots. First, its requests and transactions are aborted; if this
+   * rejects, it keeps its content. It keeps its name, group, settings and snapshots, and gets a new id: tokens for this database
+   * are invalid from then on, those for its group remain valid.
+   * @returns its address, with a new token on a server with `auth`
+   */
+  async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
+    await this.#service.restoreSnapshot(database, name)
+    return await this.#addressOf(database)
+  }
+
+  /** Removes a snapshot. */
+  async removeSnapshot(database: string, name: string): Promise<void> {
+    await this.#service.removeSnapshot(database, name)
   }
 
   /** Creates a token for a database. Rejects on a server without `auth`. */

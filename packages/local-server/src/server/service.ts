@@ -10,6 +10,7 @@ import {
   LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
+  type SnapshotRow,
   type TokenAccess,
 } from '@batonsql/control-plane'
 import { checkOptions, type RulesOf } from '@batonsql/options'
@@ -80,6 +81,8 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   readonly fromFile?: string
   /** Name of a database of this server to copy, with its latest committed state, while reads and writes continue. */
   readonly fromDatabase?: string
+  /** Name of a snapshot of `fromDatabase` to copy, instead of its latest state. */
+  readonly fromSnapshot?: string
   /**
    * Whether other databases can share its schema. If so, changes to this database are also applied to them (see `/v1/jobs`).
    * @default false
@@ -90,6 +93,21 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   /** Name of its group, whose locations its replicas are in; groups are created with the platform API. @default 'default' */
   readonly group?: string
 }
+
+/** A copy of a database in a file of the data directory. */
+export interface Snapshot {
+  readonly name: string
+  /** Size of its file. */
+  readonly bytes: number
+  /** When its creation began. */
+  readonly createdAt: Date
+}
+
+const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
+  name,
+  bytes,
+  createdAt: new Date(createdAt),
+})
 
 /** Permissions and lifetime of a new token. */
 export interface TokenOptions {
@@ -115,6 +133,7 @@ const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
   ...SETTINGS,
   fromFile: 'string',
   fromDatabase: 'string',
+  fromSnapshot: 'string',
   isSchema: 'boolean',
   schema: 'string',
   group: 'string',
@@ -251,7 +270,15 @@ export class Service implements AsyncDisposable {
     this.#checkOpen()
     checkDatabaseName(name)
     checkOptions(options, NEW_DATABASE, 'createDatabase')
-    const { fromFile, fromDatabase, isSchema = false, schema, group: groupName, ...settings } = options
+    const {
+      fromFile,
+      fromDatabase,
+      fromSnapshot,
+      isSchema = false,
+      schema,
+      group: groupName,
+      ...settings
+    } = options
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
     const parent = fromDatabase === undefined ? undefined : this.#getDatabase(fromDatabase)
@@ -261,7 +288,7 @@ export class Service implements AsyncDisposable {
       organization: operator.organization,
       group,
       name,
-      source: this.#toSource({ fromFile, parent, isSchema, schema, group }),
+      source: this.#toSource({ fromFile, parent, fromSnapshot, isSchema, schema, group }),
       ...(parent && { parent }),
       configuration: { ...NEW_CONFIGURATION, ...settings },
       readyDelayMs: 0,
@@ -273,11 +300,14 @@ export class Service implements AsyncDisposable {
   }
 
   /** Returns the source that the options specify. @throws TypeError if they specify more than one, or a schema of another group */
-  #toSource({ fromFile, parent: original, isSchema, schema, group }: SourceOptions): DatabaseSource {
+  #toSource(options: SourceOptions): DatabaseSource {
+    const { fromFile, parent: original, fromSnapshot, isSchema, schema, group } = options
+    if (fromSnapshot !== undefined && original === undefined)
+      throw new TypeError('createDatabase: fromSnapshot needs fromDatabase')
     const sources: DatabaseSource[] = []
     if (fromFile !== undefined) sources.push({ type: 'file', file: fromFile })
     if (original?.isSchema) throw new TypeError('createDatabase: a schema database cannot be copied')
-    if (original !== undefined) sources.push({ type: 'fork', from: original.id })
+    if (original !== undefined) sources.push(this.#toCopySource(original, fromSnapshot))
     if (isSchema) sources.push({ type: 'schema' })
     if (schema !== undefined) {
       const parent = this.#getDatabase(schema)
@@ -288,6 +318,12 @@ export class Service implements AsyncDisposable {
     if (sources.length > 1)
       throw new TypeError('createDatabase: use only one of fromFile, fromDatabase, isSchema and schema')
     return sources[0] ?? { type: 'empty' }
+  }
+
+  #toCopySource(original: DatabaseRow, snapshot: string | undefined): DatabaseSource {
+    if (snapshot === undefined) return { type: 'fork', from: original.id }
+    const { snapshots } = this.controlPlane
+    return { type: 'file', file: snapshots.getFile(snapshots.get(original, snapshot)) }
   }
 
   /** Returns the id of a database, as used in tokens and jobs. */
@@ -321,6 +357,25 @@ export class Service implements AsyncDisposable {
       throw new Error('replicas require the back end "sqld" without a URL')
     this.#parts.conditions.change(location, condition)
     for (const { id } of registry.groups.rows) await backend.setReplicas(id)
+  }
+
+  async createSnapshot(database: string, name?: string): Promise<Snapshot> {
+    return toSnapshot(await this.controlPlane.snapshots.create(this.#getDatabase(database), name))
+  }
+
+  listSnapshots(database: string): readonly Snapshot[] {
+    return this.controlPlane.snapshots.list(this.#getDatabase(database).id).map(toSnapshot)
+  }
+
+  async restoreSnapshot(database: string, name: string): Promise<void> {
+    // also one whose file was lost
+    const row = this.#find(database) ?? this.#getDatabase(database)
+    await this.controlPlane.snapshots.restore(row, name)
+    this.#router.forget(row.id)
+  }
+
+  async removeSnapshot(database: string, name: string): Promise<void> {
+    await this.controlPlane.snapshots.remove(this.#getDatabase(database), name)
   }
 
   async removeDatabase(name: string): Promise<void> {
@@ -444,6 +499,7 @@ export class Service implements AsyncDisposable {
 interface SourceOptions {
   readonly fromFile: string | undefined
   readonly parent: DatabaseRow | undefined
+  readonly fromSnapshot: string | undefined
   readonly isSchema: boolean
   readonly schema: string | undefined
   readonly group: GroupRow

@@ -178,6 +178,22 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     `GET ${DATABASE_PATH}/instances/{instance}`,
     object<models.Instance>('instance', 'uuid'),
   ),
+  /** Lists the snapshots of a database, oldest first. Only on a server of Baton, like all methods of snapshots. */
+  listSnapshots: route(`GET ${DATABASE_PATH}/snapshots`, list<models.Snapshot>('snapshots')),
+  /** Keeps a copy of the current state. Never retried if the request may have arrived. */
+  createSnapshot: route(`POST ${DATABASE_PATH}/snapshots`, object<models.Snapshot>('snapshot', 'name'), {
+    body: (snapshot: { readonly name?: string | undefined }) => checkedBody(snapshot, { name: 'string' }),
+  }),
+  /**
+   * Replaces the content of a database with that of a snapshot; all access ends first. The database gets a new id: create new tokens.
+   * Never retried if the request may have arrived.
+   */
+  restoreSnapshot: route(
+    `POST ${DATABASE_PATH}/snapshots/{snapshot}/restore`,
+    object<models.CreatedDatabase>('database', 'hostname'),
+  ),
+  /** Deletes a snapshot. */
+  deleteSnapshot: removal(`DELETE ${DATABASE_PATH}/snapshots/{snapshot}`),
   /**
    * Creates a token for the database. Individual tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or
    * rotate. Never retried if the request may have arrived.

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:os'
+import type { CommandContext } from './command-context.ts'
+
+/** How much of a captured output is kept: its end. */
+const MAX_CAPTURED_LENGTH = 16_384
+
+/** How a program of the user ended. */
+export interface ProgramResult {
+  /** Its exit code, or the name of the signal that ended it. */
+  readonly exit: number | string
+  /** The end of what it wrote to stdout and stderr; empty unless it was captured. */
+  readonly output: string
+}
+
+/** Settings of a program. */
+export interface ProgramOptions {
+  /** Variables that it gets in addition to those of this process. */
+  readonly env: Readonly<Record<string, string>>
+  /** Where its output goes. */
+  readonly output: 'inherited' | 'to stderr' | 'captured'
+}
+
+/**
+ * Runs a program of the user, with all the programs that it starts in a process group, which an interruption ends.
+ * @throws the signal's reason after an interruption; Error if the program does not exist
+ */
+export async function runProgram(
+  [program = '', ...args]: readonly string[],
+  { env, output }: ProgramOptions,
+  { env: ownEnv, signal }: CommandContext,
+): Promise<ProgramResult> {
+  signal.throwIfAborted()
+  const isCaptured = output === 'captured'
+  const child = spawn(program, args, {
+    env: { ...ownEnv, ...env },
+    stdio: isCaptured
+      ? ['ignore', 'pipe', 'pipe']
+      : ['inherit', output === 'to stderr' ? 2 : 'inherit', 'inherit'],
+    // npx and npm do not end what they have started
+    detached: process.platform !== 'win32',
+  })
+  let captured = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (part: string) => {
+      captured = (captured + part).slice(-MAX_CAPTURED_LENGTH)
+    })
+  const stop = (): void => endGroup(child)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    const [code, endSignal] = (await once(child, isCaptured ? 'close' : 'exit')) as [
+      number | null,
+      string | null,
+    ]
+    signal.throwIfAborted()
+    return { exit: code ?? endSignal ?? constants.signals.SIGKILL, output: captured }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new Error(`${program} was not found`, { cause: error })
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function endGroup(child: ReturnType<typeof spawn>): void {
+  try {
+    if (child.pid === undefined || process.platform === 'win32') child.kill()
+    else process.kill(-child.pid, 'SIGTERM')
+  } catch {
+    // all of its processes have ended
+  }
+}

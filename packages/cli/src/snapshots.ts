@@ -1,0 +1,98 @@
+import type { Snapshot } from '@batonsql/local-server'
+import { databaseUrl } from '@batonsql/platform'
+import { control } from './control/control-client.ts'
+import type { ControlledDatabase } from './control/control-server.ts'
+import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
+import { apiCommand, type CommandOutput, confirmDeletion } from './platform-api.ts'
+import { withServerOrPlatform } from './server-or-platform.ts'
+
+/** A snapshot as both forms of a command receive it. */
+type ReceivedSnapshot = Pick<Snapshot, 'name' | 'bytes'> & { readonly createdAt: string }
+
+const toJson = ({ name, bytes, createdAt }: ReceivedSnapshot): ReceivedSnapshot => ({
+  name,
+  bytes,
+  createdAt,
+})
+
+/** Keeps a copy of the current state of a database, and prints its name. */
+export const createSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
+  onServer: async ({ values, operands, context }) => {
+    const [database, name] = operands as [string, string?]
+    const json = await control<ReceivedSnapshot>(
+      values,
+      { command: 'create-snapshot', database, name },
+      context,
+    )
+    return { json, text: json.name }
+  },
+  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+    const [database, name] = operands as [string, string?]
+    const json = toJson(await platform.databases.createSnapshot(database, { name }, { signal }))
+    return { json, text: json.name }
+  }),
+})
+
+const describeList = (json: readonly ReceivedSnapshot[]): CommandOutput => ({
+  json,
+  text: [
+    ['NAME', 'BYTES', 'CREATED'],
+    ...json.map(({ name, bytes, createdAt }) => [name, String(bytes), createdAt]),
+  ],
+})
+
+/** Prints a line for each snapshot of a database. */
+export const listSnapshots = withServerOrPlatform<typeof DATABASE_OPTIONS>({
+  onServer: async ({ values, operands, context }) => {
+    const [database] = operands as [string]
+    return describeList(await control(values, { command: 'list-snapshots', database }, context))
+  },
+  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+    const [database] = operands as [string]
+    return describeList((await platform.databases.listSnapshots(database, { signal })).map(toJson))
+  }),
+})
+
+const confirmRestore = confirmDeletion(
+  'snapshot restore',
+  (name) => `Delete the current content of "${name}"?`,
+)
+
+const describeRestored = (database: ControlledDatabase, snapshot: string): CommandOutput => {
+  const { name, authToken } = database
+  const text = `restored ${name} from ${snapshot}`
+  return { json: database, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
+}
+
+/** Replaces the content of a database with that of a snapshot. */
+export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
+  onServer: async (input) => {
+    const [database, name] = input.operands as [string, string]
+    await confirmRestore(input)
+    const command = { command: 'restore-snapshot', database, name } as const
+    return describeRestored(await control(input.values, command, input.context), name)
+  },
+  onPlatform: apiCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
+    const [database, name] = operands as [string, string]
+    const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
+    return describeRestored({ name: database, url: databaseUrl(hostname) }, name)
+  }, confirmRestore),
+})
+
+const describeDeletion = (name: string): CommandOutput => ({
+  json: { name, deleted: true },
+  text: `deleted ${name}`,
+})
+
+export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
+  onServer: async ({ values, operands, context }) => {
+    const [database, name] = operands as [string, string]
+    await control(values, { command: 'delete-snapshot', database, name }, context)
+    return describeDeletion(name)
+  },
+  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+    const [database, name] = operands as [string, string]
+    await platform.databases.deleteSnapshot(database, name, { signal })
+    return describeDeletion(name)
+  }),
+})
