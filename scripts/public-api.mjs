@@ -9,16 +9,18 @@ for (const name of readdirSync('packages')) {
   const folder = `packages/${name}/dist`
   const files = readdirSync(folder).filter((file) => file.endsWith('.d.ts'))
   if (files.length === 0) continue
-  const text = files.map((file) => readFileSync(`${folder}/${file}`, 'utf8')).join('')
-  const declarations = text
-    // names of chunks contain a hash
-    .replaceAll(/(from "\.\/[\w-]+?)-[\w-]{8}(\.js")/g, '$1$2')
+  const declarations = files
+    .map((file) => readFileSync(`${folder}/${file}`, 'utf8').trimEnd())
+    .join('\n')
+    // documentation, comments, and the names that the files of one package have for each other
     .replaceAll(/^\s*\/\*\*[^]*?\*\/\n/gm, '')
-    .replaceAll(/^\/\/.*\n/gm, '')
+    .replaceAll(/^(?:\/\/|import .* from "\.\/|export \{ \w+ as \w,).*\n/gm, '')
+    // one name on each line
+    .replaceAll(/^(?:import|export) \{ .*$/gm, (line) => line.replaceAll(/, /g, ',\n  '))
   const path = `docs/api/${name}.txt`
-  if (existsSync(path) && readFileSync(path, 'utf8') === declarations) continue
+  if (existsSync(path) && readFileSync(path, 'utf8') === `${declarations}\n`) continue
   outdated.push(path)
-  if (!isCheck) writeFileSync(path, declarations)
+  if (!isCheck) writeFileSync(path, `${declarations}\n`)
 }
 if (outdated.length > 0) console.log(`${isCheck ? 'outdated' : 'written'}: ${outdated.join(', ')}`)
 if (isCheck && outdated.length > 0) process.exitCode = 1

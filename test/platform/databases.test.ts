@@ -339,7 +339,7 @@ test('only a database that accepts requests is healthy; the bare URL reports on 
   expect(await getHealth(`http://${host}`)).toEqual([200, ''])
   await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
   expect(await getHealth(`http://${host}`)).toEqual([404, ''])
-  await harness.server.removeDatabase('default')
+  await harness.server.deleteDatabase('default')
   expect(await getHealth(harness.server.url)).toEqual([200, ''])
 })
 
@@ -348,11 +348,11 @@ test('a protected database cannot be deleted, not even by the program that runs 
   const { host } = await harness.createDatabase('app')
   const path = `${harness.orgPath}/databases/app`
   await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
-  await expect(harness.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
+  await expect(harness.server.deleteDatabase('app')).rejects.toThrow('is protected from deletion')
   expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
   expect((await sql(host, await harness.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
   await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
-  await harness.server.removeDatabase('app')
+  await harness.server.deleteDatabase('app')
   expect((await harness.sendRequest('GET', path)).status).toBe(404)
 })
 

@@ -93,7 +93,7 @@ describe.each(KINDS)('a baton is valid only for its own database: $backend, auth
     const baton = batonOf(
       await attacked.post('/short/v3/pipeline', { requests: [execute('begin')] }, headers),
     )
-    await attacked.server.removeDatabase('short')
+    await attacked.server.deleteDatabase('short')
     const body = { baton, requests: [execute('select 1')] }
     expect((await attacked.post('/short/v3/pipeline', body, headers)).status).toBe(404)
     expect((await attacked.post('/other/v3/pipeline', body, otherHeaders)).status).toBe(400)

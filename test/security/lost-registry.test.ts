@@ -48,7 +48,7 @@ describe.each(BACKENDS)('%s', (backend) => {
     const other = await createDirectory()
     {
       await using server = await startLocalServer({ backend, dataDirectory: other.dataDirectory })
-      for (const name of ['app', 'default']) await server.removeDatabase(name)
+      for (const name of ['app', 'default']) await server.deleteDatabase(name)
     }
     await removeWal(registry)
     await cp(other.registry, registry)

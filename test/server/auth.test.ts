@@ -198,7 +198,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       }
       await server.createDatabase('a')
       await expect(server.createDatabase('a')).rejects.toThrow('already exists')
-      await expect(server.removeDatabase('b')).rejects.toThrow('database "b" does not exist')
+      await expect(server.deleteDatabase('b')).rejects.toThrow('database "b" does not exist')
       await expect(server.createToken('a')).rejects.toThrow('auth: true')
       await expect(server.createDatabase('c', { sizeLimit: 5 } as object)).rejects.toThrow(
         'unknown option sizeLimit',

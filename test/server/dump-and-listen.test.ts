@@ -236,7 +236,7 @@ describe('a listener', () => {
     const listen = (base: string): Promise<Response> =>
       fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)
     const removedListener = await listen(url)
-    await server.removeDatabase('d')
+    await server.deleteDatabase('d')
     expect(await removedListener.text()).toBe('')
     const closedListener = (await listen(server.url)).text().catch(() => 'cut off')
     await server.close()

@@ -30,7 +30,7 @@ describe('batons', () => {
     await using server = await startLocalServer()
     const { url } = await server.createDatabase('a')
     const { baton } = await pipeline(url, [execute('BEGIN')])
-    await server.removeDatabase('a')
+    await server.deleteDatabase('a')
     const removed = await pipeline(url, [execute('SELECT 1')], { baton })
     expect([removed.status, removed.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
     await server.createDatabase('a')

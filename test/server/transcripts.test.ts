@@ -63,7 +63,7 @@ async function replayOnSharedServer(transcript: Transcript) {
       token: () => 'none',
     })
   } finally {
-    await server.removeDatabase(name)
+    await server.deleteDatabase(name)
   }
 }
 

@@ -235,7 +235,7 @@ export class SqldBackend implements DatabaseBackend {
   /** @throws BackendError for a remote server, or if the database has no file, which would be copied as an empty one */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     const from = this.#getDataFile(id)
-    if (!(await hasDatabaseFile(from))) throw new MissingFileError()
+    if (!hasDatabaseFile(from)) throw new MissingFileError()
     await this.#upstream.ensureRunning()
     await copyOpenDatabase(from, file)
   }

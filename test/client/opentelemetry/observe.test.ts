@@ -180,7 +180,7 @@ describe('spans around calls', () => {
     const db = await connect()
     const work = db.transaction(async (tx) => {
       await tx.execute("insert into note (text) values ('a')")
-      await server.removeDatabase('default')
+      await server.deleteDatabase('default')
       await server.createDatabase('default')
       await tx.execute('select 1')
     })

@@ -32,7 +32,7 @@ export async function startEmbeddedSource(): Promise<SubjectSource> {
         name,
         url: `${server.url}/${name}`,
         headers: {},
-        [Symbol.asyncDispose]: () => server.removeDatabase(name),
+        [Symbol.asyncDispose]: () => server.deleteDatabase(name),
       }
     },
     [Symbol.asyncDispose]: () => server.close(),

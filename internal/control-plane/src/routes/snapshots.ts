@@ -45,11 +45,11 @@ export const snapshotRoutes: readonly Route[] = [
     `${DATABASE}/snapshots/:snapshotName`,
     scoped('db:delete'),
     { response: v.object({ snapshot: v.string() }) },
-    async (call) => ({ snapshot: await removeSnapshot(call) }),
+    async (call) => ({ snapshot: await deleteSnapshot(call) }),
   ),
 ]
 
-async function removeSnapshot(call: Call): Promise<string> {
+async function deleteSnapshot(call: Call): Promise<string> {
   const name = call.param('snapshotName')
   await call.plane.snapshots.remove(call.database(), name)
   return name

@@ -116,10 +116,10 @@ async function run(server: LocalServer, request: ControlRequest): Promise<unknow
     case 'restore-snapshot':
       return { name: request.database, ...(await server.restoreSnapshot(request.database, request.name)) }
     case 'delete-snapshot':
-      await server.removeSnapshot(request.database, request.name)
+      await server.deleteSnapshot(request.database, request.name)
       return null
     case 'delete':
-      await server.removeDatabase(request.name)
+      await server.deleteDatabase(request.name)
       return null
     case 'export':
       await server.exportDatabase(request.name, request.file)

@@ -83,8 +83,8 @@ export class LocalHandler implements AsyncDisposable {
   }
 
   /** Removes a database and its data, and closes its streams. */
-  async removeDatabase(name: string): Promise<void> {
-    await (await this.#start()).removeDatabase(name)
+  async deleteDatabase(name: string): Promise<void> {
+    await (await this.#start()).deleteDatabase(name)
   }
 
   /** Creates a token for a database. Rejects on a handler without `auth`. */

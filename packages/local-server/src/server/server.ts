@@ -325,8 +325,8 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /** Removes a database and its data, and closes its streams. */
-  async removeDatabase(name: string): Promise<void> {
-    await this.#service.removeDatabase(name)
+  async deleteDatabase(name: string): Promise<void> {
+    await this.#service.deleteDatabase(name)
   }
 
   /**
@@ -363,8 +363,8 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /** Removes a snapshot. */
-  async removeSnapshot(database: string, name: string): Promise<void> {
-    await this.#service.removeSnapshot(database, name)
+  async deleteSnapshot(database: string, name: string): Promise<void> {
+    await this.#service.deleteSnapshot(database, name)
   }
 
   /** Creates a token for a database. Rejects on a server without `auth`. */

@@ -374,11 +374,11 @@ export class Service implements AsyncDisposable {
     this.#router.forget(row.id)
   }
 
-  async removeSnapshot(database: string, name: string): Promise<void> {
+  async deleteSnapshot(database: string, name: string): Promise<void> {
     await this.controlPlane.snapshots.remove(this.#getDatabase(database), name)
   }
 
-  async removeDatabase(name: string): Promise<void> {
+  async deleteDatabase(name: string): Promise<void> {
     const row = this.#getDatabase(name)
     this.#router.forget(row.id)
     await this.controlPlane.databases.remove(row)

@@ -41,7 +41,7 @@ export class DatabasePool implements TestServer {
   }
 
   async discard(name: string): Promise<void> {
-    await this.#server.removeDatabase(name)
+    await this.#server.deleteDatabase(name)
   }
 
   async export(name: string, file: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { Client } from '@batonsql/core'
 import type * as Migration from 'kysely/migration'
 import type { DatabaseAddress } from '../server/server.ts'
 
@@ -51,9 +52,11 @@ export async function applyMigrations(migrations: Migrations, config: DatabaseAd
 
 async function applyFolder(folder: string, config: DatabaseAddress): Promise<void> {
   const { createClient } = await import('@batonsql/core')
-  const { migrate } = existsSync(join(folder, JOURNAL))
+  const adapter = existsSync(join(folder, JOURNAL))
     ? await import('@batonsql/drizzle-driver/migrator')
     : await import('@batonsql/drizzle-driver/v1/migrator')
+  const migrate: (db: { $client: Client }, config: { migrationsFolder: string }) => Promise<unknown> =
+    adapter.migrate
   const db = createClient(config)
   try {
     await migrate({ $client: db }, { migrationsFolder: folder })
