@@ -407,7 +407,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(report.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)
     expect(report.acknowledged).toBeGreaterThan(0)
-  }, 60_000)
+  })
 
   test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
     const directory = await createTemporaryDirectory()

@@ -108,16 +108,20 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
   // several copies at a time would overwrite each other's progress
   const quietContext = { ...context, stderr: new PassThrough().resume() }
   const problems = await forEachDatabase(databases, run, async (database) => {
-    await using source = createClient({
+    const source = createClient({
       url: databaseUrl(database.hostname),
       authToken: await createToken(database, run, 'read-only'),
     })
     const found: string[] = []
     const options = { command, values, output: 'captured' } as const
-    await rehearse(source, options, quietContext, async (rehearsal) => {
-      found.push(...listProblems(rehearsal))
-      if (rehearsal.exit !== 0) found.push(rehearsal.output.trim())
-    })
+    try {
+      await rehearse(source, options, quietContext, async (rehearsal) => {
+        found.push(...listProblems(rehearsal))
+        if (rehearsal.exit !== 0) found.push(rehearsal.output.trim())
+      })
+    } finally {
+      await source.close()
+    }
     return found.map((problem) => `${database.name}: ${problem}`)
   })
   const bad = problems.filter((list) => list.length > 0)
