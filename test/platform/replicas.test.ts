@@ -16,7 +16,7 @@ const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
 /** Maximum number of kills, because each takes several seconds on a slow machine. */
-const MAX_KILLS = 20
+const MAX_KILLS = 12
 
 async function createTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-replicas-'))

@@ -246,6 +246,7 @@ describe.skipIf(browserPath === null)(
       await page.locator('#tables li').nth(1).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['brokenview ', 'doc3'])
       await chooseTable(page, 'doc')
+      await page.locator('.grid tbody tr').nth(2).waitFor()
       await query(server.url, "delete from doc where key = 'a'")
       await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
       await page.getByRole('alert').getByText('The rows have changed').waitFor()
