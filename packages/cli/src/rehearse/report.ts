@@ -49,7 +49,7 @@ function toSections(rehearsal: Rehearsal): Section[] {
   const { created, changed, dropped, renamed, rows, types, damage } = comparison
   const changedRows = rows.filter(({ before, after }) => before !== after)
   const slowestMs = slowest === null ? 0 : estimateMs(slowest, roundTripMs)
-  const time = `about ${formatMs(estimateMs({ requests, localMs }, roundTripMs))} on the real database: ${requests} requests with a round trip of ${formatMs(roundTripMs)}, and ${formatMs(localMs)} of work`
+  const time = `about ${formatMs(estimateMs({ requests, localMs }, roundTripMs))} on the real database: ${requests} request${requests === 1 ? '' : 's'} with a round trip of ${formatMs(roundTripMs)}, and ${formatMs(localMs)} of work`
   return [
     { title: 'Losses', lines: rehearsal.losses },
     { title: 'Damage', lines: damage },
