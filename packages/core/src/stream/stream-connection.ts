@@ -107,11 +107,12 @@ export class StreamConnection implements SendingStream {
     const { http, baton } = this
     if (baton === null) this.#V2Guard ??= http.server.V2Guard
     const V2Guard = this.#V2Guard
+    // every attempt has the same steps: the response to an earlier one may be read last
+    const { evaluatesConditions } = http.server
     return http.exchange(
       `/v${V2Guard ? 2 : 3}/pipeline`,
       (index) => {
         this.recordSend()
-        const { evaluatesConditions } = http.server
         const guard = V2Guard
           ? new V2Guard(evaluatesConditions ? 'commit' : 'begin')
           : evaluatesConditions
