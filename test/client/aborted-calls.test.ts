@@ -123,6 +123,24 @@ describe('a transaction that is aborted', () => {
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
   })
 
+  test('by its timeout, during its COMMIT: the outcome is unknown', async () => {
+    const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
+    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
+    const db = createClient({ ...database.config, url: proxy.url })
+    const transaction = db.transaction((tx) => tx.execute('insert into t values (1)'), { timeoutMs: 200 })
+    await expect(transaction).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+    releaseResponse()
+    await db.close()
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }])
+  })
+
+  test('before it begins: does not delay the end of its client', async () => {
+    const db = createClient(database.config)
+    const signal = AbortSignal.abort(new Error('stopped'))
+    await expect(db.transaction(() => {}, { signal })).rejects.toThrow('stopped')
+    await db.close({ drainMs: Infinity })
+  })
+
   test('before it begins, or before it runs again, is not run', async () => {
     await using db = createClient(database.config)
     const callback = vi.fn()

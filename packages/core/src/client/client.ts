@@ -17,7 +17,8 @@ import { checkCallback, Transaction } from './transaction.ts'
 
 /**
  * Settings of a transaction. When its `signal` is aborted, or `timeoutMs` (by default without limit; it includes retries) is over,
- * it is rolled back and rejects at once, although its callback may still be running.
+ * it is rolled back and rejects at once, although its callback may still be running. During the COMMIT, it rejects too, and it is
+ * unknown whether the transaction was applied.
  */
 export interface TransactionOptions extends CallOptions {
   /** @default 'immediate' */
@@ -110,8 +111,9 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const { lifetime, events } = http
     const { mode, maxRetries = 0 } = options
     lifetime.begin()
-    const limit = limitTransaction(http, options)
+    let limit: JoinedSignals | null = null
     try {
+      limit = limitTransaction(http, options)
       for (let attempt = 0; ; attempt++) {
         const stream = new ServerStream(http, true)
         stream.begin(beginStatement(mode))

@@ -276,7 +276,8 @@ export class Transaction extends SqlExecutor {
       result = await tx.#perform(callback)
     } catch (error) {
       // closing rolls back
-      await stream.close()
+      const closing = stream.close()
+      if (!signal?.aborted) await closing
       throw error
     }
     if (tx.#handle.end === 'committed') {

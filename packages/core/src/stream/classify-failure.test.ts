@@ -21,6 +21,7 @@ const request = (error: unknown, overrides: Partial<FailedRequest> = {}): Failed
   continuesStream: true,
   inTransaction: true,
   commits: false,
+  isAborted: false,
   ...overrides,
 })
 const call = (overrides: Partial<FailedCall> = {}): FailedCall => ({

@@ -27,6 +27,8 @@ export interface FailedRequest {
   /** Whether it continued an existing stream. */
   readonly continuesStream: boolean
   readonly inTransaction: boolean
+  /** Whether the error is the reason of an aborted signal, which says nothing about the request. */
+  readonly isAborted: boolean
   /** Whether one of its calls is a COMMIT. */
   readonly commits: boolean
 }
@@ -42,7 +44,7 @@ export interface StreamFailure {
 }
 
 export function classifyFailure(request: FailedRequest): StreamFailure {
-  const { error, durationMs, continuesStream, inTransaction, commits } = request
+  const { error, durationMs, continuesStream, inTransaction, commits, isAborted } = request
   const http = error instanceof HttpError ? error : null
   const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
   const isExpired = http?.serverCode === 'STREAM_EXPIRED'
@@ -50,7 +52,7 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   // executed if the stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
-    : error instanceof TransportError && error.outcome === 'not_applied'
+    : !isAborted && error instanceof TransportError && error.outcome === 'not_applied'
   const isOutcomeUnknown = commits && !notExecuted
   return {
     code: isOutcomeUnknown
@@ -73,8 +75,10 @@ export function findRejection(call: FailedCall, request: FailedRequest, failure:
   const { signal } = call.options
   const commits = call.transactionEnd === 'commit'
   const as = (reason: unknown): Rejection => ({ type: 'error', error: reason })
-  // aborted by its own signal
-  if (signal?.aborted && error === signal.reason) return as(error)
+  const mayBeApplied = !call.isReadOnly && (call.scope !== 'transaction' || commits)
+  // aborted by its own signal, whose reason may be the error of a time limit
+  if (signal?.aborted && error === signal.reason)
+    return as(mayBeApplied ? withOutcome(error, 'unknown') : error)
   if (call.isReadOnly && failure.isUnknownStream) return { type: 'ended' }
   // without a COMMIT no change is kept, regardless of what the request did
   const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)

@@ -649,6 +649,7 @@ export class StreamMachine {
       durationMs: this.#now - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
       commits: calls[0]?.transactionEnd === 'commit',
+      isAborted: calls.some(({ options: { signal } }) => signal?.aborted && signal.reason === error),
     }
     const failure = classifyFailure(request)
     // unless the server has rejected the baton, the stream can still be closed, which releases the write lock

@@ -434,5 +434,7 @@ function newParseCall(call: QueuedCall): QueuedCall {
     options: {},
     isReadOnly: true,
     cursor: undefined,
+    // the cursor itself stays watched
+    stopWatch: undefined,
   }
 }

@@ -89,7 +89,7 @@ export class ServerStream implements OpenStream {
       throw this.#toError(refusal)
     }
     // an event of an observer or of an effect: its effects follow the earlier ones
-    if (effects.length === 0 || this.#isPerforming) return
+    if (this.#isPerforming) return
     this.#isPerforming = true
     for (let effect = effects.shift(); effect; effect = effects.shift()) this.#perform(effect)
     this.#isPerforming = false
@@ -232,7 +232,6 @@ export class ServerStream implements OpenStream {
   readonly #wake = (): void => {
     this.#wakeAt = Infinity
     this.dispatch({ type: 'wake' })
-    this.#setTimer()
   }
 
   #toError(rejection: Rejection): unknown {
@@ -323,6 +322,7 @@ export class ServerStream implements OpenStream {
   /** Ends the transaction; sends nothing if the server has not begun it. */
   end(statement: typeof COMMIT | typeof ROLLBACK, options: CallOptions): Promise<Results> {
     const deadline = this.http.deadline(options.timeoutMs)
+    const wasEnding = this.state.transaction?.isEnding
     const ending = this.enqueue(
       {
         statements: [statement],
@@ -336,7 +336,7 @@ export class ServerStream implements OpenStream {
       false,
       'end',
     )
-    if (this.state.transaction?.isEnding) this.ending = ending
+    if (!wasEnding && this.state.transaction?.isEnding) this.ending = ending
     return ending
   }
 

@@ -298,6 +298,50 @@ test('a rollback while the COMMIT is in flight waits for its response, and rolls
   expect(transactionEvents().at(-1)).toMatch('transaction:rollback')
 })
 
+test('a rollback waits for the COMMIT in flight, although a second COMMIT was rejected', async () => {
+  const { stream, next, requests } = await startWithWrite()
+  const commit = stream.commit()
+  await expect(stream.commit()).rejects.toThrow(TypeError)
+  const rollback = stream.rollback()
+  await (await next()).respond()
+  await Promise.all([commit, rollback])
+  expect([stream.isOpen, requests]).toEqual([true, []])
+})
+
+test('a transaction that is idle after its rows were read expires', async () => {
+  const { stream, next, clock, transactionEvents } = await startWithWrite({ transactionTimeoutMs: 1_000 })
+  const rows = readRows(stream, 'select 1')
+  const row = rows.next()
+  await (await next()).respond()
+  const request = await next()
+  await request.sendRow()
+  await row
+  // the timer that was set before the rows fires while they are read
+  await clock.advance(900)
+  request.endRows()
+  await rows.next().catch(() => {})
+  await clock.advance(0)
+  expect(transactionEvents().at(-1)).toMatch('transaction:expiring')
+  await clock.advance(100)
+  expect(transactionEvents().at(-1)).toMatch('transaction:lost')
+})
+
+test('a queued cursor is aborted by its signal while the server parses its statement', async () => {
+  const { stream, next } = await startWithWrite()
+  const write = stream.execute('insert into t values (2)')
+  await settle()
+  const controller = new AbortController()
+  const rows = readRows(stream, 'select 1', [], { signal: controller.signal })
+  const row = rows.next()
+  await (await next()).respond()
+  await write
+  const parse = await next()
+  controller.abort(new Error('stopped'))
+  await expect(row).rejects.toThrow('stopped')
+  await parse.respond()
+  await answer(next, stream.execute('insert into t values (3)'), ['insert into t values (3)'])
+})
+
 test('the close of a stream that has lost its transaction is sent separately', async () => {
   const { stream, next, clock, transactionEvents } = await startWithWrite({ transactionTimeoutMs: 1_000 })
   await clock.advance(799)
