@@ -154,8 +154,9 @@ class ErrorChecker {
     // neither a cursor nor a request after an executed statement is retried
     const mayBeRejected = operation === 'rows' || (/^(chain|script)$/.test(operation) && sql.length > 1)
     const isTursodb = this.#history.server.isTursodb === true
-    // calls that share a request share the earliest time limit
-    const mayHaveTimedOut = [call, ...scope.root.calls].some((waiting) => this.#mayHaveTimedOut(waiting))
+    // calls that share a request share the earliest time limit, also those of a nested savepoint
+    const sharing = this.#program.ledger.calls.filter((other) => other.scope.root === scope.root)
+    const mayHaveTimedOut = [call, ...sharing].some((waiting) => this.#mayHaveTimedOut(waiting))
     if (code === 'SQLITE_BUSY' && isTursodb && (mayBeRejected || mayHaveTimedOut)) return null
     return 'none of its statements fails with this code'
   }

@@ -622,4 +622,44 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
     { client: { requestTimeoutMs: 1, writeLockTimeoutMs: 2 }, server: { isTursodb: true } },
   ),
+  regression(
+    'a server that rejects writers: calls that share a request are rejected by the time limit of one in a nested savepoint',
+    [
+      [
+        inTransaction(
+          { do: 'rows', sql: 'insert' },
+          { do: 'execute', sql: 'insert' },
+          { do: 'rows', sql: 'insert' },
+        ),
+      ],
+      [{ do: 'execute', sql: 'insert' }],
+      [
+        inTransaction(insert),
+        {
+          do: 'transaction',
+          retry: 1,
+          steps: [
+            {
+              do: 'savepoint',
+              steps: [
+                {
+                  do: 'together',
+                  steps: [
+                    { do: 'batch', sql: ['select'] },
+                    { do: 'savepoint', steps: [{ do: 'execute', sql: 'insert', timeoutMs: 42 }] },
+                  ],
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    ],
+    { seed: 1_445_798_083, startsAt: [1], server: { isTursodb: true } },
+  ),
+  regression(
+    'a server that rejects writers: every attempt of a batch has the same steps',
+    [[{ do: 'batch', sql: ['large'], mode: 'immediate', timeoutMs: 5 }], [inTransaction(insert)]],
+    { seed: 286_685_007, startsAt: [1], server: { isTursodb: true } },
+  ),
 ]
