@@ -21,6 +21,7 @@ const LAYERS = {
     'optimistic',
     'endpoints',
     'backup',
+    'adapter.ts',
     'index.ts',
   ],
   'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth', 'test-clock.ts'],

@@ -295,6 +295,7 @@ export const REFERENCE = [
     tsconfig: 'tsconfig.json',
     entries: {
       '@batonsql/core': 'packages/core/src/index.ts',
+      '@batonsql/core/adapter': 'packages/core/src/adapter.ts',
       '@batonsql/core/opentelemetry': 'packages/core/src/observe/opentelemetry/index.ts',
       '@batonsql/platform': 'packages/platform/src/index.ts',
       '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',

@@ -22,22 +22,29 @@ const readUndiciFile = (file: string): string =>
 const { version } = JSON.parse(readUndiciFile('package.json')) as { readonly version: string }
 
 /**
- * Builds one file for each kind of runtime, because each additional file takes time to import. `imports` in package.json
- * determines which sources it contains.
+ * Builds the main entry and the one for adapters for each kind of runtime. What both contain is one file, because each additional
+ * file takes time to import. `imports` in package.json determines which sources it contains.
  */
 const flavor = (
   name: string,
   conditions: readonly string[],
-  { dts = false, source = 'src/index.ts' } = {},
+  {
+    dts = false,
+    entry = { [name]: 'src/index.ts', [`${name}-adapter`]: 'src/adapter.ts' },
+  }: { dts?: boolean; entry?: Record<string, string> } = {},
 ): UserConfig => ({
-  entry: { [name]: source },
+  entry,
   format: ['esm'],
   platform: 'neutral',
   dts,
   clean: name === 'edge' ? ['dist/**'] : false,
   deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/, /^@opentelemetry\//] },
-  outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
-  // modules loaded with `import()` import from that file, instead of splitting it into more files
+  outputOptions: {
+    comments: { annotation: true, legal: true, jsdoc: false },
+    // v2-guard.ts is loaded only for servers that need it
+    codeSplitting: { groups: [{ name: `${name}-shared`, test: /src\/(?!.*v2-guard)/, minShareCount: 2 }] },
+  },
+  // modules loaded with `import()` import from these files, instead of splitting them into more
   inputOptions: {
     preserveEntrySignatures: 'allow-extension',
     resolve: { conditionNames: ['@batonsql/source', ...conditions] },
@@ -49,7 +56,10 @@ export default defineConfig([
   flavor('fetch', ['bun', 'node']),
   flavor('node', ['node']),
   // the same for all runtimes
-  flavor('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
+  flavor('opentelemetry', ['workerd'], {
+    dts: true,
+    entry: { opentelemetry: 'src/observe/opentelemetry/index.ts' },
+  }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
     outDir: 'dist/vendor',

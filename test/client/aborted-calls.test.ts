@@ -1,13 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  type Client,
-  coalesce,
-  createClient,
-  openStream,
-  readRows,
-  SqlError,
-  type TransactionMode,
-} from '@batonsql/core'
+import { type Client, coalesce, createClient, readRows, SqlError, type TransactionMode } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, executeMultiple, isHealthy, openStream, readRows } from '@batonsql/core'
+import { createClient, executeMultiple, isHealthy, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'

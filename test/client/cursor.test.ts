@@ -1,4 +1,5 @@
-import { createClient, openStream, readRows } from '@batonsql/core'
+import { createClient, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'

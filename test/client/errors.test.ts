@@ -4,15 +4,14 @@ import { inspect } from 'node:util'
 import {
   createClient,
   executeMultiple,
-  openStream,
   readRows,
   SqlError,
-  type Stream,
   StreamError,
   serverVersion,
   type Transaction,
   TransportError,
 } from '@batonsql/core'
+import { failWhen, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
@@ -49,6 +48,15 @@ const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
   await using stream = openStream(db)
   await work(stream)
 }
+
+test("a failed assertion is known by its statement, so a batch's own invalid JSON is not one", async () => {
+  const guard = (condition: string): string => `select ${failWhen(condition, 'guard')}`
+  const failed = await catchError(() => db.batch([guard('true'), "select json('own')"]))
+  expect([isFailedAssertion(failed, 0), isFailedAssertion(failed, 1)]).toEqual([true, false])
+  const own = await catchError(() => db.batch([guard('false'), "select json('own')"]))
+  expect(own).toMatchObject({ message: failed.message, statementIndex: 1 })
+  expect(isFailedAssertion(own, 0)).toBe(false)
+})
 
 describe('the stack shows the caller', () => {
   test.each<[string, () => Promise<unknown>]>([

@@ -1,4 +1,5 @@
-import { type Client, createClient, executeMultiple, openStream, optimistic, readRows } from '@batonsql/core'
+import { type Client, createClient, executeMultiple, optimistic, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'

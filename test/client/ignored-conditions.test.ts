@@ -1,4 +1,5 @@
-import { type Client, createClient, executeMultiple, openStream, readRows } from '@batonsql/core'
+import { type Client, createClient, executeMultiple, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 

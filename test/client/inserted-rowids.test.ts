@@ -1,6 +1,7 @@
 // `lastInsertRowid` compared with the bare engine, for generated programs.
 import { DatabaseSync } from 'node:sqlite'
-import { type Client, createClient, openStream, readRows, type Stream } from '@batonsql/core'
+import { type Client, createClient, readRows } from '@batonsql/core'
+import { openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, expect, test } from 'vitest'
 import { seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'

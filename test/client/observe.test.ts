@@ -1,13 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
-import {
-  type ClientEvent,
-  createClient,
-  describe,
-  dump,
-  executeMultiple,
-  openStream,
-  readRows,
-} from '@batonsql/core'
+import { type ClientEvent, createClient, describe, dump, executeMultiple, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'

@@ -2,11 +2,11 @@ import {
   type ClientEvent,
   createClient,
   executeMultiple,
-  openStream,
   readRows,
   SqlError,
   type Transaction,
 } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 

@@ -1,4 +1,5 @@
-import { createClient, openStream } from '@batonsql/core'
+import { createClient } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 

@@ -1,4 +1,5 @@
-import { createClient, executeMultiple, splitStatements } from '@batonsql/core'
+import { createClient, executeMultiple } from '@batonsql/core'
+import { splitStatements } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 

@@ -3,11 +3,11 @@ import {
   createClient,
   describe,
   executeMultiple,
-  openStream,
   readRows,
   type SqlPart,
   sql,
 } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import fc from 'fast-check'
 import { afterAll, expect, expectTypeOf, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'

@@ -2,11 +2,11 @@ import {
   type ClientConfig,
   createClient,
   executeMultiple,
-  openStream,
   readRows,
   SqlError,
   StreamError,
 } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
 import { collect, countRequests, settlesBefore, slowRead } from '../support/fixtures.ts'

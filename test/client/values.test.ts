@@ -1,4 +1,5 @@
-import { createClient, type InValue, openStream, readRows, type Value } from '@batonsql/core'
+import { createClient, type InValue, readRows, type Value } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'

@@ -1,4 +1,5 @@
-import { createClient, openStream } from '@batonsql/core'
+import { createClient } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 
 /** Empties a database that is shared by all tests. */
 export async function dropEverything(url: string, authToken: string | undefined): Promise<void> {

@@ -1,4 +1,5 @@
-import { type Client, openStream } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import type { TestDatabase } from './test-server.ts'
 
 /** Counts the HTTP requests of an operation. */

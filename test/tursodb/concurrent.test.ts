@@ -1,4 +1,5 @@
-import { type Client, type ClientEvent, createClient, openStream, SqlError } from '@batonsql/core'
+import { type Client, type ClientEvent, createClient, SqlError } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { expect, test } from 'vitest'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
 

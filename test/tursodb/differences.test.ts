@@ -1,4 +1,5 @@
-import { createClient, executeMultiple, openStream, readRows, restore, sql } from '@batonsql/core'
+import { createClient, executeMultiple, readRows, restore, sql } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { expect, test } from 'vitest'
 import { collect, holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'

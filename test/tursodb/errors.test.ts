@@ -5,10 +5,10 @@ import {
   isForeignKeyViolation,
   isNotNullViolation,
   isUniqueViolation,
-  openStream,
   readRows,
   SqlError,
 } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'

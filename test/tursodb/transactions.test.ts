@@ -1,4 +1,5 @@
-import { type ClientEvent, createClient, openStream, optimistic, SqlError } from '@batonsql/core'
+import { type ClientEvent, createClient, optimistic, SqlError } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { expect, test } from 'vitest'
 import { holdWriteLock } from '../support/fixtures.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
-import type { Client, Stream } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
+import type { Stream } from '@batonsql/core/adapter'
 import { checkFile } from './check-file.ts'
 import type { CommandContext } from './command-context.ts'
 import { textFor } from './escape-controls.ts'

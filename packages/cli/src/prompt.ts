@@ -1,12 +1,6 @@
 import { createInterface, type Interface } from 'node:readline/promises'
-import {
-  type Client,
-  HttpError,
-  openStream,
-  type ScriptStatement,
-  type Stream,
-  serverVersion,
-} from '@batonsql/core'
+import { type Client, HttpError, serverVersion } from '@batonsql/core'
+import { openStream, type ScriptStatement, type Stream } from '@batonsql/core/adapter'
 import { type CommandContext, print } from './command-context.ts'
 import { complete } from './completion-of-names.ts'
 import { describeError } from './describe-error.ts'

@@ -1,4 +1,5 @@
-import { type ArrayRow, type ResultSet, type ScriptStatement, SqlError, type Stream } from '@batonsql/core'
+import { type ArrayRow, type ResultSet, SqlError } from '@batonsql/core'
+import type { ScriptStatement, Stream } from '@batonsql/core/adapter'
 import { StatementError } from './statement-error.ts'
 
 /** Options for running statements. */

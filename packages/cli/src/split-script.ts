@@ -1,4 +1,4 @@
-import { type ScriptStatement, splitStatements } from '@batonsql/core'
+import { type ScriptStatement, splitStatements } from '@batonsql/core/adapter'
 
 /** Consecutive statements of a script, or a dot command. */
 export type ScriptSegment =

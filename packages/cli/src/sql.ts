@@ -1,12 +1,6 @@
 import { createReadStream } from 'node:fs'
-import {
-  type Client,
-  openStream,
-  readRows,
-  type ScriptStatement,
-  SqlError,
-  type Stream,
-} from '@batonsql/core'
+import { type Client, readRows, SqlError } from '@batonsql/core'
+import { openStream, type ScriptStatement, type Stream } from '@batonsql/core/adapter'
 import { checkFile } from './check-file.ts'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { isTarget, openDatabase, readTarget } from './database-address.ts'

@@ -26,11 +26,8 @@ export {
 } from './base/violation.ts'
 export { Client, createClient, type TransactionOptions } from './client/client.ts'
 export { executeMultiple } from './client/execute-multiple.ts'
-export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
-export { findFailingStatement } from './client/find-failing-statement.ts'
 export { readRows } from './client/read-rows.ts'
 export type { Executor } from './client/sql-executor.ts'
-export { openStream, type Stream } from './client/stream.ts'
 export type { Transaction } from './client/transaction.ts'
 export type { TransactionMode } from './codec/control.ts'
 export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/result.ts'
@@ -51,12 +48,10 @@ export {
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
 export { isHealthy, serverVersion } from './endpoints/server-status.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
-export type { Attempt } from './optimistic/attempt.ts'
 export {
   type OptimisticOptions,
   type OptimisticReader,
   optimistic,
-  runOptimistically,
 } from './optimistic/optimistic.ts'
 export type {
   AtomicBatchOptions,
@@ -66,6 +61,4 @@ export type {
   StatementOptions,
 } from './options.ts'
 export { coalesce } from './request/coalescer.ts'
-export { type ScriptStatement, splitStatements } from './sql/script.ts'
-export { type StatementKind, statementKind } from './sql/statement-kind.ts'
 export type { Fetch } from './transport/transport.ts'

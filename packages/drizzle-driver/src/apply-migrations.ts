@@ -1,12 +1,5 @@
-import {
-  type Client,
-  findFailingStatement,
-  type InStatement,
-  isFailedAssertion,
-  openStream,
-  SqlError,
-  type Stream,
-} from '@batonsql/core'
+import { type Client, type InStatement, SqlError } from '@batonsql/core'
+import { findFailingStatement, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
 import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
@@ -188,7 +181,7 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     if (!(cause instanceof SqlError)) throw migrationError({ cause }, client, plan)
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
-    if (failure === 'foreign keys') throw foreignKeyError(cause)
+    if (failure === 'foreign keys') throw foreignKeyError(cause, steps.length - 1)
     // counts the position from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
     throw migrationError({ ...failure, cause: Object.assign(cause, { statementIndex }) }, client, plan)
@@ -237,9 +230,9 @@ const VIOLATION_MESSAGE = 'the migrations would leave rows that violate a foreig
 
 const getSql = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
 
-const foreignKeyError = (cause: SqlError): MigrationError =>
+const foreignKeyError = (cause: SqlError, statementIndex: number): MigrationError =>
   new MigrationError(
-    isFailedAssertion(cause)
+    isFailedAssertion(cause, statementIndex)
       ? VIOLATION_MESSAGE
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },

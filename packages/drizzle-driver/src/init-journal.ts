@@ -1,4 +1,5 @@
-import { type Client, isFailedAssertion } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
+import { isFailedAssertion } from '@batonsql/core/adapter'
 import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
@@ -31,7 +32,7 @@ export async function initJournal(
     await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })
   } catch (error) {
     // another migrator wrote first
-    if (isFailedAssertion(error)) return { exitCode: 'databaseMigrations' }
+    if (isFailedAssertion(error, prepareTable.length)) return { exitCode: 'databaseMigrations' }
     throw error
   }
   return secondMigration ? { exitCode: 'localMigrations' } : undefined

@@ -1,13 +1,5 @@
-import {
-  type ArrayRow,
-  type Client,
-  failWhen,
-  type InStatement,
-  type InValue,
-  openStream,
-  type ResultSet,
-  type Stream,
-} from '@batonsql/core'
+import type { ArrayRow, Client, InStatement, InValue, ResultSet } from '@batonsql/core'
+import { failWhen, openStream, type Stream } from '@batonsql/core/adapter'
 import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
 import type { Migration } from './migration-source.ts'
 

@@ -1,4 +1,4 @@
-import { splitStatements } from '@batonsql/core'
+import { splitStatements } from '@batonsql/core/adapter'
 import { fileSystem } from './file-system.ts'
 
 /** A migration as written by drizzle-kit, for platforms without a file system. */

@@ -1,4 +1,5 @@
-import { type Client, type OptimisticOptions, runOptimistically } from '@batonsql/core'
+import type { Client, OptimisticOptions } from '@batonsql/core'
+import { runOptimistically } from '@batonsql/core/adapter'
 import type { BatchMethod, BatchQuery, BatchResults } from './batch.ts'
 import type { QueryRunner } from './query-runner.ts'
 

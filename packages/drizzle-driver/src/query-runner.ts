@@ -1,13 +1,12 @@
 import {
   type ArrayRow,
-  type Attempt,
   type Client,
   findDatabaseError,
-  findFailingStatement,
   type ResultSet,
   type Transaction,
   type TransactionMode,
 } from '@batonsql/core'
+import { type Attempt, findFailingStatement } from '@batonsql/core/adapter'
 import { toParam } from './values.ts'
 
 export type ArrayResult = ResultSet<ArrayRow>

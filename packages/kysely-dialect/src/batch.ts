@@ -1,4 +1,5 @@
-import { findFailingStatement, type TransactionMode } from '@batonsql/core'
+import type { TransactionMode } from '@batonsql/core'
+import { findFailingStatement } from '@batonsql/core/adapter'
 import {
   CompiledQuery,
   type KyselyPlugin,

@@ -1,4 +1,5 @@
-import { type Stream, StreamError } from '@batonsql/core'
+import { StreamError } from '@batonsql/core'
+import type { Stream } from '@batonsql/core/adapter'
 import type { SavepointCommand } from './query-command.ts'
 
 /** A transaction on a connection. When it ends, those of its queries that are still in Kysely's queue are rejected. */

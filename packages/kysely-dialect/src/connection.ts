@@ -3,12 +3,10 @@ import {
   type Executor,
   type InStatement,
   type InValue,
-  openStream,
   readRows,
-  type Stream,
   StreamError,
-  statementKind,
 } from '@batonsql/core'
+import { openStream, type Stream, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { rejectCascadingDrop } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'

@@ -1,4 +1,5 @@
-import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
+import { SqlError } from '@batonsql/core'
+import { failWhen, isFailedAssertion } from '@batonsql/core/adapter'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
 import { batchQuery } from './query-command.ts'
 
@@ -101,4 +102,4 @@ async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions):
 }
 
 const isLeaseHeld = (error: unknown): boolean =>
-  isFailedAssertion(error) || (error instanceof SqlError && error.code.startsWith('SQLITE_BUSY'))
+  isFailedAssertion(error, 0) || (error instanceof SqlError && error.code.startsWith('SQLITE_BUSY'))

@@ -1,4 +1,5 @@
-import { type Executor, type OptimisticOptions, runOptimistically } from '@batonsql/core'
+import type { Executor, OptimisticOptions } from '@batonsql/core'
+import { runOptimistically } from '@batonsql/core/adapter'
 import { Kysely, type KyselyProps, type QueryExecutor } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import { type Batchable, type BatchResults, batch } from './batch.ts'

@@ -1,12 +1,5 @@
-import {
-  HttpError,
-  ProtocolError,
-  SqlError,
-  type StatementKind,
-  StreamError,
-  statementKind,
-  TransportError,
-} from '@batonsql/core'
+import { HttpError, ProtocolError, SqlError, StreamError, TransportError } from '@batonsql/core'
+import { type StatementKind, statementKind } from '@batonsql/core/adapter'
 import { LibsqlBatchError, LibsqlError } from '@libsql/core/api'
 
 /** SQLite's error codes as numbers, which tools such as Prisma expect; the original sets them only for files. */

@@ -1,9 +1,5 @@
-import {
-  type Client as BatonClient,
-  createClient as createBaton,
-  executeMultiple,
-  openStream,
-} from '@batonsql/core'
+import { type Client as BatonClient, createClient as createBaton, executeMultiple } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import {
   type Client,
   type InArgs,

@@ -1,4 +1,5 @@
-import { SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
+import { SqlError, type TransactionMode } from '@batonsql/core'
+import { type Stream, splitStatements } from '@batonsql/core/adapter'
 import {
   type InArgs,
   type InStatement,

@@ -6,12 +6,11 @@ import {
   executeMultiple,
   type InStatement,
   isHealthy,
-  openStream,
   optimistic,
   readRows,
-  type Stream,
   type Transaction,
 } from '@batonsql/core'
+import { openStream, type Stream } from '@batonsql/core/adapter'
 import { CallTracker, type Options } from './call-tracker.ts'
 import { getTransactionRange, type History, type Sql, type Step, type Task } from './history.ts'
 import { type Call, Ledger, type Scope } from './ledger.ts'

@@ -1,12 +1,5 @@
-import {
-  type BatchOptions,
-  type Client,
-  failWhen,
-  type InStatement,
-  isFailedAssertion,
-  SqlError,
-  type Transaction,
-} from '@batonsql/core'
+import { type BatchOptions, type Client, type InStatement, SqlError, type Transaction } from '@batonsql/core'
+import { failWhen, isFailedAssertion } from '@batonsql/core/adapter'
 import { toValue } from './column-types.ts'
 import type { Cell, CsvRecord } from './csv-records.ts'
 import type { ImportSource } from './import-source.ts'
@@ -163,7 +156,7 @@ export class RowLoader {
       this.imported += chunk.records.length
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
-      if (isFailedAssertion(error) && error.statementIndex === 0)
+      if (isFailedAssertion(error, 0))
         throw new Error(`another process is importing into ${this.#options.target.table}`, { cause: error })
       const isInsert =
         error.statementIndex !== null &&

@@ -1,4 +1,5 @@
-import { type Client, splitStatements } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
+import { splitStatements } from '@batonsql/core/adapter'
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type * as zod from 'zod'
 import type { InspectorClient } from './inspector-client.ts'

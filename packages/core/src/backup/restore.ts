@@ -149,7 +149,7 @@ class Restore {
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
-        const isRejected = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
+        const isRejected = isFailedAssertion(error, 0)
         if (!isRejected && error.outcome !== 'unknown') throw withPosition(error, remaining, before.length)
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined

@@ -7,6 +7,11 @@ import { SqlError } from '../base/errors.ts'
 export const failWhen = (condition: string, name: string): string =>
   `case when ${condition} then json('${name}') end`
 
-/** Whether an error was caused by {@link failWhen}. */
-export const isFailedAssertion = (error: unknown): boolean =>
-  error instanceof SqlError && /malformed JSON/i.test(error.message)
+/**
+ * Whether an error was caused by {@link failWhen}.
+ * @param statementIndex position of the statement with the assertion; other statements may reject JSON of their own
+ */
+export const isFailedAssertion = (error: unknown, statementIndex: number): boolean =>
+  error instanceof SqlError &&
+  error.statementIndex === statementIndex &&
+  /malformed JSON/i.test(error.message)

@@ -1,0 +1,12 @@
+/**
+ * For adapters: what query builders, drivers and tools need beside the client. Programs rarely do.
+ *
+ * @module
+ */
+export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
+export { findFailingStatement } from './client/find-failing-statement.ts'
+export { openStream, type Stream } from './client/stream.ts'
+export type { Attempt } from './optimistic/attempt.ts'
+export { runOptimistically } from './optimistic/optimistic.ts'
+export { type ScriptStatement, splitStatements } from './sql/script.ts'
+export { type StatementKind, statementKind } from './sql/statement-kind.ts'
