@@ -27,7 +27,7 @@ const tenants = await platform.databases.list({ group }).toArray({ limit: 100_00
 // a misspelled name must not look like a group that is up to date
 if (tenants.length === 0) throw new Error(`the group ${group} has no databases`)
 // one short-lived token for all of them
-const authToken = platform.databaseToken({ group, ttl: '15m' })
+const authToken = platform.databaseToken({ group, expiration: '15m' })
 const failures: string[] = []
 let changedCount = 0
 let doneCount = 0

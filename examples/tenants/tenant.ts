@@ -93,7 +93,7 @@ export class Tenants {
 
   async #withClient<T>(name: string, work: (client: Client) => Promise<T>): Promise<T> {
     const { hostname } = await this.#platform.databases.get(name)
-    const authToken = this.#platform.databaseToken({ database: name, ttl: '15m' })
+    const authToken = this.#platform.databaseToken({ database: name, expiration: '15m' })
     const client = createClient({ url: databaseUrl(hostname), authToken })
     try {
       return await work(client)

@@ -130,8 +130,8 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
 
   test('tokens are renewed automatically, and become invalid after a rotation', async () => {
     const { hostname } = await platform.databases.get('db')
-    const authToken = platform.databaseToken({ database: 'db', ttl: '2s' })
-    const groupToken = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
+    const authToken = platform.databaseToken({ database: 'db', expiration: '2s' })
+    const groupToken = platform.databaseToken({ group: 'eu', expiration: '1h', authorization: 'read-only' })
     const db = createClient({ url: databaseUrl(hostname), authToken })
     const reader = createClient({ url: databaseUrl(hostname), authToken: groupToken })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
@@ -210,8 +210,8 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   test('creates API tokens with permissions', async () => {
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
     const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
-    const permissions = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
-    const { token } = await platform.apiTokens.create('reader', permissions)
+    const scope = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
+    const { token } = await platform.apiTokens.create({ name: 'reader', ...scope })
     const reader = createClientFor(token)
     expect(await reader.databases.get('db')).toMatchObject({ name: 'db' })
     await expect(reader.databases.delete('db')).rejects.toMatchObject({ status: 403 })
@@ -220,7 +220,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const { id } = (await platform.apiTokens.listOfOrganization()).find(isReader) as ApiToken
     expect(await platform.apiTokens.revokeOfOrganization(id)).toMatchObject({ deleted: true })
     await expect(reader.databases.get('db')).rejects.toMatchObject({ status: 401 })
-    await platform.apiTokens.create('second')
+    await platform.apiTokens.create({ name: 'second' })
     expect(await platform.apiTokens.revoke('second')).toMatchObject({ deleted: true })
     const entries = await platform.auditLogs.list({ pageSize: 3 }).toArray()
     expect(entries.length).toBeGreaterThan(6)

@@ -36,7 +36,7 @@ async function createTenants(group: string, count: number): Promise<string> {
 
 /** Queries ten databases of a group. @returns the results, and how many databases returned each */
 async function countResults(group: string, sql: string): Promise<Record<string, number>> {
-  const authToken = platform.databaseToken({ group, ttl: '15m' })
+  const authToken = platform.databaseToken({ group, expiration: '15m' })
   const counts: Record<string, number> = {}
   const databases = await platform.databases.list({ group }).toArray({ limit: TENANT_COUNT })
   const step = Math.ceil(databases.length / 10)
@@ -96,7 +96,7 @@ test('applies each migration once if it runs on two machines at the same time', 
 test('lists tenants that fail, and continues with the others', async () => {
   const group = await createTenants('odd', 4)
   const { hostname } = await platform.databases.get('odd-2')
-  const authToken = platform.databaseToken({ group, ttl: '15m' })
+  const authToken = platform.databaseToken({ group, expiration: '15m' })
   await using db = createClient({ url: databaseUrl(hostname), authToken })
   await db.execute('create table visit (by_hand)')
   await platform.databases.updateConfiguration('odd-3', { blockWrites: true })

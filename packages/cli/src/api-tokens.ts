@@ -15,7 +15,10 @@ export const createApiToken = accountCommand<typeof API_TOKEN_OPTIONS>(
       throw new UsageError('baton api-tokens create: --group needs --scope, such as --scope read-only')
     const slug =
       organization ?? (group === undefined ? undefined : await getOnlyOrganization(platform, signal))
-    const { id, token } = await platform.apiTokens.create(name, { organization: slug, group, scopes, signal })
+    const { id, token } = await platform.apiTokens.create(
+      { name, organization: slug, group, scopes },
+      { signal },
+    )
     return { json: { id, name, token }, text: token }
   },
 )

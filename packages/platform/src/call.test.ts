@@ -353,7 +353,7 @@ describe('retries', () => {
       () => platform.groups.createToken('g'),
       () => platform.databases.rotateTokens('db'),
       () => platform.groups.rotateTokens('g'),
-      () => platform.apiTokens.create('ci'),
+      () => platform.apiTokens.create({ name: 'ci' }),
       () => platform.members.updateRole('ada', 'admin'),
       () => platform.request('POST', '/v1/new'),
     ]
@@ -739,7 +739,7 @@ describe('over HTTP, with the global fetch', () => {
     await new Promise((resolve) => server.close(resolve))
     const url = `http://127.0.0.1:${port}`
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
-    const error = await getRejection(platform.apiTokens.create('ci'))
+    const error = await getRejection(platform.apiTokens.create({ name: 'ci' }))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
     expect(error.message).toContain('ECONNREFUSED')
   })

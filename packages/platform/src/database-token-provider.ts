@@ -5,9 +5,9 @@ import type { Groups } from './routes/groups.ts'
 import { type DatabaseToken, readClaims } from './token.ts'
 
 /** Kind and lifetime of the tokens that a provider creates, for a database or for a group. */
-export type DatabaseTokenOptions = Omit<CreateTokenOptions, 'expiration' | keyof PlatformCallOptions> & {
+export type DatabaseTokenOptions = Omit<CreateTokenOptions, keyof PlatformCallOptions> & {
   /** Lifetime of each token: `15m`, `1h`, `1d12h`. */
-  readonly ttl: string
+  readonly expiration: string
 } & (
     | { readonly database: string; readonly group?: undefined }
     | { readonly group: string; readonly database?: undefined }
@@ -47,21 +47,21 @@ export function databaseTokenProvider(
   { databases, groups }: { readonly databases: Databases; readonly groups: Groups },
   options: DatabaseTokenOptions,
 ): DatabaseTokenProvider {
-  checkOptions(options, { ...PERMISSIONS, ttl: 'string', database: 'string', group: 'string' })
-  const { ttl, database, group, ...permissions } = options
+  checkOptions(options, { ...PERMISSIONS, expiration: 'string', database: 'string', group: 'string' })
+  const { expiration, database, group, ...permissions } = options
   if ((database === undefined) === (group === undefined))
     throw new TypeError('a token provider needs either database or group')
-  const ttlMs = readTtl(ttl)
+  const expirationMs = parseDuration(expiration)
   let state = freshState()
 
   const mint = async (target: State): Promise<DatabaseToken> => {
     const age = stopwatch() // the lifetime of a token begins before the token arrives
-    const tokenOptions = { ...permissions, expiration: ttl }
+    const tokenOptions = { ...permissions, expiration }
     const token =
       database === undefined
         ? await groups.createToken(group, tokenOptions)
         : await databases.createToken(database, tokenOptions)
-    const lifetimeMs = readLifetime(token) ?? ttlMs
+    const lifetimeMs = readLifetime(token) ?? expirationMs
     Object.assign(target, { token, age: () => age() / lifetimeMs })
     return token
   }
@@ -94,9 +94,9 @@ function readLifetime(token: string): number | null {
 }
 
 /** Parses a duration into ms. @throws TypeError if it is invalid */
-function readTtl(ttl: string): number {
-  const parts = /^(\d+[smhdw])+$/.test(ttl) ? (ttl.match(/\d+./g) ?? []) : []
+function parseDuration(expiration: string): number {
+  const parts = /^(\d+[smhdw])+$/.test(expiration) ? (expiration.match(/\d+./g) ?? []) : []
   const ms = parts.reduce((sum, part) => sum + parseInt(part, 10) * (UNITS_MS[part.slice(-1)] ?? 0), 0)
   if (ms > 0) return ms
-  throw new TypeError(`ttl must be a duration such as '15m', '1h' or '1d12h', not '${ttl}'`)
+  throw new TypeError(`expiration must be a duration such as '15m', '1h' or '1d12h', not '${expiration}'`)
 }

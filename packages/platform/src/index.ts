@@ -9,9 +9,9 @@ export type * from './models.ts'
 export type { Page, Pages } from './pages.ts'
 export type { CallResult, PlatformCall, PlatformResponse } from './platform-call.ts'
 export { createPlatformClient, type PlatformClient, type PlatformRequestOptions } from './platform-client.ts'
-export { isAlreadyExists, isNotFound, type Outcome, PlatformError } from './platform-error.ts'
+export { isAlreadyExists, isNotFound, PlatformError, type PlatformOutcome } from './platform-error.ts'
 export { databaseUrl, type WaitUntilReadyOptions } from './readiness.ts'
-export type { Deleted, PagedOptions, RemoveOptions } from './route.ts'
+export type { Deleted, DeleteOptions, PagedOptions } from './route.ts'
 export type {
   CreateDatabaseOptions,
   CreateTokenOptions,
@@ -24,5 +24,19 @@ export type {
   UsageOptions,
 } from './routes/databases.ts'
 export type { AddLocationOptions, GroupConfigurationInput, Groups, NewGroup } from './routes/groups.ts'
-export type * from './routes/organizations.ts'
+export type {
+  ApiTokens,
+  AuditLogs,
+  Invites,
+  InvoicesOptions,
+  Locations,
+  Members,
+  NewApiToken,
+  NewInvite,
+  NewMember,
+  NewOrganization,
+  OrganizationChanges,
+  Organizations,
+  Users,
+} from './routes/organizations.ts'
 export type { DatabaseToken, PlatformToken } from './token.ts'

@@ -151,8 +151,8 @@ describe('requests', () => {
     const { platform, received } = scriptedPlatform(() => ({
       body: { id: '1', name: 'n', token: 's' },
     }))
-    expect(await platform.apiTokens.create('n')).toMatchObject({ token: 's' })
-    await platform.apiTokens.create('n', { organization: 'acme', group: 'g', scopes: ['full-access'] })
+    expect(await platform.apiTokens.create({ name: 'n' })).toMatchObject({ token: 's' })
+    await platform.apiTokens.create({ name: 'n', organization: 'acme', group: 'g', scopes: ['full-access'] })
     expect(received.map(({ body }) => body)).toEqual([
       '',
       '{"organization":"acme","group":"g","scopes":["full-access"]}',
@@ -477,7 +477,7 @@ describe('databaseToken', () => {
     (JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as { n: number }).n
   test('creates one token for all simultaneous calls, with the requested permissions', async () => {
     const { platform, received } = tokenService(3_600)
-    const token = platform.databaseToken({ database: 'db', ttl: '1h', authorization: 'read-only' })
+    const token = platform.databaseToken({ database: 'db', expiration: '1h', authorization: 'read-only' })
     const tokens = await Promise.all([token(), token(), token()])
     expect(new Set(tokens).size).toBe(1)
     expect(await token()).toBe(tokens[0])
@@ -488,13 +488,13 @@ describe('databaseToken', () => {
 
   test('creates tokens for a group', async () => {
     const { platform, received } = tokenService(60)
-    await platform.databaseToken({ group: 'g', ttl: '1m' })()
+    await platform.databaseToken({ group: 'g', expiration: '1m' })()
     expect(received[0]?.url).toMatch('/groups/g/auth/tokens?expiration=1m')
   })
 
   test('renews a token before it expires, and uses the old one until then', async () => {
     const { platform, received } = tokenService(100)
-    const token = platform.databaseToken({ database: 'db', ttl: '2h' })
+    const token = platform.databaseToken({ database: 'db', expiration: '2h' })
     expect(getTokenNumber(await token())).toBe(1)
     await vi.advanceTimersByTimeAsync(74_000)
     expect(getTokenNumber(await token())).toBe(1)
@@ -512,7 +512,7 @@ describe('databaseToken', () => {
 
   test('a token without an expiry is used for the requested time', async () => {
     const { platform, received } = tokenService(null)
-    const token = platform.databaseToken({ database: 'db', ttl: '1d12h' })
+    const token = platform.databaseToken({ database: 'db', expiration: '1d12h' })
     await token()
     await vi.advanceTimersByTimeAsync(26 * 3_600_000)
     await token()
@@ -524,7 +524,7 @@ describe('databaseToken', () => {
   test('a failed renewal is reported once the old token has expired, and is not retried at once', async () => {
     let fails = false
     const { platform, received } = tokenService(100, () => fails)
-    const token = platform.databaseToken({ database: 'db', ttl: '100s' })
+    const token = platform.databaseToken({ database: 'db', expiration: '100s' })
     await token()
     fails = true
     await vi.advanceTimersByTimeAsync(80_000)
@@ -545,7 +545,7 @@ describe('databaseToken', () => {
 
   test('discards the token on forget(), even while it is being fetched', async () => {
     const { platform } = tokenService(3_600)
-    const token = platform.databaseToken({ database: 'db', ttl: '1h' })
+    const token = platform.databaseToken({ database: 'db', expiration: '1h' })
     const first = token()
     token.forget()
     const second = token()
@@ -555,18 +555,20 @@ describe('databaseToken', () => {
 
   test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])(
     'rejects the invalid duration %j',
-    async (ttl) => {
+    async (expiration) => {
       const { platform } = tokenService(1)
-      expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
+      expect(() => platform.databaseToken({ database: 'db', expiration })).toThrow(
+        'expiration must be a duration',
+      )
     },
   )
 
   test('requires either a database or a group', async () => {
     const { platform } = tokenService(1)
-    expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
-    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')
-    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', expiration: '1h' } as never)).toThrow(
-      'expiration',
+    expect(() => platform.databaseToken({ expiration: '1h' } as never)).toThrow('either database or group')
+    expect(() => platform.databaseToken({ expiration: '1h', database: 'a', group: 'b' } as never)).toThrow(
+      'either',
     )
+    expect(() => platform.databaseToken({ ttl: '1h', database: 'a' } as never)).toThrow('ttl')
   })
 })

@@ -16,7 +16,17 @@ import { type PlatformCall, rejectCall } from './platform-call.ts'
 import { buildRoutes } from './route.ts'
 import { buildDatabases, type Databases } from './routes/databases.ts'
 import { buildGroups, type Groups } from './routes/groups.ts'
-import { accountRoutes, organizationRoutes } from './routes/organizations.ts'
+import {
+  type ApiTokens,
+  type AuditLogs,
+  accountRoutes,
+  type Invites,
+  type Locations,
+  type Members,
+  type Organizations,
+  organizationRoutes,
+  type Users,
+} from './routes/organizations.ts'
 
 export interface PlatformRequestOptions
   extends PlatformCallOptions,
@@ -27,17 +37,22 @@ export interface PlatformRequestOptions
  * there was no response (`NETWORK`, `TIMEOUT`, `ABORTED`) or an undocumented one (`DECODE`). A client holds no resources and need not
  * be closed.
  */
-export interface PlatformClient
-  extends ReturnType<typeof organizationRoutes>,
-    ReturnType<typeof accountRoutes> {
+export interface PlatformClient {
   readonly databases: Databases
   readonly groups: Groups
+  readonly organizations: Organizations
+  readonly members: Members
+  readonly invites: Invites
+  readonly auditLogs: AuditLogs
+  readonly apiTokens: ApiTokens
+  readonly locations: Locations
+  readonly users: Users
   /** Returns the same client for another organization. @param slug its slug, or that of the personal account */
   forOrganization(slug: string): PlatformClient
   /**
    * Returns a function that provides a valid token, for `createClient({ authToken })`. It creates short-lived tokens one at a time,
    * each before the previous one expires.
-   * @throws TypeError for an invalid `ttl`; the function rejects with the PlatformError of the call that creates a token
+   * @throws TypeError for an invalid `expiration`; the function rejects with the PlatformError of the call that creates a token
    */
   databaseToken(options: DatabaseTokenOptions): DatabaseTokenProvider
   /**

@@ -1,5 +1,5 @@
 /** Whether a failed call took effect: certainly not, or unknown. */
-export type Outcome = 'not_applied' | 'unknown'
+export type PlatformOutcome = 'not_applied' | 'unknown'
 
 /** Properties of a new PlatformError. */
 export type PlatformErrorDetails = Pick<PlatformError, 'code' | 'method' | 'path' | 'outcome'> &
@@ -32,7 +32,7 @@ export class PlatformError extends Error {
   /** The service's error message, without method and path; null if it sent none. */
   readonly reason: string | null
   /** Whether the call may have been applied: for `unknown`, check before you repeat it. */
-  readonly outcome: Outcome
+  readonly outcome: PlatformOutcome
   /** Id of the request from the service, or from a proxy in front of it; null if there is none. */
   readonly requestId: string | null
   /** Delay that the service requests before a retry, in ms; null if there is none. */

@@ -29,7 +29,7 @@ type ParametersOf<P> = P extends `${string}{${infer Name extends keyof Labels}}$
 
 /** Arguments of a method besides its path: one that becomes the body, and options, which may become a query or a body. */
 interface MethodInput<I extends readonly unknown[], O> {
-  readonly body?: ((...input: I) => object) | undefined
+  readonly body?: ((...input: I) => object | undefined) | undefined
   readonly rules?: RulesOf<Omit<O, keyof PlatformCallOptions>> | undefined
   readonly send?: ((options: O) => Pick<Request, 'query' | 'body'>) | undefined
   readonly isIdempotent?: boolean | undefined
@@ -50,7 +50,7 @@ export interface Deleted {
   readonly raw: unknown
 }
 
-export interface RemoveOptions extends PlatformCallOptions {
+export interface DeleteOptions extends PlatformCallOptions {
   /** Whether a missing resource is not an error. @default false */
   readonly missingOk?: boolean | undefined
 }
@@ -86,11 +86,11 @@ export function buildRoutes(config: ResolvedConfig) {
    */
   const removal = <const P extends Pattern<'DELETE'>>(
     pattern: P,
-  ): ((...args: [...ParametersOf<P>, options?: RemoveOptions]) => PlatformCall<Deleted>) => {
+  ): ((...args: [...ParametersOf<P>, options?: DeleteOptions]) => PlatformCall<Deleted>) => {
     const read: Reader<Deleted> = ({ body }) => ({ deleted: true, raw: body })
     const start = (
       request: Request,
-      { missingOk = false, ...options }: RemoveOptions,
+      { missingOk = false, ...options }: DeleteOptions,
     ): PlatformCall<Deleted> =>
       call(config, request, options, read, (error, mayHaveRun) =>
         isNotFound(error) && (missingOk || mayHaveRun) ? { deleted: mayHaveRun, raw: undefined } : null,

@@ -7,7 +7,7 @@ const databaseTokenOptions = {
   readAttach: ['id'],
   permissions,
 } as const
-const apiTokenOptions = { organization: 'acme', group: 'default', scopes: ['read'] } as const
+const apiTokenScope = { organization: 'acme', group: 'default', scopes: ['read'] } as const
 const encryption = { encryptionKey: 'k', encryptionCipher: 'aes256gcm' }
 const [db, group, instance, location] = ['{databaseName}', '{groupName}', '{instanceName}', '{location}']
 
@@ -77,7 +77,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, (platform: PlatformClient) 
   'members.remove': (p) => p.members.remove('{username}'),
   'apiTokens.validate': (p) => p.apiTokens.validate(),
   'apiTokens.list': (p) => p.apiTokens.list(),
-  'apiTokens.create': (p) => p.apiTokens.create('{tokenName}', apiTokenOptions),
+  'apiTokens.create': (p) => p.apiTokens.create({ name: '{tokenName}', ...apiTokenScope }),
   'apiTokens.revoke': (p) => p.apiTokens.revoke('{tokenName}'),
   'apiTokens.listOfOrganization': (p) => p.apiTokens.listOfOrganization(),
   'apiTokens.revokeOfOrganization': (p) => p.apiTokens.revokeOfOrganization('{tokenId}'),

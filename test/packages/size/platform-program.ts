@@ -5,5 +5,5 @@ const platform = createPlatformClient({ organization: 'acme', token: 'token' })
 
 export async function run(): Promise<unknown> {
   await platform.databases.ensure({ name: 'tenant', group: 'default' })
-  return platform.databaseToken({ database: 'tenant', ttl: '1h' })
+  return platform.databaseToken({ database: 'tenant', expiration: '1h' })
 }

@@ -19,13 +19,16 @@ createPlatformClient({ token: async () => 'text', fetch: globalThis.fetch })
 
 declare const databaseToken: DatabaseToken
 createClient({ url: 'http://127.0.0.1', authToken: databaseToken })
-createClient({ url: 'http://127.0.0.1', authToken: platform.databaseToken({ database: 'db', ttl: '1h' }) })
+createClient({
+  url: 'http://127.0.0.1',
+  authToken: platform.databaseToken({ database: 'db', expiration: '1h' }),
+})
 // @ts-expect-error a database token is not a platform token
 createPlatformClient({ token: databaseToken })
 // @ts-expect-error a function must not return a database token either
-createPlatformClient({ token: platform.databaseToken({ database: 'db', ttl: '1h' }) })
+createPlatformClient({ token: platform.databaseToken({ database: 'db', expiration: '1h' }) })
 // @ts-expect-error either a database or a group
-platform.databaseToken({ database: 'db', group: 'g', ttl: '1h' })
+platform.databaseToken({ database: 'db', group: 'g', expiration: '1h' })
 // @ts-expect-error the tokens of a provider must expire
 platform.databaseToken({ database: 'db' })
 
@@ -33,7 +36,7 @@ export const database: PlatformCall<Database> = platform.databases.get('db')
 // @ts-expect-error the group is required
 void platform.databases.create({ name: 'db' })
 // @ts-expect-error an unknown scope
-void platform.apiTokens.create('ci', { organization: 'acme', group: 'g', scopes: ['write'] })
+void platform.apiTokens.create({ name: 'ci', organization: 'acme', group: 'g', scopes: ['write'] })
 // @ts-expect-error an invitation needs either an email address or a user name
 void platform.invites.create({ email: 'a@b.c', username: 'ada' })
 

@@ -1,3 +1,4 @@
+import { checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
 import { getField, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
@@ -29,8 +30,9 @@ export type NewInvite = { readonly role?: models.AssignableRole | undefined } & 
   | { readonly username: string; readonly email?: undefined }
 )
 
-/** Scope of an API token. The default is all organizations of the caller; the service intends to remove this default. */
-export interface ApiTokenOptions extends PlatformCallOptions {
+/** An API token, by default for all organizations of the caller; the service intends to remove this default. */
+export interface NewApiToken {
+  readonly name: string
   /** Slug of the only organization that it gives access to. */
   readonly organization?: string | undefined
   /** The only group that it gives access to; this requires an admin or owner. */
@@ -45,7 +47,6 @@ const readOrganization = object<models.Organization>('organization', 'slug')
 const readMember = object<models.Member>('member', 'username')
 
 export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
-  /** The organization of the client, and all organizations of the caller. */
   organizations: {
     /** Lists the organizations of the caller, including the personal account. */
     list: route('GET /v1/organizations', list<models.Organization>('organizations')),
@@ -85,7 +86,6 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
       object<models.Subscription>('subscription', 'plan'),
     ),
   },
-  /** Members of the organization. */
   members: {
     /** Lists the members of the organization. */
     list: route(`GET ${ORGANIZATION_PATH}/members`, list<models.Member>('members')),
@@ -110,7 +110,6 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Removes a member from the organization. */
     remove: removal(`DELETE ${ORGANIZATION_PATH}/members/{username}`),
   },
-  /** Pending invitations to the organization. */
   invites: {
     /** Lists pending invitations. */
     list: route(`GET ${INVITES_PATH}`, list<models.Invite>('invites')),
@@ -125,7 +124,6 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Withdraws an invitation. */
     delete: removal(`DELETE ${INVITES_PATH}/{email}`),
   },
-  /** Audit logs of the organization. */
   auditLogs: {
     /**
      * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so an item may appear on two
@@ -144,8 +142,16 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
   },
 })
 
+const createApiToken = (route: Routes['route']) =>
+  route('POST /v1/auth/api-tokens/{name}', object<models.CreatedApiToken>('token', 'token'), {
+    body(token: NewApiToken) {
+      checkOptions(token, { name: 'string', organization: 'string', group: 'string', scopes: 'object' })
+      const { organization, group, scopes } = token
+      return toOptionalBody({ organization, group, scopes })
+    },
+  })
+
 export const accountRoutes = ({ route, removal }: Routes) => ({
-  /** Tokens of the platform API. */
   apiTokens: {
     /**
      * Returns when the client's own token expires; null if it does not.
@@ -158,12 +164,8 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     /** Lists the tokens that the caller has created. */
     list: route('GET /v1/auth/api-tokens', list<models.ApiToken>('tokens')),
     /** Creates a token. Only this response contains its secret. Never retried if the request may have arrived. */
-    create: route('POST /v1/auth/api-tokens/{name}', object<models.CreatedApiToken>('token', 'token'), {
-      rules: { organization: 'string', group: 'string', scopes: 'object' },
-      send: ({ organization, group, scopes }: ApiTokenOptions) => ({
-        body: toOptionalBody({ organization, group, scopes }),
-      }),
-    }),
+    create: (token: NewApiToken, options?: PlatformCallOptions) =>
+      createApiToken(route)(token.name, token, options),
     /** Revokes a token that the caller has created. */
     revoke: removal('DELETE /v1/auth/api-tokens/{name}'),
     /** Lists the tokens for the organization: all tokens for admins and owners; only their own for others. */
@@ -177,14 +179,29 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
      */
     revokeOfOrganization: removal(`DELETE ${ORGANIZATION_PATH}/api-tokens/{id}`),
   },
-  /** Locations of groups. */
   locations: {
     /** Returns the descriptions of locations, keyed by their codes. */
     list: route('GET /v1/locations', map<Readonly<Record<string, string>>>('locations')),
   },
-  /** The user of the token. */
   users: {
     /** Returns the user of the token. */
     current: route('GET /v1/user', object<models.User>('user', 'username')),
   },
 })
+
+type OrganizationRoutes = ReturnType<typeof organizationRoutes>
+type AccountRoutes = ReturnType<typeof accountRoutes>
+/** The organization of the client, and all organizations of the caller. */
+export interface Organizations extends Readonly<OrganizationRoutes['organizations']> {}
+/** Members of the organization. */
+export interface Members extends Readonly<OrganizationRoutes['members']> {}
+/** Pending invitations to the organization. */
+export interface Invites extends Readonly<OrganizationRoutes['invites']> {}
+/** Audit logs of the organization. */
+export interface AuditLogs extends Readonly<OrganizationRoutes['auditLogs']> {}
+/** Tokens of the platform API. */
+export interface ApiTokens extends Readonly<AccountRoutes['apiTokens']> {}
+/** Locations of groups. */
+export interface Locations extends Readonly<AccountRoutes['locations']> {}
+/** The user of the token. */
+export interface Users extends Readonly<AccountRoutes['users']> {}
