@@ -15,7 +15,7 @@ const serverWithAuth = await startLocalServer({ auth: true })
 afterAll(() => serverWithAuth.close())
 const agent = await startAgent([server.url])
 const agentWithAuth = await startAgent([serverWithAuth.url], {
-  BATON_AUTH_TOKEN: await serverWithAuth.createToken('default', { access: 'read-only' }),
+  BATON_AUTH_TOKEN: await serverWithAuth.createToken('default', { authorization: 'read-only' }),
 })
 
 interface ListedRequest {

@@ -128,15 +128,18 @@ describe('tokens for databases', () => {
     const rejectedReply = await sql(app.host, await harness.tokenFor('app'), attachByName('"other"'))
     expect(JSON.stringify(rejectedReply)).not.toContain(other.id)
     expect(rejectedReply.rows).toEqual([])
-    const createdToken = await harness.server.createToken('app', { access: 'read-only', attach: ['other'] })
+    const createdToken = await harness.server.createToken('app', {
+      authorization: 'read-only',
+      readAttach: ['other'],
+    })
     expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
-    await expect(harness.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
+    await expect(harness.server.createToken('app', { readAttach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // no database of another group can be attached
     await harness.requestOk('POST', `${harness.orgPath}/groups`, {
       body: { name: 'team', location: 'local' },
     })
     await harness.createDatabase('far', { group: 'team' })
-    await expect(harness.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
+    await expect(harness.server.createToken('app', { readAttach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, attachByName('"far"'))).rows).toEqual([])
     const body = { permissions: { read_attach: { databases: ['far'] } } }
     expect(

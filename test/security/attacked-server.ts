@@ -55,9 +55,9 @@ export class AttackedServer implements AsyncDisposable {
   }
 
   /** Returns the headers of a caller with access to a database. */
-  async headers(name = 'app', access: 'full-access' | 'read-only' = 'full-access') {
+  async headers(name = 'app', authorization: 'full-access' | 'read-only' = 'full-access') {
     if (!this.#auth) return {}
-    return { authorization: `Bearer ${await this.server.createToken(name, { access })}` }
+    return { authorization: `Bearer ${await this.server.createToken(name, { authorization })}` }
   }
 
   /** Sends a POST exactly as specified. */

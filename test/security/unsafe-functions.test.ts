@@ -45,7 +45,7 @@ const SECRET = 'a row of a transaction that is open'
 async function openTransaction() {
   const server = await AttackedServer.start({ backend: 'embedded', auth: true })
   const token = (await server.headers()).authorization?.slice('Bearer '.length) as string
-  const reader = await server.server.createToken('app', { access: 'read-only' })
+  const reader = await server.server.createToken('app', { authorization: 'read-only' })
   await query(server.url(), 'create table t(a)', { token })
   const transaction = await pipeline(
     server.url(),

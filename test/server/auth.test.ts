@@ -80,9 +80,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         401,
         formatUnauthorized('Authentication failed'),
       ])
-      expect((await sendWith(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0]).toBe(
-        200,
-      )
+      expect((await sendWith(`Bearer ${await server.createToken('app', { expiration: '1m' })}`))[0]).toBe(200)
     })
 
     test("rejects a token for another database with 401 if signed with that database's key, and with 404 if signed with the group's", async () => {
@@ -97,7 +95,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test('a read-only token can read, describe and introspect; a write makes the whole pipeline fail', async () => {
-      const readOnlyToken = await server.createToken('app', { access: 'read-only' })
+      const readOnlyToken = await server.createToken('app', { authorization: 'read-only' })
       const reads = await pipeline(
         url,
         [execute('SELECT * FROM t'), execute('PRAGMA table_info(t)'), close],
@@ -134,14 +132,14 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   (backend) => {
     test('applies and removes a size limit and a write block', async () => {
       await using server = await startLocalServer({ backend })
-      const { url } = await server.createDatabase('small', { sizeLimitBytes: 100_000 })
+      const { url } = await server.createDatabase('small', { sizeLimit: '100kb' })
       await query(url, 'CREATE TABLE t(a)')
       const full = await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close])
       expect(full.results[0]?.error).toEqual({
         code: 'SQLITE_FULL',
         message: 'SQLite error: database or disk is full',
       })
-      await server.updateDatabase('small', { sizeLimitBytes: null, blockWrites: true, blockReason: 'moving' })
+      await server.updateDatabase('small', { sizeLimit: null, blockWrites: true, blockReason: 'moving' })
       const blockedReply = await pipeline(url, [
         execute('INSERT INTO t VALUES (1)'),
         execute('SELECT 1'),
@@ -200,10 +198,10 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await expect(server.createDatabase('a')).rejects.toThrow('already exists')
       await expect(server.deleteDatabase('b')).rejects.toThrow('database "b" does not exist')
       await expect(server.createToken('a')).rejects.toThrow('auth: true')
-      await expect(server.createDatabase('c', { sizeLimit: 5 } as object)).rejects.toThrow(
-        'unknown option sizeLimit',
+      await expect(server.createDatabase('c', { sizeLimits: 5 } as object)).rejects.toThrow(
+        'unknown option sizeLimits',
       )
-      await expect(server.createDatabase('c', { sizeLimitBytes: -1 })).rejects.toThrow(TypeError)
+      await expect(server.createDatabase('c', { sizeLimit: '-1' })).rejects.toThrow(TypeError)
       await expect(startLocalServer({ dataDir: '/tmp' } as object)).rejects.toThrow('unknown option dataDir')
     })
   },

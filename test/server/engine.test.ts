@@ -18,7 +18,7 @@ async function startWithReader() {
   const { url, authToken } = await server.createDatabase('app')
   const ownerToken = authToken as string
   for (const sql of CREATE_VECTORS) await query(url, sql, { token: ownerToken })
-  const readerToken = await server.createToken('app', { access: 'read-only' })
+  const readerToken = await server.createToken('app', { authorization: 'read-only' })
   return { server, url, ownerToken, readerToken }
 }
 
@@ -209,7 +209,7 @@ test('an R-tree can be read with a read-only token', async () => {
   const token = authToken as string
   await query(url, 'CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)', { token })
   await query(url, 'INSERT INTO r VALUES (1, 0, 1)', { token })
-  const readerToken = await server.createToken('app', { access: 'read-only' })
+  const readerToken = await server.createToken('app', { authorization: 'read-only' })
   expect(await query(url, 'SELECT id FROM r', { token: readerToken })).toEqual([['1']])
   const shadow = await pipeline(url, [execute('DELETE FROM r_node'), close], { token: readerToken })
   expect(shadow.status).toBe(403)

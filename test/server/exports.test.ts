@@ -16,7 +16,7 @@ async function startServerWithTable() {
   const server = await startLocalServer({ backend: 'embedded', auth: true, dataDirectory })
   const { url, authToken } = await server.createDatabase('app')
   const owner = { token: authToken as string }
-  const reader = { token: await server.createToken('app', { access: 'read-only' }) }
+  const reader = { token: await server.createToken('app', { authorization: 'read-only' }) }
   await query(url, 'create table t(a)', owner)
   await query(url, 'insert into t select zeroblob(100000) from generate_series(1, 40)', owner)
   const address = new URL('export/1', url.endsWith('/') ? url : `${url}/`)

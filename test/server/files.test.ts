@@ -128,7 +128,7 @@ test('a size limit takes the page size of the file into account', async () => {
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
   file.close()
   await using server = await startLocalServer()
-  const { url } = await server.createDatabase('d', { fromFile: path, sizeLimitBytes: 200_000 })
+  const { url } = await server.createDatabase('d', { fromFile: path, sizeLimit: '200000' })
   expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(150000))')]))).toEqual(['ok'])
   expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(100000))')]))).toEqual([
     'SQLITE_FULL',

@@ -121,7 +121,7 @@ function toDatabaseOptions(configuration: Readonly<Record<string, unknown>>): Da
     blockWrites: configuration['block_writes'] === true,
     blockReason: (configuration['block_reason'] as string | undefined) ?? null,
     allowAttach: configuration['allow_attach'] === true,
-    ...(size !== undefined && { sizeLimitBytes: Number(size) * 1_000 }),
+    ...(size !== undefined && { sizeLimit: String(Number(size) * 1_000) }),
   }
 }
 

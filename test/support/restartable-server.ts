@@ -51,7 +51,7 @@ async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<
 async function openEmbedded(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
   const port = await stablePort()
   let server = await startLocalServer({ dataDirectory, port })
-  const { url, authToken } = await server.createDatabase('limited', { sizeLimitBytes })
+  const { url, authToken } = await server.createDatabase('limited', { sizeLimit: String(sizeLimitBytes) })
   return {
     config: { url, authToken },
     async restart() {

@@ -21,7 +21,7 @@ const MAX_REASON_LENGTH = 300
  */
 export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file: string): Promise<void> {
   const authToken = mintDatabaseToken(row, {
-    access: 'full-access',
+    authorization: 'full-access',
     expiresInSeconds: null,
     attach: [],
     tables: [],

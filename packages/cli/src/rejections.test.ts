@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { CommandContext } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { runDev } from './dev.ts'
@@ -54,7 +54,7 @@ test('baton sql: errors explain what to do', async () => {
 })
 
 test('baton sql: requires a token, which is read from the option or else from the environment', async () => {
-  const reader = await server.createToken('default', { access: 'read-only' })
+  const reader = await server.createToken('default', { authorization: 'read-only' })
   const statements = [url, 'select 1 as one']
   const table = 'one\n---\n  1\n'
   expect(await sql(statements)).toMatch(/HTTP 401.*\nThe database needs a token/)
@@ -63,7 +63,9 @@ test('baton sql: requires a token, which is read from the option or else from th
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
   const rejected = /HTTP 401.*\nThe database rejected the token/
   expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(rejected)
-  const expired = await server.createToken('default', { expiresInSeconds: -3_600 })
+  const date = vi.spyOn(Date, 'now').mockReturnValueOnce(Date.now() - 3_600_000)
+  const expired = await server.createToken('default', { expiration: '1m' })
+  date.mockRestore()
   expect(await sql(statements, { 'auth-token': expired })).toMatch(rejected)
   const escaped = await sql([url, 'select * from "\u001b[31mred"'], { 'auth-token': reader })
   expect(escaped).toContain('no such table: \\u001b[31mred')

@@ -85,7 +85,7 @@ test.runIf(backend)('needs no write permission if nothing is pending', async () 
   const address = await local.createDatabase('app')
   const owner = drizzle({ connection: address })
   await migrate(owner, { migrations: [createA] })
-  const authToken = await local.createToken('app', { access: 'read-only' })
+  const authToken = await local.createToken('app', { authorization: 'read-only' })
   const reader = drizzle({ connection: { url: address.url, authToken } })
   expect(await migrate(reader, { migrations: [createA] })).toEqual([])
   await expect(migrate(reader, { migrations: [createA, createB] })).rejects.toMatchObject({

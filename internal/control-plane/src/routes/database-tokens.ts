@@ -62,15 +62,15 @@ function auditTokenCreation(call: Call, code: AuditCode, data: Readonly<Record<s
 function readTokenRequest(call: Call, group: string): TokenRequest {
   const body = call.body(TokenBody)
   const { backend } = call.plane
-  const access = call.query('authorization') ?? 'full-access'
-  if (access !== 'full-access' && access !== 'read-only')
+  const authorization = call.query('authorization') ?? 'full-access'
+  if (authorization !== 'full-access' && authorization !== 'read-only')
     throw new ApiError(400, 'invalid authorization: expected full-access or read-only')
   const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
   if (tables.length > 0 && !backend.hasTablePermissions)
     throw notSupported(`fine_grained_permissions are not supported by the back end "${backend.kind}"`)
   const names = body.permissions?.read_attach?.databases ?? []
   return {
-    access,
+    authorization,
     tables,
     expiresInSeconds: parseExpiration(call.query('expiration') ?? 'never'),
     attach: names.map((name) => findAttachable(call, name, group)),

@@ -2,7 +2,7 @@ import { mintToken } from '@batonsql/server-common/auth'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 
 /** Access level of a database token. */
-export type TokenAccess = 'full-access' | 'read-only'
+export type TokenAuthorization = 'full-access' | 'read-only'
 
 /** Permissions for the named tables; null for all tables. */
 interface TablePermission {
@@ -12,7 +12,7 @@ interface TablePermission {
 
 /** Permissions and lifetime of a token to create. */
 export interface TokenRequest {
-  readonly access: TokenAccess
+  readonly authorization: TokenAuthorization
   /** Null for a token that does not expire. */
   readonly expiresInSeconds: number | null
   /** Databases that may be attached for reading. */
@@ -36,13 +36,13 @@ export function mintGroupToken(
   databases: readonly DatabaseRow[],
   request: TokenRequest,
 ): string {
-  const plain = request.access === 'read-only' ? { a: 'ro' } : {}
+  const plain = request.authorization === 'read-only' ? { a: 'ro' } : {}
   const claims = request.attach.length === 0 ? plain : buildAttachClaims(databases, request)
   return mintToken(group.key, { ...claims, gid: group.id, ...buildCommonClaims(request) })
 }
 
-function getAccessLevel({ access }: TokenRequest): 'ro' | 'rw' {
-  return access === 'read-only' ? 'ro' : 'rw'
+function getAccessLevel({ authorization }: TokenRequest): 'ro' | 'rw' {
+  return authorization === 'read-only' ? 'ro' : 'rw'
 }
 
 /** Returns claims that list databases, in place of the claim for the access level. */

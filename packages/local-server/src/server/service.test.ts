@@ -85,9 +85,9 @@ test('reports a full disk once per database, but not a value with that text or a
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
   const line = 'default: a statement failed because the disk is full (SQLITE_FULL)'
   expect(await linesAfter(JSON.stringify({ value: full }))).toEqual([])
-  await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
+  await service.updateDatabase('default', { sizeLimit: '4000kb' })
   expect(await linesAfter(full)).toEqual([])
-  await service.updateDatabase('default', { sizeLimitBytes: null })
+  await service.updateDatabase('default', { sizeLimit: null })
   expect(await linesAfter(full)).toEqual([line])
   expect(await linesAfter(full)).toEqual([line])
 })

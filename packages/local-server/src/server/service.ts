@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import {
   ControlPlane,
   claimBackend,
+  type DatabaseConfiguration,
   type DatabaseRow,
   DEFAULT_GROUP,
   type GroupRow,
@@ -10,8 +11,10 @@ import {
   LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
+  parseExpiration,
+  parseSizeLimit,
   type SnapshotRow,
-  type TokenAccess,
+  type TokenAuthorization,
 } from '@batonsql/control-plane'
 import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -58,10 +61,10 @@ export type InitialDatabases = Readonly<
 /** Settings of a database that can be changed at any time. */
 export interface DatabaseOptions {
   /**
-   * Size at which writes fail with `SQLITE_FULL`; applies to streams opened afterwards. Null for no limit.
+   * Size at which writes fail with `SQLITE_FULL`, such as `256mb` or `1gb`; applies to streams opened afterwards. Null for no limit.
    * @default null
    */
-  readonly sizeLimitBytes?: number | null
+  readonly sizeLimit?: string | null
   /** Rejects all statements with the code `BLOCKED`. @default false */
   readonly blockReads?: boolean
   /** Rejects writes with the code `BLOCKED`. @default false */
@@ -94,6 +97,11 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   readonly group?: string
 }
 
+const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<DatabaseConfiguration> => ({
+  ...settings,
+  ...(sizeLimit !== undefined && { sizeLimitBytes: parseSizeLimit(sizeLimit ?? '') }),
+})
+
 /** A copy of a database in a file of the data directory. */
 export interface Snapshot {
   readonly name: string
@@ -112,17 +120,24 @@ const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
 /** Permissions and lifetime of a new token. */
 export interface TokenOptions {
   /** @default 'full-access' */
-  readonly access?: TokenAccess
-  /** If omitted, the token does not expire. */
-  readonly expiresInSeconds?: number
+  readonly authorization?: TokenAuthorization
+  /** Lifetime, such as `15m` or `2w1d`, or `never`. @default 'never' */
+  readonly expiration?: string
   /** Names of databases that it may attach and read, if they allow it (`allowAttach`). @default [] */
-  readonly attach?: readonly string[]
+  readonly readAttach?: readonly string[]
 }
 
+const canParse = (parse: (text: string) => unknown, value: unknown): boolean => {
+  try {
+    return typeof value === 'string' && parse(value) !== undefined
+  } catch {
+    return false
+  }
+}
 const SETTINGS: RulesOf<DatabaseOptions> = {
-  sizeLimitBytes: {
-    text: 'a positive whole number or null',
-    accepts: (size) => size === null || (Number.isInteger(size) && (size as number) > 0),
+  sizeLimit: {
+    text: 'a size such as 256mb, or null',
+    accepts: (size) => size === null || canParse(parseSizeLimit, size),
   },
   blockReads: 'boolean',
   blockWrites: 'boolean',
@@ -139,9 +154,12 @@ const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
   group: 'string',
 }
 const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
-  access: ['full-access', 'read-only'],
-  expiresInSeconds: 'number',
-  attach: 'object',
+  authorization: ['full-access', 'read-only'],
+  expiration: {
+    text: "a duration such as '15m' or '2w1d', or 'never'",
+    accepts: (text) => canParse(parseExpiration, text),
+  },
+  readAttach: 'object',
 }
 const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
@@ -290,7 +308,7 @@ export class Service implements AsyncDisposable {
       name,
       source: this.#toSource({ fromFile, parent, fromSnapshot, isSchema, schema, group }),
       ...(parent && { parent }),
-      configuration: { ...NEW_CONFIGURATION, ...settings },
+      configuration: { ...NEW_CONFIGURATION, ...toConfiguration(settings) },
       readyDelayMs: 0,
     })
   }
@@ -347,7 +365,10 @@ export class Service implements AsyncDisposable {
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     const row = this.#getDatabase(name)
     checkOptions(options, SETTINGS, 'updateDatabase')
-    await this.controlPlane.databases.change({ ...row, configuration: { ...row.configuration, ...options } })
+    await this.controlPlane.databases.change({
+      ...row,
+      configuration: { ...row.configuration, ...toConfiguration(options) },
+    })
   }
 
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
@@ -394,14 +415,15 @@ export class Service implements AsyncDisposable {
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_OPTIONS, 'createToken')
-    const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options
+    const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
     if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
     const database = this.#getDatabase(name)
     const attach = names.map((attachedName) => this.#getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
     if (otherGroupDatabase !== undefined)
       throw new Error(`database "${otherGroupDatabase.name}" is in another group and cannot be attached`)
-    return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
+    const expiresInSeconds = parseExpiration(expiration)
+    return mintDatabaseToken(database, { authorization, expiresInSeconds, attach, tables: [] })
   }
 
   /** Returns a token for the creator of a database; undefined without `auth`. */
