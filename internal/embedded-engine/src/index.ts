@@ -10,6 +10,7 @@ export { loadEngineModule } from './engine-module.ts'
 export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'
 export type {
   CallOutcome,
+  CallWork,
   DatabaseToOpen,
   Reply,
   StatementUsage,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import {
   type CallOutcome,
+  type CallWork,
   concat,
   type DatabaseCall,
   type DatabaseWorker,
@@ -264,16 +265,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async findHealthProblem(id: DatabaseId): Promise<string | null> {
     const statement = { sql: PROBE, sqlId: null, args: [], namedArgs: [] }
     const requests = [{ type: 'execute', statement }, { type: 'close' }] as const
-    return await probeDatabase(async () => {
-      const worker = await this.#workers.get(id)
-      const outcome = await worker.run(this.#createInternalCall(id), {
-        type: 'pipeline',
-        requests,
-        version: 3,
-      })
-      if (outcome.type === 'failure') throw new Error(outcome.body)
-      return toText(outcome.text)
-    })
+    return await probeDatabase(() => this.#runInternal(id, { type: 'pipeline', requests, version: 3 }))
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -447,11 +439,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
-      const outcome = await retryUnlessBegun(null, async () => {
-        const worker = await this.#workers.get(id)
-        return await worker.run(this.#createInternalCall(id), { type: 'migration', job, program, isDryRun })
-      })
-      return outcome.type === 'failure' ? outcome.body : toText(outcome.text) || null
+      return (await this.#runInternal(id, { type: 'migration', job, program, isDryRun })) || null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
@@ -459,25 +447,23 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Copies a database and its WAL to a file. */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
-    const outcome = await retryUnlessBegun(null, async () => {
-      const worker = await this.#workers.get(id)
-      return await worker.run(
-        { ...this.#createInternalCall(id), ...(signal && { signal }) },
-        { type: 'snapshot', path },
-      )
-    })
-    if (outcome.type === 'failure') throw new Error(outcome.body)
+    await this.#runInternal(id, { type: 'snapshot', path }, signal)
   }
 
-  /** Returns a call on a new internal stream. */
-  #createInternalCall(id: DatabaseId): DatabaseCall {
-    this.#lastInternalStream -= 1
-    return {
-      id,
-      stream: this.#lastInternalStream,
-      permissions: MIGRATION_PERMISSIONS,
-      signal: new AbortController().signal,
-    }
+  /** Runs work on a new internal stream. @returns its output @throws Error with the body of its failure */
+  async #runInternal(
+    id: DatabaseId,
+    work: CallWork,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<string> {
+    const outcome = await retryUnlessBegun(null, async () => {
+      const worker = await this.#workers.get(id)
+      this.#lastInternalStream -= 1
+      const stream = this.#lastInternalStream
+      return await worker.run({ id, stream, permissions: MIGRATION_PERMISSIONS, signal }, work)
+    })
+    if (outcome.type === 'failure') throw new Error(outcome.body)
+    return toText(outcome.text)
   }
 
   /** Responds with the output of a worker as soon as it begins. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { DatabaseWorker, NotBegunError } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -112,4 +113,13 @@ test('disallowing ATTACH of a database waits for a request that is attaching it'
   controller.abort()
   await change.result
   expect(await attach.hasEnded()).toBe(true)
+})
+
+test('the health of a database that is being closed is read after it has been opened again', async () => {
+  const backend = await openBackend()
+  const run = vi.spyOn(DatabaseWorker.prototype, 'run')
+  onTestFinished(() => run.mockRestore())
+  run.mockRejectedValueOnce(new NotBegunError('the database was closed'))
+  expect(await backend.findHealthProblem(APP)).toBe(null)
+  expect(run).toHaveBeenCalledTimes(2)
 })
