@@ -3,7 +3,7 @@ import {
   ConflictError,
   createClient,
   optimistic,
-  Real,
+  RealValue,
   SqlError,
   TransportError,
 } from '@batonsql/core'
@@ -433,7 +433,7 @@ test.each([
   ['unused arguments in the text', "select '?9:a@b$c', ?", [1]],
   ['named parameters', 'select :a, @b, $c', { a: 1, b: 2.5, $c: 'x' }],
   ['a named parameter like ours', 'select :baton1, :baton', { baton1: 1, baton: 2 }],
-  ['-0.0 as argument', 'select ?', [new Real(-0)]],
+  ['-0.0 as argument', 'select ?', [new RealValue(-0)]],
   ['a comment at the end', 'select id from wallet -- all', []],
   ['a semicolon and a comment', 'select id from wallet; /* all */', []],
   ['equal names of columns', `select ${Array.from({ length: 40 }, () => '1 as a').join()}`, []],

@@ -6,8 +6,8 @@ export {
   ConflictError,
   type ConstraintViolation,
   DatabaseError,
+  type DatabaseOutcome,
   HttpError,
-  type Outcome,
   ProtocolError,
   RestoreError,
   SqlError,
@@ -33,7 +33,7 @@ export type { TransactionMode } from './codec/control.ts'
 export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/result.ts'
 export { type SqlFragment, type SqlPart, type SqlTemplate, sql } from './codec/sql-template.ts'
 export type { InArgs, InStatement } from './codec/statement.ts'
-export { type IntMode, type InValue, Real, type Value } from './codec/value.ts'
+export { type IntMode, type InValue, RealValue, type Value } from './codec/value.ts'
 export { decodeVector, encodeVector, type InVector } from './codec/vector.ts'
 export type { ClientConfig, Coalesce } from './config.ts'
 export { describe, type StatementDescription } from './endpoints/describe.ts'

@@ -1,4 +1,4 @@
-import { type InArgs, type InValue, Real } from '@batonsql/core'
+import { type InArgs, type InValue, RealValue } from '@batonsql/core'
 import type { InArgs as LibsqlArgs, InStatement as LibsqlStatement } from '@libsql/core/api'
 
 /** A statement in any form that the API accepts. */
@@ -31,8 +31,8 @@ function toArgs(args: LibsqlArgs): InArgs {
 
 /** Converts an argument. Numbers are sent as REAL, even whole ones: the affinity of an integer column converts them to integers. */
 function toValue(value: unknown): InValue {
-  if (typeof value === 'number') return new Real(value)
-  if (value instanceof Date) return new Real(value.valueOf())
+  if (typeof value === 'number') return new RealValue(value)
+  if (value instanceof Date) return new RealValue(value.valueOf())
   if (value === null || value instanceof ArrayBuffer || value instanceof Uint8Array) return value
   // oxlint-disable-next-line typescript/no-base-to-string -- like the original
   if (typeof value === 'object') return String(value)

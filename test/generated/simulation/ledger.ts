@@ -1,4 +1,4 @@
-import { findDatabaseError, type Outcome } from '@batonsql/core'
+import { type DatabaseOutcome, findDatabaseError } from '@batonsql/core'
 import type { CallPlan, Sql } from './history.ts'
 import { RecordedErrors } from './recorded-errors.ts'
 import type { World } from './world.ts'
@@ -168,7 +168,7 @@ export class Ledger {
 }
 
 /** Returns the outcome that the caller of a failed call received. */
-export function getOutcome({ error, isAborted, loopError, reason, operation }: Call): Outcome {
+export function getOutcome({ error, isAborted, loopError, reason, operation }: Call): DatabaseOutcome {
   if (loopError !== undefined && loopError === error) return 'unknown'
   const databaseError = findDatabaseError(error)
   if (databaseError) return databaseError.outcome

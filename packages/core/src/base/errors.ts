@@ -2,7 +2,7 @@ import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { WireError } from './wire.ts'
 
 /** Whether a failed call took effect. `not_applied`: none of it did; `unknown`: some or all of it may have. */
-export type Outcome = 'not_applied' | 'unknown'
+export type DatabaseOutcome = 'not_applied' | 'unknown'
 
 /** A constraint violation, parsed from the server's message. */
 export interface ConstraintViolation {
@@ -26,7 +26,7 @@ abstract class BaseError extends Error {
    * Whether the call may have been applied: after `unknown`, check before you repeat it. For a statement in a transaction,
    * `unknown` means that a later COMMIT may apply rows of it; the error of the transaction as a whole has its own outcome.
    */
-  abstract readonly outcome: Outcome
+  abstract readonly outcome: DatabaseOutcome
 }
 
 /**
@@ -70,7 +70,7 @@ export type SqlErrorCode =
 /** The database rejected a statement. `code` is the one that the server sent, such as `SQLITE_CONSTRAINT`. */
 export class SqlError extends BaseError {
   override readonly name = 'SqlError'
-  readonly outcome: Outcome
+  readonly outcome: DatabaseOutcome
   readonly code: SqlErrorCode
   /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; otherwise null. */
   readonly extendedCode: string | null
@@ -86,7 +86,7 @@ export class SqlError extends BaseError {
     sql: string | null = null,
     statementIndex: number | null = null,
     results: readonly unknown[] = [],
-    outcome?: Outcome,
+    outcome?: DatabaseOutcome,
   ) {
     const { message, code, extended_code: extendedCode } = error
     const hint = findHint(error)
@@ -170,7 +170,7 @@ function readConstraint(message: string): ConstraintViolation {
 export class StreamError extends BaseError {
   override readonly name = 'StreamError'
   /** Always `not_applied`, except for a script that had already changed something. */
-  readonly outcome: Outcome = 'not_applied'
+  readonly outcome: DatabaseOutcome = 'not_applied'
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the beginning of the transaction to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
@@ -206,9 +206,9 @@ export class StreamError extends BaseError {
 export class TransportError extends BaseError {
   override readonly name = 'TransportError'
   readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL' | 'CLOSED'
-  readonly outcome: Outcome
+  readonly outcome: DatabaseOutcome
 
-  constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {
+  constructor(code: TransportError['code'], message: string, outcome: DatabaseOutcome, cause?: unknown) {
     super(message, { cause })
     this.code = code
     this.outcome = outcome
@@ -226,7 +226,7 @@ const STATUS_HINTS: Readonly<Record<number, string>> = {
 export class HttpError extends BaseError {
   override readonly name = 'HttpError'
   readonly code = 'HTTP_STATUS'
-  readonly outcome: Outcome
+  readonly outcome: DatabaseOutcome
   readonly status: number
   /** The delay requested by the server, in ms; null if there is none. */
   readonly retryAfterMs: number | null
@@ -265,11 +265,11 @@ export class RestoreError extends BaseError {
   override readonly name = 'RestoreError'
   readonly code = 'RESTORE_STOPPED'
   /** Whether the batch after the `applied` statements may have been applied too; a resumed restore checks this first. */
-  readonly outcome: Outcome
+  readonly outcome: DatabaseOutcome
   /** Number of statements, from the start of the source, that are known to have been applied. */
   readonly applied: number
 
-  constructor(applied: number, cause: Error, outcome: Outcome = 'not_applied') {
+  constructor(applied: number, cause: Error, outcome: DatabaseOutcome = 'not_applied') {
     super(`the restore stopped after ${applied} statements: ${cause.message}`, { cause })
     this.applied = applied
     this.outcome = outcome
@@ -283,7 +283,7 @@ export class RestoreError extends BaseError {
 export class ConflictError extends BaseError {
   override readonly name = 'ConflictError'
   readonly code = 'CONFLICT'
-  readonly outcome: Outcome = 'not_applied'
+  readonly outcome: DatabaseOutcome = 'not_applied'
 }
 
 /** Returns the error of a batch as if its first statements had not been part of it. */
@@ -304,7 +304,7 @@ export function copyError<T>(error: T, changes: object = {}): T {
 }
 
 /** Returns an error with the outcome of the whole call. Returns other errors, such as a signal's reason, unchanged. */
-export function withOutcome<T>(error: T, outcome: Outcome): T {
+export function withOutcome<T>(error: T, outcome: DatabaseOutcome): T {
   const current = (error as Partial<DatabaseError> | null | undefined)?.outcome
   return current === undefined || current === outcome ? error : copyError(error, { outcome })
 }
@@ -320,9 +320,12 @@ export function asNotApplied(error: unknown): unknown {
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
-  readonly outcome: Outcome
+  readonly outcome: DatabaseOutcome
 
-  constructor(message: string, { cause, outcome = 'unknown' }: { cause?: unknown; outcome?: Outcome } = {}) {
+  constructor(
+    message: string,
+    { cause, outcome = 'unknown' }: { cause?: unknown; outcome?: DatabaseOutcome } = {},
+  ) {
     super(message, { cause })
     this.outcome = outcome
   }

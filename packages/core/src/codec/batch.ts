@@ -1,4 +1,4 @@
-import { type Outcome, ProtocolError } from '../base/errors.ts'
+import { type DatabaseOutcome, ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
 import { PROBE } from './control.ts'
 
@@ -60,7 +60,7 @@ export const V3_GUARD: Guard = {
 export const UNPROVEN_V3_GUARD: Guard = { ...V3_GUARD, tested: 'begin' }
 
 /** Returns the error of a request to a server that runs steps whose conditions do not hold. */
-export const ignoredConditionsError = (outcome: Outcome): ProtocolError =>
+export const ignoredConditionsError = (outcome: DatabaseOutcome): ProtocolError =>
   new ProtocolError('the server ignores the conditions of steps: use one that evaluates them', { outcome })
 
 /** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */

@@ -4,7 +4,7 @@ import { encodeBase64 } from '#base64'
 import type { WireValue } from '../base/wire.ts'
 import * as onNode from './base64/node.ts'
 import * as portable from './base64/portable.ts'
-import { decodeValue, encodeValue, type InValue, Real } from './value.ts'
+import { decodeValue, encodeValue, type InValue, RealValue } from './value.ts'
 
 const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))
 const roundTrip = (value: InValue) => decodeValue(encode(value) as WireValue, 'auto', 'a')
@@ -52,10 +52,10 @@ test.each<[unknown, RegExp]>([
   expect(() => encodeValue(value as InValue, 'parameter 7')).toThrow(message)
 })
 
-test('a Real is sent as a float, even if it is an integer', () => {
-  expect(encodeValue(new Real(3), 'x')).toBe('{"type":"float","value":3}')
-  expect(encodeValue(new Real(-0), 'x')).toBe('{"type":"float","value":-0.0}')
-  expect(() => encodeValue(new Real(Number.NaN), 'x')).toThrow(RangeError)
+test('a RealValue is sent as a float, even if it is an integer', () => {
+  expect(encodeValue(new RealValue(3), 'x')).toBe('{"type":"float","value":3}')
+  expect(encodeValue(new RealValue(-0), 'x')).toBe('{"type":"float","value":-0.0}')
+  expect(() => encodeValue(new RealValue(Number.NaN), 'x')).toThrow(RangeError)
 })
 
 test('every value is returned unchanged', () => {

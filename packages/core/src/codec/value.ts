@@ -7,10 +7,10 @@ import type { WireValue } from '../base/wire.ts'
 export type Value = null | number | bigint | string | Uint8Array
 
 /** A value that a statement accepts. Booleans become 1 and 0; buffers and their views become blobs. */
-export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView | Real
+export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView | RealValue
 
 /** A number that is sent as REAL, even if it is whole. Plain whole numbers are sent as INTEGER. */
-export class Real {
+export class RealValue {
   readonly value: number
 
   constructor(value: number) {
@@ -49,7 +49,7 @@ export function encodeValue(value: InValue, name: string): string {
       return encodeInteger(Number(value))
     default:
       if (value === null) return '{"type":"null"}'
-      if (value instanceof Real) return encodeReal(value.value, name)
+      if (value instanceof RealValue) return encodeReal(value.value, name)
       if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return encodeBlob(value, name)
       throw new TypeError(`${name}: ${describe(value)}`)
   }

@@ -1,6 +1,6 @@
-import { type Outcome, TransportError } from '../base/errors.ts'
+import { type DatabaseOutcome, TransportError } from '../base/errors.ts'
 
-const toOutcome = (isSent?: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
+const toOutcome = (isSent?: boolean): DatabaseOutcome => (isSent ? 'unknown' : 'not_applied')
 
 /**
  * Returns the error of a request without a response.
