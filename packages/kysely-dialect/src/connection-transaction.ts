@@ -21,7 +21,8 @@ export class ConnectionTransaction {
 
   /**
    * Begins the transaction.
-   * @param begin a mode for a managed transaction, or a BEGIN statement @param ownsStream whether it closes the stream when it ends
+   * @param begin a mode for a managed transaction, or a BEGIN statement
+   * @param ownsStream whether it closes the stream when it ends
    */
   constructor(stream: Stream, begin: string, isManaged: boolean, ownsStream: boolean) {
     stream.begin(begin)

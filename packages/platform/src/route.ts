@@ -152,7 +152,11 @@ export function checkedBody<T extends object>(input: T, rules: RulesOf<T>): obje
   return toBody(input)
 }
 
-/** Fills a path. @param args values of its parameters, which are removed @throws TypeError without an organization */
+/**
+ * Fills a path.
+ * @param args values of its parameters, which are removed
+ * @throws TypeError without an organization
+ */
 export const buildPath = (pattern: string, { organization }: ResolvedConfig, args: unknown[]): string =>
   fillPath(pattern, (name) => {
     if (name !== 'organization') return args.shift()

@@ -102,7 +102,8 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /**
    * Begins a transaction. Nothing is sent: BEGIN is sent with the first statement.
-   * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
+   * @param mode a mode, or a BEGIN statement
+   * @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
     this.#stream.begin(parseBegin(mode))

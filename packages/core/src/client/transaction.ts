@@ -238,7 +238,8 @@ export class Transaction extends SqlExecutor {
 
   /**
    * Prevents a deadlock, in which a loop over rows awaits a statement queued after the cursor.
-   * @param owner only cursors of this handle @throws TypeError while a cursor is open
+   * @param owner only cursors of this handle
+   * @throws TypeError while a cursor is open
    */
   #checkNoCursor(owner?: Transaction): void {
     if (isReading(this.#stream.state, owner)) throw new TypeError(CURSOR_IS_OPEN.message)

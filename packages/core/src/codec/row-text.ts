@@ -67,8 +67,11 @@ export class RowText {
   }
 
   /**
-   * Parses and decodes the rows in one pass. @param keys keys of the cells in a row @param names their names in errors
-   * @returns null if the text is formatted differently @throws RangeError for an integer that is not exact in the mode
+   * Parses and decodes the rows in one pass.
+   * @param keys keys of the cells in a row
+   * @param names their names in errors
+   * @returns null if the text is formatted differently
+   * @throws RangeError for an integer that is not exact in the mode
    */
   read<Row extends object>(
     newRow: () => Row,

@@ -24,7 +24,10 @@ export class EventParser {
   #data: string[] = []
   #dataLength = 0
 
-  /** @returns the events that end in this chunk @throws ProtocolError for other text, or an event that is too long */
+  /**
+   * @returns the events that end in this chunk
+   * @throws ProtocolError for other text, or an event that is too long
+   */
   push(part: Uint8Array): ServerSentEvent[] {
     const text = this.#carriageReturn + this.#decoder.decode(part, { stream: true })
     this.#carriageReturn = text.endsWith('\r') ? '\r' : ''

@@ -8,7 +8,8 @@ import type { CallOptions } from '../options.ts'
 /**
  * Sends a GET request to the database.
  * @param isContinuation whether it is the rest of a call that began before the client was closed
- * @returns the text of the response @throws HttpError for a status other than 2xx
+ * @returns the text of the response
+ * @throws HttpError for a status other than 2xx
  */
 export async function get(
   http: Http,

@@ -102,7 +102,8 @@ export class Http {
 
   /**
    * Sends a body of JSON, or a GET, and retries where the policy allows it, within one deadline. Never rejects.
-   * @param body null for a GET @param read reads the text of the response
+   * @param body null for a GET
+   * @param read reads the text of the response
    */
   exchange<R>(
     path: string,

@@ -36,7 +36,8 @@ export class ReplicaIndex {
     null
 
   /**
-   * @param minimum initial index @param readYourWrites whether indexes are used at all
+   * @param minimum initial index
+   * @param readYourWrites whether indexes are used at all
    * @param fetchIndexes requests the server's indexes
    */
   constructor(

@@ -20,7 +20,8 @@ export class RetryPolicy {
 
   /**
    * Returns the delay before the retry in ms; null if the request is not retried.
-   * @param attempt from 0 @param isIdempotent whether the request may be executed twice
+   * @param attempt from 0
+   * @param isIdempotent whether the request may be executed twice
    */
   delayMs(error: unknown, attempt: number, isIdempotent?: boolean): number | null {
     if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null

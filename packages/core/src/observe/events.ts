@@ -124,7 +124,11 @@ export class Events {
     )
   }
 
-  /** Reports the beginning of a call. @param transaction the id of its transaction @returns functions that report its end */
+  /**
+   * Reports the beginning of a call.
+   * @param transaction the id of its transaction
+   * @returns functions that report its end
+   */
   begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport {
     const id = nextId()
     const startedAt = performance.now()

@@ -13,7 +13,11 @@ export interface Cursor {
   readonly owner: object
   /** Returns a call that sends the cursor's control statements, and has its statement parsed. */
   newParseCall(call: QueuedCall): QueuedCall
-  /** Stops the cursor. @param endsStream whether the stream ends too @param reason the error that the loop over the rows throws */
+  /**
+   * Stops the cursor.
+   * @param endsStream whether the stream ends too
+   * @param reason the error that the loop over the rows throws
+   */
   stop(endsStream: boolean, reason: unknown): void
 }
 

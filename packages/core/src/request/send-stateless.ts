@@ -11,7 +11,8 @@ import type { SqlRequest } from './sql-request.ts'
 
 /**
  * Sends single statements in order in one request, on a stream that ends with it, and settles each with its own result.
- * @param writeLimiter limits the requests that may wait for the write lock @throws the request's error if there is no usable response
+ * @param writeLimiter limits the requests that may wait for the write lock
+ * @throws the request's error if there is no usable response
  */
 export async function sendStateless(
   http: Http,

@@ -102,7 +102,11 @@ function findTriggerEnd(script: string, start: number): number {
   }
 }
 
-/** Returns the position after a quoted text or a comment. @param mark its first characters @throws SyntaxError if it does not end */
+/**
+ * Returns the position after a quoted text or a comment.
+ * @param mark its first characters
+ * @throws SyntaxError if it does not end
+ */
 function skipMark(script: string, index: number, mark: string): number {
   if (mark === '--') {
     const end = script.indexOf('\n', index)

@@ -73,7 +73,8 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
 /**
  * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is replaced by a method call instead of being sent, so the
  * server cannot reject it.
- * @throws SyntaxError @param prefix beginning of the message, such as `line 3, column 1: `
+ * @throws SyntaxError
+ * @param prefix beginning of the message, such as `line 3, column 1: `
  */
 export function checkControl(sql: string, prefix = ''): void {
   const gap = `(?:${BLANK})+`

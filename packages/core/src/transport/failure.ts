@@ -4,7 +4,8 @@ const toOutcome = (isSent?: boolean): DatabaseOutcome => (isSent ? 'unknown' : '
 
 /**
  * Returns the error of a request without a response.
- * @param isSent whether it may have reached the server @param message replaces the platform's message
+ * @param isSent whether it may have reached the server
+ * @param message replaces the platform's message
  */
 export function networkError(
   cause: unknown,
