@@ -662,4 +662,9 @@ export const REGRESSIONS: readonly Regression[] = [
     [[{ do: 'batch', sql: ['large'], mode: 'immediate', timeoutMs: 5 }], [inTransaction(insert)]],
     { seed: 286_685_007, startsAt: [1], server: { isTursodb: true } },
   ),
+  regression(
+    'a chain whose response is too large does not leave the transaction of the test on a server that ignores conditions',
+    [[onStream({ do: 'chain', sql: ['large', 'large'], catches: true }, insert)]],
+    { server: { ignoresConditions: true } },
+  ),
 ]

@@ -253,8 +253,9 @@ export class SqlRequest {
     const isLost = scope === 'transaction' && !isHarmless
     const outcomes = this.calls.map(() => (isLost ? { loss } : { error }))
     if (ranNothing) return scope === 'transaction' ? { outcomes, prefix, ranNothing } : { outcomes }
-    // COMMIT and ROLLBACK may not have run: later statements would join the batch's transaction
-    return { outcomes, loss: scope === 'atomic' ? loss : undefined }
+    // COMMIT and ROLLBACK may not have run: later statements would join the transaction of the batch or of the test
+    const mayBeOpen = scope === 'atomic' || (scope !== 'transaction' && this.#test !== null)
+    return { outcomes, loss: mayBeOpen ? loss : undefined }
   }
 }
 
