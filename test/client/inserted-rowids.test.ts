@@ -3,10 +3,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, expect, test } from 'vitest'
-import { seeded } from '../support/random.ts'
+import { IS_SHORT_RUN, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-const PROGRAM_COUNT = 2_000
+const PROGRAM_COUNT = IS_SHORT_RUN ? 500 : 2_000
 const SEED = Number(process.env['ROWID_SEED'] ?? 11)
 
 const server = await openTestServer()

@@ -50,12 +50,27 @@ const SLOW_PROGRAMS = [
 /** Slow tests of what rarely fails alone. `npm test` without arguments leaves them out, as scripts/test-parts.mjs prints. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   unit: [
-    'test/server/{durability,schema-crash}.test.ts',
-    'test/server/use-database/{processes,runners}.test.ts',
+    'test/command/platform.test.ts',
+    'test/docs/{examples,readme}/*.test.ts',
     'test/generated/linear-scans/*.test.ts',
+    'test/generated/simulation/model.test.ts',
+    'test/server/{crash,durability,full-disk,other-program,preemption,response-limit,schema-crash}.test.ts',
+    'test/server/use-database/{processes,runners,templates}.test.ts',
+    'internal/embedded-engine/src/engine/other-program.test.ts',
   ],
-  security: ['test/security/{inspector,inspector-data,directory-lock}.test.ts'],
-  embedded: [...SLOW_PROGRAMS, 'test/server/real-clients.test.ts'],
+  security: [
+    'test/security/{browser,directory-lock,inspector,inspector-data,large-bodies,server-survives,smuggling,web-pages}.test.ts',
+  ],
+  embedded: [
+    ...SLOW_PROGRAMS,
+    'test/adapters/works-with/*.test.ts',
+    'test/adapters/libsql-client/differential.test.ts',
+    'test/client/{generated-dumps,histories}.test.ts',
+    'test/command/on-each-server/{import,rehearse}.test.ts',
+    'test/command/on-our-servers/*.test.ts',
+    'test/platform/{crash,ended-attach,key-sets}.test.ts',
+    'test/server/real-clients.test.ts',
+  ],
   sqld: [
     // one of them starts a primary with replicas
     'test/server/cluster/!(self-hosting).test.ts',
@@ -66,6 +81,8 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'test/command/on-each-server/*.test.ts',
     'test/command/on-our-servers/*.test.ts',
     'test/client/{generated-dumps,histories}.test.ts',
+    'test/client/serverless/*.test.ts',
+    'test/platform/{authorization,backup,group-processes,key-sets,organizations,transfers}.test.ts',
     'test/server/real-clients.test.ts',
   ],
 }

@@ -5,9 +5,9 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { IS_SHORT_RUN } from '../../support/random.ts'
 
-const IS_SHORT = process.env['BATON_TEST_EXCLUDED'] !== undefined
-const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? (IS_SHORT ? 2_000 : 8_000))
+const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? (IS_SHORT_RUN ? 2_000 : 8_000))
 const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** Time limit for each history: ten times as long as it takes on an otherwise idle machine. */
