@@ -22,11 +22,16 @@ export function runInSession<
   options: OptimisticOptions | undefined,
 ): Promise<BatchResults<Q>> {
   if (session.runner.isTransaction) throw new TypeError('optimistic() needs a database, not a transaction')
-  return session.runner.perform(
+  const result = session.runner.perform<BatchResults<Q>>(
     (run) => runOptimistically(client, run, options),
     async (runner) => {
       const writes = await callback(session.toTransaction(runner))
       return await session.toTransaction(runner.writer).batch(writes)
     },
   )
+  return result.catch((error: unknown) => {
+    // Drizzle wraps the errors of queries, also the reason of the signal
+    const signal = options?.signal
+    throw signal?.aborted && error instanceof Error && error.cause === signal.reason ? signal.reason : error
+  })
 }

@@ -172,3 +172,22 @@ test('rejects executing a write, a transaction inside it, and being used in a tr
   await expect(optimistic(db, (async () => 5) as never)).rejects.toThrow('expected an array of queries')
   expect(await db.values(sql`select id, cents from wallet`)).toEqual([[1, 1000]])
 })
+
+test("rejects with the signal's reason, while it reads and before it writes", async () => {
+  const reason = new Error('enough')
+  for (const aborts of ['before reading', 'after reading']) {
+    const controller = new AbortController()
+    const run = optimistic(
+      db,
+      async (tx) => {
+        if (aborts === 'before reading') controller.abort(reason)
+        await tx.select().from(wallets)
+        controller.abort(reason)
+        return [tx.delete(wallets)]
+      },
+      { signal: controller.signal },
+    )
+    await expect(run).rejects.toBe(reason)
+  }
+  expect(await readCents()).toBe(1000)
+})
