@@ -67,6 +67,9 @@ const isWholeError = (error: unknown, thrown: unknown): boolean =>
     error.stack === thrown.stack &&
     error.outcome === 'not_applied')
 
+const isInside = ({ parent }: Scope, scope: Scope): boolean =>
+  parent !== null && (parent === scope || isInside(parent, scope))
+
 class ErrorChecker {
   readonly #program: Program
   readonly #history: History
@@ -81,7 +84,9 @@ class ErrorChecker {
   /** Returns why the error of a call is not allowed; null if it is. */
   findProblem(call: Call): string | null {
     const { error } = call
-    if (call.isAborted && error === call.reason) return null
+    // a signal of a transaction or savepoint applies to the calls inside it
+    const surrounding = this.#findSurrounding(call)
+    if ([call, ...surrounding].some(({ isAborted, reason }) => isAborted && error === reason)) return null
     // query builders have their own errors, and wrap those of the client
     if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
     // an error from the loop over its rows
@@ -111,6 +116,13 @@ class ErrorChecker {
     if (error instanceof SyntaxError && call.sql[0] === 'commit; insert') return null
     if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
     return 'not a documented error'
+  }
+
+  /** Returns the transactions and savepoints whose callbacks have made a call. */
+  #findSurrounding({ scope }: Call): Call[] {
+    return this.#program.ledger.calls.filter(({ inner }) =>
+      inner.some((own) => own === scope || own === scope.root || isInside(scope, own)),
+    )
   }
 
   #getPlan(call: Call): ClientPlan {
@@ -164,10 +176,15 @@ class ErrorChecker {
   #checkStreamError(call: Call, { code, message }: StreamError): string | null {
     if (this.#hazards.isFaulty || this.#isClosed(call)) return null
     const { root } = call.scope.kind === 'client' ? (call.inner.at(-1) ?? call.scope) : call.scope
-    const calls = this.#program.ledger.calls.filter(({ scope }) => scope.root === root)
+    const calls = this.#program.ledger.calls.filter(
+      ({ scope, inner }) => scope.root === root || inner.includes(root),
+    )
     if (code === 'STREAM_CLOSED') {
       const isEnded = call.scope.endedAt < Infinity || this.#hasParentEnded(call.scope)
-      return isEnded || call.inner.some(({ endedAt }) => endedAt < Infinity)
+      const hasLimit = this.#findSurrounding(call).some(
+        ({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined,
+      )
+      return isEnded || hasLimit || call.inner.some(({ endedAt }) => endedAt < Infinity)
         ? null
         : 'its handle had not ended'
     }
@@ -229,7 +246,9 @@ class ErrorChecker {
   /** Whether the call's time limit may have passed. */
   #mayHaveTimedOut(call: Call): boolean {
     const inner = call.inner.flatMap((scope) => scope.calls)
-    const hasTimeLimit = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
+    const hasTimeLimit = [call, ...inner, ...this.#findSurrounding(call)].some(
+      ({ plan }) => plan.timeoutMs !== undefined,
+    )
     return hasTimeLimit || this.#getPlan(call).requestTimeoutMs !== undefined || this.#hazards.slowMs > 15_000
   }
 

@@ -175,5 +175,5 @@ export function getOutcome({ error, isAborted, loopError, reason, operation }: C
   // an error from `authToken` in the middle of a script does not show what happened before
   if (operation === 'script') return 'unknown'
   // a signal's reason does not show the outcome; an error thrown by a callback ended its transaction
-  return isAborted && error === reason && operation !== 'transaction' ? 'unknown' : 'not_applied'
+  return isAborted && error === reason ? 'unknown' : 'not_applied'
 }

@@ -292,8 +292,9 @@ export class Program {
       return this.#calls.track(call, () =>
         ormTransaction(handle, orm, (tx) => this.#runCallback(call, tx, 'transaction', null, step)),
       )
-    return this.#calls.track(call, () =>
+    return this.#calls.track(call, (options) =>
       handle.transaction((tx) => this.#runCallback(call, tx, 'transaction', null, step), {
+        ...options,
         ...(mode && { mode }),
         ...(retry && { maxRetries: retry }),
       }),

@@ -1,6 +1,7 @@
 import { CALL_OPTIONS, checkOption, checkOptions, TIME } from '@batonsql/options'
 import { TransportError } from '../base/errors.ts'
 import type { JoinedSignals } from '../base/join-signals.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import { beginStatement, TRANSACTION_MODES, type TransactionMode } from '../codec/control.ts'
 import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
@@ -127,6 +128,10 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
           await lifetime.sleep(delayMs, limit?.signal)
         }
       }
+    } catch (error) {
+      // the calls of the callback reject with the same error
+      const isTimeout = error === limit?.signal.reason && !options.signal?.aborted
+      throw isTimeout ? withCallerStack(error) : error
     } finally {
       limit?.stop()
       lifetime.end()
