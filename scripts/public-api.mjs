@@ -14,7 +14,7 @@ for (const name of readdirSync('packages')) {
     .join('\n')
     // documentation, comments, and the names that the files of one package have for each other
     .replaceAll(/^\s*\/\*\*[^]*?\*\/\n/gm, '')
-    .replaceAll(/^(?:\/\/|import .* from "\.\/|export \{ \w+ as \w,).*\n/gm, '')
+    .replaceAll(/^(?:\/\/|import .* from "\.\/|export \{ \w+ as \w,).*\n?/gm, '')
     // one name on each line
     .replaceAll(/^(?:import|export) \{ .*$/gm, (line) => line.replaceAll(/, /g, ',\n  '))
   const path = `docs/api/${name}.txt`
