@@ -11,6 +11,10 @@ const SLACK_MS = 10
 /** Additional time for a call without its own time limit that shares a request, which has the latest deadline of its calls. */
 const SHARED_MS = 2_010
 const CLOSE_MS = 2_000
+/** When the simulated time begins, for the client, which reads it before the simulation replaces the clock. */
+const ORIGIN = performance.timeOrigin
+/** A transaction holds the write lock for at most this time. */
+const WINDOW_MS = 5_000
 
 /** Checks that calls settled within their time limits, and at once when they were aborted. */
 export function checkTimes(program: Program, network: Network, history: History): string[] {
@@ -26,6 +30,7 @@ export function checkTimes(program: Program, network: Network, history: History)
       return [`${describeCall(call)}: did not settle at once when it was aborted`]
     if (timedOutBeforeSending(call, network, history))
       return [`${describeCall(call)}: its time limit began while it was queued`]
+    if (isPastLimit(call, program, history)) return [`${describeCall(call)}: its transaction had expired`]
     const isAcceptedLate = isPlain && call.state === 'ok' && call.scope.endedAt < call.turn
     return isAcceptedLate ? [`${describeCall(call)}: accepted by a handle that had ended`] : []
   })
@@ -45,6 +50,20 @@ function timedOutBeforeSending(
   if (!isFirst || concurrency !== undefined || token || !(error instanceof TransportError)) return false
   const hasTimedOut = error.code === 'TIMEOUT' && error.message.startsWith('no response')
   return hasTimedOut && sql.every(hasMark) && !requests.some(({ body }) => body.includes(callMark(id)))
+}
+
+/** Returns whether a transaction has accepted a call after it was idle beyond `transactionTimeoutMs`. */
+function isPastLimit({ scope, at, id, state }: Call, { ledger }: Program, { clients }: History): boolean {
+  const { kind, expiresAt } = scope.root
+  const limitMs = clients[scope.client]?.transactionTimeoutMs ?? WINDOW_MS
+  if (kind !== 'transaction' || expiresAt === null || state !== 'ok') return false
+  const limit = expiresAt - ORIGIN - WINDOW_MS + limitMs
+  const others = ledger.calls.filter((call) => call.scope.root === scope.root && call.id !== id)
+  const idleSince = others.reduce(
+    (latest, call) => (call.at <= at ? Math.max(latest, call.settledAt) : latest),
+    limit,
+  )
+  return at - idleSince > SLACK_MS
 }
 
 /** Returns the maximum duration of a call, in ms. */

@@ -667,4 +667,9 @@ export const REGRESSIONS: readonly Regression[] = [
     [[onStream({ do: 'chain', sql: ['large', 'large'], catches: true }, insert)]],
     { server: { ignoresConditions: true } },
   ),
+  regression(
+    'a transaction that is idle after its rows were read expires',
+    [[inTransaction({ do: 'rows', sql: 'returning' }, { do: 'sleep', ms: 500 }, select)]],
+    { client: { transactionTimeoutMs: 100 } },
+  ),
 ]

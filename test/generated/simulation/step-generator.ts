@@ -181,10 +181,18 @@ export class StepGenerator {
       ...(this.#choose.chance(0.15) && { retry: 1 + this.#choose.int(3) }),
       steps: this.#choose.chance(0.03)
         ? []
-        : this.#choose.list(5, () => this.#transactionStep(isFlat ? -1 : 2)),
+        : this.#choose.chance(0.04)
+          ? this.#idleAfterRows()
+          : this.#choose.list(5, () => this.#transactionStep(isFlat ? -1 : 2)),
       ...(this.#choose.chance(0.12) && { throws: true }),
       ...this.#call(),
     }
+  }
+
+  /** Generates a transaction that does nothing for some time after it has read rows. */
+  #idleAfterRows(): Step[] {
+    const ms = this.#choose.pick([20, 200, 2_000, 6_000])
+    return [this.#rows(false), { do: 'sleep', ms }, { do: 'execute', sql: this.#sql(), ...this.#call() }]
   }
 
   #ormTransaction(): Step {
