@@ -290,9 +290,28 @@ export class StepGenerator {
   #stream(): Step {
     return {
       do: 'stream',
-      steps: this.#choose.list(7, () => this.#streamStep()),
+      steps: this.#choose.chance(0.06) ? this.#endTwice() : this.#choose.list(7, () => this.#streamStep()),
       ...this.#call(),
     }
+  }
+
+  /** Generates a transaction that is ended again while its end is in flight. */
+  #endTwice(): Step[] {
+    const end = (): Step => ({
+      do: this.#choose.pick(['commit', 'commit', 'rollback']),
+      ...this.#call(),
+      catches: true,
+    })
+    return [
+      this.#begin(),
+      { do: 'execute', sql: 'insert' },
+      { do: 'commit', wait: 'later' },
+      end(),
+      this.#pause(),
+      end(),
+      this.#streamStep(),
+      this.#awaitCalls(),
+    ]
   }
 
   #streamStep(): Step {
