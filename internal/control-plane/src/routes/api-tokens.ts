@@ -9,7 +9,7 @@ import { findRole } from './authorize.ts'
 import type { Call } from './call.ts'
 import { Integer } from './json-types.ts'
 import { ApiToken } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { apiTokenView } from './views.ts'
 
 const NewTokenBody = v.object({
@@ -18,15 +18,12 @@ const NewTokenBody = v.object({
   scopes: v.nullish(v.array(v.string())),
 })
 
-const MINT: RouteSchemas = {
-  body: NewTokenBody,
-  response: v.object({ name: v.string(), id: v.string(), token: v.string() }),
-}
-const MINT_V2: RouteSchemas = {
-  body: NewTokenBody,
-  response: v.object({ token: v.object({ name: v.string(), id: v.string(), value: v.string() }) }),
-}
-const REVOKE: RouteSchemas = { response: v.object({ token: v.string() }) }
+const MINT = returns({ name: v.string(), id: v.string(), token: v.string() }, { body: NewTokenBody })
+const MINT_V2 = returns(
+  { token: v.object({ name: v.string(), id: v.string(), value: v.string() }) },
+  { body: NewTokenBody },
+)
+const REVOKE = returns({ token: v.string() })
 const OwnedToken = v.object({
   ...ApiToken.entries,
   owner: v.object({ username: v.string(), email: v.string() }),
@@ -34,42 +31,28 @@ const OwnedToken = v.object({
 
 export const apiTokenRoutes: readonly Route[] = [
   // API tokens do not expire
-  documented('GET', '/v1/auth/validate', ANY_TOKEN, { response: v.object({ exp: Integer }) }, () => ({
+  documented('GET /v1/auth/validate', ANY_TOKEN, returns({ exp: Integer }), () => ({
     exp: -1,
   })),
-  documented(
-    'GET',
-    '/v1/auth/api-tokens',
-    OWN_USER,
-    { response: v.object({ tokens: v.array(ApiToken) }) },
-    listOwnTokens,
-  ),
-  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
+  documented('GET /v1/auth/api-tokens', OWN_USER, returns({ tokens: v.array(ApiToken) }), listOwnTokens),
+  documented('POST /v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
     const { row, secret } = mint(call)
     return { name: row.name, id: row.id, token: secret }
   }),
-  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, MINT_V2, (call) => {
+  undocumented('POST /v2/auth/api-tokens/:tokenName', OWN_USER, MINT_V2, (call) => {
     const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
-  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwnToken),
-  undocumented(
-    'POST',
-    '/v1/auth/invalidate',
-    OWN_USER,
-    { response: v.object({ ValidFrom: Integer }) },
-    invalidateAll,
-  ),
+  documented('DELETE /v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwnToken),
+  undocumented('POST /v1/auth/invalidate', OWN_USER, returns({ ValidFrom: Integer }), invalidateAll),
   documented(
-    'GET',
-    `${ORGANIZATION}/api-tokens`,
+    `GET ${ORGANIZATION}/api-tokens`,
     organizationWide('viewer'),
-    { response: v.object({ tokens: v.array(OwnedToken) }) },
+    returns({ tokens: v.array(OwnedToken) }),
     listOrganizationTokens,
   ),
   documented(
-    'DELETE',
-    `${ORGANIZATION}/api-tokens/:tokenId`,
+    `DELETE ${ORGANIZATION}/api-tokens/:tokenId`,
     organizationWide('viewer'),
     REVOKE,
     revokeOrganizationToken,

@@ -21,15 +21,13 @@ const ConfigurationBody = v.strictObject({
 
 export const configurationRoutes: readonly Route[] = [
   documented(
-    'GET',
-    `${DATABASE}/configuration`,
+    `GET ${DATABASE}/configuration`,
     scoped('read'),
     { response: DatabaseConfigurationModel },
     (call) => configurationView(call.database().configuration),
   ),
   documented(
-    'PATCH',
-    `${DATABASE}/configuration`,
+    `PATCH ${DATABASE}/configuration`,
     scoped('db:configure'),
     { body: ConfigurationBody, response: DatabaseConfigurationModel },
     changeConfiguration,

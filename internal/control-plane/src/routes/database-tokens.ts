@@ -8,7 +8,7 @@ import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, GROUP, type Route, type RouteSchemas } from './route.ts'
+import { DATABASE, documented, GROUP, type Route, returns } from './route.ts'
 
 const TokenBody = v.object({
   permissions: v.nullish(
@@ -19,23 +19,13 @@ const TokenBody = v.object({
   ),
 })
 
-export const MINT: RouteSchemas = {
-  query: ['expiration', 'authorization'],
-  body: TokenBody,
-  response: v.object({ jwt: v.string() }),
-}
+export const MINT = returns({ jwt: v.string() }, { query: ['expiration', 'authorization'], body: TokenBody })
 
 export const databaseTokenRoutes: readonly Route[] = [
-  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
-  documented(
-    'POST',
-    `${DATABASE}/auth/rotate`,
-    scoped('db:rotate-creds'),
-    { response: null },
-    rotateDatabase,
-  ),
-  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
-  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
+  documented(`POST ${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
+  documented(`POST ${DATABASE}/auth/rotate`, scoped('db:rotate-creds'), { response: null }, rotateDatabase),
+  documented(`POST ${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  documented(`POST ${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
 ]
 
 export function mintForDatabase(call: Call) {

@@ -7,7 +7,7 @@ import type { KeySetRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { ORGANIZATION_V2, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
 const MAX_KEY_SETS = 10
@@ -22,9 +22,7 @@ const TemplateBody = v.object({
 })
 
 const KeySetBody = v.object({ jwks_url: v.string() })
-const LIST: RouteSchemas = {
-  response: v.object({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) }),
-}
+const LIST = returns({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) })
 const Template = v.object({
   a: v.picklist(['ro', 'rw']),
   id: v.optional(v.string()),
@@ -34,22 +32,20 @@ const Template = v.object({
 
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_V2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
+  undocumented(`GET ${ORGANIZATION_V2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
     jwks: getKeySets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
   undocumented(
-    'PUT',
-    `${ORGANIZATION_V2}/jwks/:jwksName`,
+    `PUT ${ORGANIZATION_V2}/jwks/:jwksName`,
     MEMBER,
     { body: KeySetBody, response: null },
     saveKeySet,
   ),
-  undocumented('DELETE', `${ORGANIZATION_V2}/jwks/:jwksName`, MEMBER, { response: null }, removeKeySet),
+  undocumented(`DELETE ${ORGANIZATION_V2}/jwks/:jwksName`, MEMBER, { response: null }, removeKeySet),
   undocumented(
-    'POST',
-    `${ORGANIZATION_V2}/jwks-template`,
+    `POST ${ORGANIZATION_V2}/jwks-template`,
     MEMBER,
-    { body: TemplateBody, response: v.object({ template: Template }) },
+    returns({ template: Template }, { body: TemplateBody }),
     makeTemplate,
   ),
 ]

@@ -6,7 +6,7 @@ import { toSlug } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Organization } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { organizationView } from './views.ts'
 
 const NewOrganizationBody = v.object({ name: v.string() })
@@ -14,39 +14,33 @@ const OrganizationBody = v.strictObject({
   overages: v.nullish(v.boolean()),
   require_mfa: v.nullish(v.boolean()),
 })
-const ORGANIZATION_RESPONSE: RouteSchemas = { response: v.object({ organization: Organization }) }
-const CREATE: RouteSchemas = {
-  query: ['dry_run'],
-  body: NewOrganizationBody,
-  response: v.object({ org: Organization }),
-}
+const ORGANIZATION_RESPONSE = returns({ organization: Organization })
+const CREATE = returns({ org: Organization }, { query: ['dry_run'], body: NewOrganizationBody })
 
 export const organizationRoutes: readonly Route[] = [
   // includes only organizations that the token can access
-  documented('GET', '/v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
+  documented('GET /v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
     getAccessibleOrganizations(call).map(organizationView),
   ),
   undocumented(
-    'GET',
-    '/v2/organizations',
+    'GET /v2/organizations',
     ANY_TOKEN,
-    { response: v.object({ organizations: v.array(Organization) }) },
+    returns({ organizations: v.array(Organization) }),
     (call) => ({
       organizations: getAccessibleOrganizations(call).map(organizationView),
     }),
   ),
-  undocumented('POST', '/v1/organizations', OWN_USER, CREATE, createOrganization),
-  documented('GET', ORGANIZATION, organizationWide('viewer'), ORGANIZATION_RESPONSE, (call) => ({
+  undocumented('POST /v1/organizations', OWN_USER, CREATE, createOrganization),
+  documented(`GET ${ORGANIZATION}`, organizationWide('viewer'), ORGANIZATION_RESPONSE, (call) => ({
     organization: organizationView(call.organization),
   })),
   documented(
-    'PATCH',
-    ORGANIZATION,
+    `PATCH ${ORGANIZATION}`,
     organizationWide('member'),
     { ...ORGANIZATION_RESPONSE, body: OrganizationBody },
     updateOrganization,
   ),
-  undocumented('DELETE', ORGANIZATION, organizationWide('owner'), { response: null }, deleteOrganization),
+  undocumented(`DELETE ${ORGANIZATION}`, organizationWide('owner'), { response: null }, deleteOrganization),
 ]
 
 function getAccessibleOrganizations({

@@ -16,15 +16,13 @@ const DatabaseTransferBody = v.object({ org: v.string(), group: v.nullish(v.stri
 
 export const transferRoutes: readonly Route[] = [
   documented(
-    'POST',
-    `${GROUP}/transfer`,
+    `POST ${GROUP}/transfer`,
     organizationWide('admin'),
     { body: GroupTransferBody, response: Group },
     transferGroup,
   ),
   undocumented(
-    'POST',
-    `${DATABASE}/transfer`,
+    `POST ${DATABASE}/transfer`,
     scoped('db:configure'),
     { body: DatabaseTransferBody, response: null },
     transferDatabase,
