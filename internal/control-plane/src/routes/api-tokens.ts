@@ -71,11 +71,7 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   const name = call.param('tokenName')
   checkTokenName(name)
   const row = call.plane.apiTokens.createRow(call.caller.user, { name, ...readTokenScope(call) })
-  const audit = {
-    code: 'user-token-create',
-    message: `created API token ${name}`,
-    data: { token: name },
-  } as const
+  const audit = { code: 'user-token-create', message: `created API token ${name}`, data: { token: name } }
   const change = (): void => call.plane.registry.apiTokens.put(row)
   call.commit(audit, change, row.organization ?? undefined)
   return { row, secret: call.plane.apiTokens.getSecret(row) }

@@ -56,11 +56,11 @@ async function changeConfiguration(call: Call) {
   const audit =
     isProtected === previous.deleteProtection
       ? null
-      : ({
+      : {
           code: isProtected ? 'db-protect' : 'db-unprotect',
           message: `${isProtected ? 'protected' : 'unprotected'} database ${row.name}`,
           data: { database: row.name },
-        } as const)
+        }
   call.commit(audit, () => call.plane.registry.databases.put({ ...row, configuration }))
   await databases.apply(row.id, { revoked: getRevokedAccess(previous, configuration) })
   return configurationView(configuration)

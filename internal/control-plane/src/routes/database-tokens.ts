@@ -1,22 +1,19 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
 import { ApiError, notSupported } from '../api-error.ts'
-import type { AuditCode } from '../audit.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
+import { TablePermissions } from './json-types.ts'
 import { DATABASE, documented, GROUP, type Route, returns } from './route.ts'
 
 const TokenBody = v.object({
   permissions: v.nullish(
     v.object({ read_attach: v.nullish(v.object({ databases: v.nullish(v.array(v.string())) })) }),
   ),
-  fine_grained_permissions: v.nullish(
-    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
-  ),
+  fine_grained_permissions: v.nullish(TablePermissions),
 })
 
 export const MINT = returns({ jwt: v.string() }, { query: ['expiration', 'authorization'], body: TokenBody })
@@ -44,7 +41,7 @@ export function mintForGroup(call: Call) {
   return { jwt }
 }
 
-function auditTokenCreation(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+function auditTokenCreation(call: Call, code: string, data: Readonly<Record<string, string>>): void {
   const [[kind, name] = []] = Object.entries(data)
   call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
 }

@@ -141,7 +141,7 @@ function configureGroup(call: Call) {
   const { delete_protection: requested } = call.body(GroupConfigurationBody)
   const deleteProtection = requested ?? group.deleteProtection
   const code = deleteProtection ? 'group-protect' : 'group-unprotect'
-  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } } as const
+  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } }
   call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
     call.plane.registry.groups.put({ ...group, deleteProtection }),
   )

@@ -1,5 +1,4 @@
 import { isLoopback } from '@batonsql/server-common/auth'
-import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
 import { ApiError, notSupported } from '../api-error.ts'
 import { compositeKey } from '../registry/registry.ts'
@@ -7,6 +6,7 @@ import type { KeySetRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
+import { TablePermissions } from './json-types.ts'
 import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
@@ -16,9 +16,7 @@ const TemplateBody = v.object({
   database: v.nullish(v.string()),
   group: v.nullish(v.string()),
   scope: v.optional(v.picklist(['full-access', 'read-only']), 'full-access'),
-  permissions: v.nullish(
-    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
-  ),
+  permissions: v.nullish(TablePermissions),
 })
 
 const KeySetBody = v.object({ jwks_url: v.string() })
@@ -27,7 +25,7 @@ const Template = v.object({
   a: v.picklist(['ro', 'rw']),
   id: v.optional(v.string()),
   gid: v.optional(v.string()),
-  perm: v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  perm: TablePermissions,
 })
 
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */

@@ -65,7 +65,7 @@ function createOrganization(call: Call) {
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
     const data = { organization: slug }
-    const audit = { code: 'org-create', message: `created organization ${slug}`, data } as const
+    const audit = { code: 'org-create', message: `created organization ${slug}`, data }
     const change = (): void => {
       registry.organizations.put(organization)
       registry.members.put(owner)
@@ -85,7 +85,7 @@ function updateOrganization(call: Call) {
     requireMfa: body.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: updatedOrganization.overages }
-  const audit = { code: 'org-set-overages', message: 'set overages', data } as const
+  const audit = { code: 'org-set-overages', message: 'set overages', data }
   call.commit(updatedOrganization.overages === organization.overages ? null : audit, () =>
     plane.registry.organizations.put(updatedOrganization),
   )
