@@ -1,10 +1,11 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import type { ApiTokenRow, Scope } from '../registry/rows.ts'
+import type { ApiTokenRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
+import type { Scope } from '../rules/scopes.ts'
 import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
-import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { ANY_TOKEN, OWN_USER } from './access.ts'
 import { findRole } from './authorize.ts'
 import type { Call } from './call.ts'
 import { Integer } from './json-types.ts'
@@ -47,16 +48,11 @@ export const apiTokenRoutes: readonly Route[] = [
   undocumented('POST /v1/auth/invalidate', OWN_USER, returns({ ValidFrom: Integer }), invalidateAll),
   documented(
     `GET ${ORGANIZATION}/api-tokens`,
-    organizationWide('viewer'),
+    'viewer',
     returns({ tokens: v.array(OwnedToken) }),
     listOrganizationTokens,
   ),
-  documented(
-    `DELETE ${ORGANIZATION}/api-tokens/:tokenId`,
-    organizationWide('viewer'),
-    REVOKE,
-    revokeOrganizationToken,
-  ),
+  documented(`DELETE ${ORGANIZATION}/api-tokens/:tokenId`, 'viewer', REVOKE, revokeOrganizationToken),
 ]
 
 function getOwnTokens({ plane: { registry }, caller: { user } }: Call): readonly ApiTokenRow[] {

@@ -4,7 +4,6 @@ import { ApiError, notSupported } from '../api-error.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { TablePermissions } from './json-types.ts'
 import { DATABASE, documented, GROUP, type Route, returns } from './route.ts'
@@ -19,10 +18,10 @@ const TokenBody = v.object({
 export const MINT = returns({ jwt: v.string() }, { query: ['expiration', 'authorization'], body: TokenBody })
 
 export const databaseTokenRoutes: readonly Route[] = [
-  documented(`POST ${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
-  documented(`POST ${DATABASE}/auth/rotate`, scoped('db:rotate-creds'), { response: null }, rotateDatabase),
-  documented(`POST ${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
-  documented(`POST ${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
+  documented(`POST ${DATABASE}/auth/tokens`, 'db:mint-token', MINT, mintForDatabase),
+  documented(`POST ${DATABASE}/auth/rotate`, 'db:rotate-creds', { response: null }, rotateDatabase),
+  documented(`POST ${GROUP}/auth/tokens`, 'group:mint-token', MINT, mintForGroup),
+  documented(`POST ${GROUP}/auth/rotate`, 'group:rotate-creds', { response: null }, rotateGroup),
 ]
 
 export function mintForDatabase(call: Call) {

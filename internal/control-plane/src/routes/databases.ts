@@ -6,7 +6,6 @@ import { NEW_CONFIGURATION, type NewDatabase } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { parseSizeLimit } from '../rules/size-limit.ts'
-import { scoped } from './access.ts'
 import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
@@ -55,19 +54,19 @@ const CREATE = returns(
 const UPLOAD = returns({ dump_url: v.string() }, { body: v.object({ file: v.string() }), isForm: true })
 
 export const databaseRoutes: readonly Route[] = [
-  documented(`GET ${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
-  documented(`POST ${ORGANIZATION}/databases`, scoped('db:create'), CREATE, async (call) => {
+  documented(`GET ${ORGANIZATION}/databases`, 'read', LIST, listDatabases),
+  documented(`POST ${ORGANIZATION}/databases`, 'db:create', CREATE, async (call) => {
     const row = await createDatabase(call)
     return { database: { DbId: row.id, Hostname: getHostname(call, row), Name: row.name } }
   }),
-  undocumented(`POST ${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
-  documented(`GET ${DATABASE}`, scoped('read'), returns({ database: Database }), (call) => ({
+  undocumented(`POST ${ORGANIZATION}/databases/dumps`, 'db:create', UPLOAD, uploadDump),
+  documented(`GET ${DATABASE}`, 'read', returns({ database: Database }), (call) => ({
     database: databaseView(call, call.database()),
   })),
-  documented(`DELETE ${DATABASE}`, scoped('db:delete'), returns({ database: v.string() }), async (call) => ({
+  documented(`DELETE ${DATABASE}`, 'db:delete', returns({ database: v.string() }), async (call) => ({
     database: await deleteDatabase(call),
   })),
-  undocumented(`POST ${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
+  undocumented(`POST ${DATABASE}/wakeup`, 'db:configure', { response: null }, wakeDatabase),
 ]
 
 function listDatabases(call: Call) {

@@ -5,7 +5,6 @@ import { ApiError, notSupported } from '../api-error.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { getReplicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Instance } from './models.ts'
 import { DATABASE, documented, type Route, returns, undocumented } from './route.ts'
@@ -15,30 +14,27 @@ const NewInstanceBody = v.object({ location: v.string() })
 const INSTANCE_RESPONSE = returns({ instance: Instance })
 
 export const instanceRoutes: readonly Route[] = [
-  documented(
-    `GET ${DATABASE}/instances`,
-    scoped('read'),
-    returns({ instances: v.array(Instance) }),
-    (call) => ({ instances: listInstances(call, call.database()) }),
-  ),
+  documented(`GET ${DATABASE}/instances`, 'read', returns({ instances: v.array(Instance) }), (call) => ({
+    instances: listInstances(call, call.database()),
+  })),
   undocumented(
     `POST ${DATABASE}/instances`,
-    scoped('db:configure'),
+    'db:configure',
     { ...INSTANCE_RESPONSE, body: NewInstanceBody },
     addInstance,
   ),
-  documented(`GET ${DATABASE}/instances/:instanceName`, scoped('read'), INSTANCE_RESPONSE, (call) => ({
+  documented(`GET ${DATABASE}/instances/:instanceName`, 'read', INSTANCE_RESPONSE, (call) => ({
     instance: findInstance(call),
   })),
   undocumented(
     `DELETE ${DATABASE}/instances/:instanceName`,
-    scoped('db:configure'),
+    'db:configure',
     INSTANCE_RESPONSE,
     removeInstance,
   ),
   undocumented(
     `GET ${DATABASE}/instances/:instanceName/wait`,
-    scoped('read'),
+    'read',
     { response: null },
     (call) => void findInstance(call),
   ),

@@ -4,12 +4,10 @@ import { ApiError, notSupported } from '../api-error.ts'
 import { compositeKey } from '../registry/registry.ts'
 import type { KeySetRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
-import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { TablePermissions } from './json-types.ts'
 import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
-const MEMBER = organizationWide('member')
 const MAX_KEY_SETS = 10
 
 const TemplateBody = v.object({
@@ -30,19 +28,19 @@ const Template = v.object({
 
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
-  undocumented(`GET ${ORGANIZATION_V2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
+  undocumented(`GET ${ORGANIZATION_V2}/jwks`, 'viewer', LIST, (call) => ({
     jwks: getKeySets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
   undocumented(
     `PUT ${ORGANIZATION_V2}/jwks/:jwksName`,
-    MEMBER,
+    'member',
     { body: KeySetBody, response: null },
     saveKeySet,
   ),
-  undocumented(`DELETE ${ORGANIZATION_V2}/jwks/:jwksName`, MEMBER, { response: null }, removeKeySet),
+  undocumented(`DELETE ${ORGANIZATION_V2}/jwks/:jwksName`, 'member', { response: null }, removeKeySet),
   undocumented(
     `POST ${ORGANIZATION_V2}/jwks-template`,
-    MEMBER,
+    'member',
     returns({ template: Template }, { body: TemplateBody }),
     makeTemplate,
   ),

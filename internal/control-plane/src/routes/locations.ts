@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import { getProvider, isLocation, LOCATIONS } from '../rules/locations.ts'
-import { ANY_READER, scoped } from './access.ts'
+import { ANY_READER } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
@@ -19,7 +19,7 @@ export const locationRoutes: readonly Route[] = [
     locations: LOCATIONS,
   })),
   undocumented('GET /v1/locations/:location', ANY_READER, returns({ location: Location }), describeLocation),
-  undocumented(`GET ${ORGANIZATION_V2}/locations`, scoped('read'), BY_PROVIDER, listLocationsByProvider),
+  undocumented(`GET ${ORGANIZATION_V2}/locations`, 'read', BY_PROVIDER, listLocationsByProvider),
 ]
 
 function describeLocation(call: Call) {

@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 import { newMember, newOrganization } from '../bootstrap.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { toSlug } from '../rules/names.ts'
-import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { ANY_TOKEN, OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
 import { Organization } from './models.ts'
 import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
@@ -31,16 +31,16 @@ export const organizationRoutes: readonly Route[] = [
     }),
   ),
   undocumented('POST /v1/organizations', OWN_USER, CREATE, createOrganization),
-  documented(`GET ${ORGANIZATION}`, organizationWide('viewer'), ORGANIZATION_RESPONSE, (call) => ({
+  documented(`GET ${ORGANIZATION}`, 'viewer', ORGANIZATION_RESPONSE, (call) => ({
     organization: organizationView(call.organization),
   })),
   documented(
     `PATCH ${ORGANIZATION}`,
-    organizationWide('member'),
+    'member',
     { ...ORGANIZATION_RESPONSE, body: OrganizationBody },
     updateOrganization,
   ),
-  undocumented(`DELETE ${ORGANIZATION}`, organizationWide('owner'), { response: null }, deleteOrganization),
+  undocumented(`DELETE ${ORGANIZATION}`, 'owner', { response: null }, deleteOrganization),
 ]
 
 function getAccessibleOrganizations({

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { PUBLIC, type RouteAccess } from './access.ts'
+import { type Access, PUBLIC, type RouteAccess, toRouteAccess } from './access.ts'
 import type { Call } from './call.ts'
 
 /** Schemas of a route's requests and responses, for the OpenAPI description. */
@@ -41,7 +41,7 @@ export type Endpoint = `${Route['method']} ${string}`
 /** Creates a documented route. */
 export function documented(
   endpoint: Endpoint,
-  access: RouteAccess,
+  access: Access,
   schemas: RouteSchemas,
   handle: Handler,
 ): Route {
@@ -51,12 +51,12 @@ export function documented(
 /** Creates a route that the service does not document: only the vendor's CLI uses it, or it is Baton's own. */
 export function undocumented(
   endpoint: Endpoint,
-  access: RouteAccess,
+  access: Access,
   schemas: RouteSchemas | null,
   handle: Handler,
 ): Route {
   const [method, path] = endpoint.split(' ') as [Route['method'], string]
-  return { method, path, access, isDocumented: false, schemas, handle }
+  return { method, path, access: toRouteAccess(access), isDocumented: false, schemas, handle }
 }
 
 /** Creates a route that needs no token. */

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
 import type { SnapshotRow } from '../registry/rows.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { DATABASE, type Route, returns, undocumented } from './route.ts'
@@ -12,15 +11,12 @@ const RestoredDatabase = v.object({ DbId: v.string(), Hostname: v.string(), Name
 
 /** Routes that the service does not have. */
 export const snapshotRoutes: readonly Route[] = [
-  undocumented(
-    `GET ${DATABASE}/snapshots`,
-    scoped('read'),
-    returns({ snapshots: v.array(Snapshot) }),
-    (call) => ({ snapshots: call.plane.snapshots.list(call.database().id).map(snapshotView) }),
-  ),
+  undocumented(`GET ${DATABASE}/snapshots`, 'read', returns({ snapshots: v.array(Snapshot) }), (call) => ({
+    snapshots: call.plane.snapshots.list(call.database().id).map(snapshotView),
+  })),
   undocumented(
     `POST ${DATABASE}/snapshots`,
-    scoped('db:create'),
+    'db:create',
     returns({ snapshot: Snapshot }, { body: NewSnapshotBody }),
     async (call) => {
       const { name } = call.body(NewSnapshotBody)
@@ -30,7 +26,7 @@ export const snapshotRoutes: readonly Route[] = [
   undocumented(
     `POST ${DATABASE}/snapshots/:snapshotName/restore`,
     // the current content is deleted
-    scoped('db:delete'),
+    'db:delete',
     returns({ database: RestoredDatabase }),
     async (call) => {
       const row = await call.plane.snapshots.restore(call.database(), call.param('snapshotName'))
@@ -39,7 +35,7 @@ export const snapshotRoutes: readonly Route[] = [
   ),
   undocumented(
     `DELETE ${DATABASE}/snapshots/:snapshotName`,
-    scoped('db:delete'),
+    'db:delete',
     returns({ snapshot: v.string() }),
     async (call) => ({ snapshot: await deleteSnapshot(call) }),
   ),

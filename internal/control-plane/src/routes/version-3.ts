@@ -1,6 +1,5 @@
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { MINT, mintForDatabase, mintForGroup } from './database-tokens.ts'
 import { createDatabase, deleteDatabase, getDatabasePage, NewDatabaseBody } from './databases.ts'
@@ -24,30 +23,27 @@ const DATABASE_LIST = returns(
 )
 
 export const version3Routes: readonly Route[] = [
-  undocumented(`GET ${ORGANIZATION_V3}/databases`, scoped('read'), DATABASE_LIST, listDatabases),
+  undocumented(`GET ${ORGANIZATION_V3}/databases`, 'read', DATABASE_LIST, listDatabases),
   undocumented(
     `POST ${ORGANIZATION_V3}/databases`,
-    scoped('db:create'),
+    'db:create',
     { ...DATABASE_RESPONSE, body: NewDatabaseBody },
     async (call) => ({ database: viewWithSettings(call, await createDatabase(call)) }),
   ),
-  undocumented(`GET ${DATABASE_V3}`, scoped('read'), DATABASE_RESPONSE, (call) => ({
+  undocumented(`GET ${DATABASE_V3}`, 'read', DATABASE_RESPONSE, (call) => ({
     database: viewWithSettings(call, call.database()),
   })),
-  undocumented(`DELETE ${DATABASE_V3}`, scoped('db:delete'), { response: null }, async (call) => {
+  undocumented(`DELETE ${DATABASE_V3}`, 'db:delete', { response: null }, async (call) => {
     await deleteDatabase(call)
   }),
-  undocumented(`POST ${DATABASE_V3}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
-  undocumented(
-    `GET ${ORGANIZATION_V3}/groups`,
-    scoped('read'),
-    returns({ groups: v.array(Group) }),
-    (call) => ({ groups: call.groups().map((row) => groupView(call, row)) }),
-  ),
-  undocumented(`GET ${GROUP_V3}`, scoped('read'), returns({ group: Group }), (call) => ({
+  undocumented(`POST ${DATABASE_V3}/auth/tokens`, 'db:mint-token', MINT, mintForDatabase),
+  undocumented(`GET ${ORGANIZATION_V3}/groups`, 'read', returns({ groups: v.array(Group) }), (call) => ({
+    groups: call.groups().map((row) => groupView(call, row)),
+  })),
+  undocumented(`GET ${GROUP_V3}`, 'read', returns({ group: Group }), (call) => ({
     group: groupView(call, call.group()),
   })),
-  undocumented(`POST ${GROUP_V3}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  undocumented(`POST ${GROUP_V3}/auth/tokens`, 'group:mint-token', MINT, mintForGroup),
 ]
 
 function listDatabases(call: Call) {
