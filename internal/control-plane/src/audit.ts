@@ -1,30 +1,9 @@
 import type { Registry } from './registry/registry.ts'
 
-/** Kind of an action, as named by the service. */
-export type AuditCode =
-  | 'db-create'
-  | 'db-delete'
-  | 'db-protect'
-  | 'db-unprotect'
-  | 'db-token-create'
-  | 'group-create'
-  | 'group-delete'
-  | 'group-protect'
-  | 'group-unprotect'
-  | 'group-token-create'
-  | 'group-unarchive'
-  | 'org-create'
-  | 'org-delete'
-  | 'org-member-add'
-  | 'org-member-leave'
-  | 'org-member-rm'
-  | 'org-plan-update'
-  | 'org-set-overages'
-  | 'user-token-create'
-
 /** An entry of the audit log. */
 export interface AuditEntry {
-  readonly code: AuditCode
+  /** Kind of the action, as named by the service: `db-create`. */
+  readonly code: string
   readonly message: string
   readonly data: Readonly<Record<string, unknown>>
 }

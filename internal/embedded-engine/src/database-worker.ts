@@ -215,7 +215,7 @@ export class DatabaseWorker {
     this.#worker.ref()
     this.#state.shutDown()
     this.#send({ type: 'shut-down' })
-    const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
+    const timer = setTimeout(() => void this.abandon(), CLOSE_GRACE_MS)
     await exited
     clearTimeout(timer)
   }
@@ -224,10 +224,6 @@ export class DatabaseWorker {
   async abandon(): Promise<void> {
     this.#isShuttingDown = true
     await this.#worker.terminate()
-  }
-
-  #terminate(): void {
-    void this.abandon()
   }
 
   #call(call: DatabaseCall, work: CallWork, listener: CursorListener | null): RunningCursor {
@@ -292,7 +288,7 @@ export class DatabaseWorker {
     if (this.#calls.size > 1 && now - this.#runningCall.since > MAX_BLOCKING_MS) this.#state.interrupt(call)
     if (!this.#state.isInterrupted) return
     this.#runningCall.interruptedAt ??= now
-    if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
+    if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) void this.abandon()
   }
 
   #onReleased(isReusable: boolean): void {

@@ -74,13 +74,13 @@ export class InspectorFeed {
     run: (request: ServiceRequest) => Promise<ServiceResponse>,
   ): Promise<ServiceResponse> {
     this.#lastNumber += 1
-    const call = new WatchedRequest(
-      this.#lastNumber,
-      database.slice(0, 100),
+    const call = new WatchedRequest({
+      n: this.#lastNumber,
+      database: database.slice(0, 100),
       request,
-      this.#streams,
-      (event) => this.#emit(event),
-    )
+      streams: this.#streams,
+      emit: (event) => this.#emit(event),
+    })
     try {
       return call.onResponse(await run({ ...request, body: call.watchRequest(request.body) }))
     } catch (error) {
@@ -140,29 +140,24 @@ class Viewer {
   }
 }
 
+/** A request that is observed. */
+interface Observed {
+  readonly n: number
+  readonly database: string
+  readonly request: ServiceRequest
+  readonly streams: WireStreams
+  readonly emit: (event: RequestEvent | ResponseEvent) => void
+}
+
 /** Observes a request from its body to the end of its response. */
 class WatchedRequest {
-  readonly #n: number
-  readonly #database: string
-  readonly #request: ServiceRequest
-  readonly #streams: WireStreams
-  readonly #emit: (event: RequestEvent | ResponseEvent) => void
+  readonly #observed: Observed
   #stream: WireStream | null = null
   #parsed: ParsedRequest | null = null
   #isReported = false
 
-  constructor(
-    n: number,
-    database: string,
-    request: ServiceRequest,
-    streams: WireStreams,
-    emit: (event: RequestEvent | ResponseEvent) => void,
-  ) {
-    this.#n = n
-    this.#database = database
-    this.#request = request
-    this.#streams = streams
-    this.#emit = emit
+  constructor(observed: Observed) {
+    this.#observed = observed
   }
 
   /** Returns a stream of the same bytes. Reads the body only while the stream is being read. */
@@ -188,27 +183,26 @@ class WatchedRequest {
   onFailure(error: unknown): void {
     if (!this.#isReported) this.#onRequestBody(EMPTY_COPY)
     const message = error instanceof Error ? error.message : String(error)
-    this.#emit({ ...this.#withoutResults(null, 0), error: truncateMessage(message) })
+    this.#observed.emit({ ...this.#withoutResults(null, 0), error: truncateMessage(message) })
   }
 
   #onRequestBody({ bytes, text, isComplete }: BodyCopy): void {
     this.#isReported = true
-    const body = this.#request.method === 'POST' && isComplete ? parseBody(text) : null
+    const body = this.#observed.request.method === 'POST' && isComplete ? parseBody(text) : null
     if (body !== null) {
-      this.#stream = this.#streams.take(body.baton)
+      this.#stream = this.#observed.streams.take(body.baton)
       this.#parsed = extractStatements(body, this.#stream.stored)
     }
-    const { method, path } = this.#request
+    const { n, database, request } = this.#observed
     const { statements = [], more = 0 } = this.#parsed ?? {}
-    const [n, at, database] = [this.#n, now(), this.#database]
     const stream = this.#stream?.number ?? null
-    this.#emit({
+    this.#observed.emit({
       type: 'request',
       n,
-      at,
+      at: now(),
       database,
-      method,
-      path: path.slice(0, 100),
+      method: request.method,
+      path: request.path.slice(0, 100),
       stream,
       bytes,
       statements,
@@ -218,17 +212,17 @@ class WatchedRequest {
 
   #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
-    if (status !== 200) return this.#emit({ ...event, error: truncateMessage(text) })
+    if (status !== 200) return this.#observed.emit({ ...event, error: truncateMessage(text) })
     const response = isComplete && this.#parsed !== null ? parseResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: findBaton(text) }
-    if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
-    this.#emit({ ...event, ...results, isOpen: baton !== null })
+    if (baton !== null && this.#stream !== null) this.#observed.streams.add(baton, this.#stream)
+    this.#observed.emit({ ...event, ...results, isOpen: baton !== null })
   }
 
   #withoutResults(status: number | null, bytes: number): ResponseEvent {
     return {
       type: 'response',
-      n: this.#n,
+      n: this.#observed.n,
       at: now(),
       status,
       bytes,

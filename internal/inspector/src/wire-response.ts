@@ -1,19 +1,11 @@
+import type { Outcome, ResponseEvent } from './page/wire-model.ts'
 import type { ParsedRequest } from './wire-request.ts'
 
-/** The outcome of a statement. */
-type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
-
-/** The parsed content of a response. */
-export interface ParsedResponse {
+/** The parsed content of a response; the last outcomes may be missing. */
+export interface ParsedResponse
+  extends Pick<ResponseEvent, 'outcomes' | 'rows' | 'rowsRead' | 'rowsWritten' | 'isAutocommit'> {
   /** Baton that continues the stream; null if the stream was closed. Never shown. */
   readonly baton: string | null
-  /** In the order of the statements; the last ones may be missing. */
-  readonly outcomes: readonly Outcome[]
-  readonly rows: number
-  readonly rowsRead: number
-  readonly rowsWritten: number
-  /** Last result of `get_autocommit`; null if there is none. */
-  readonly isAutocommit: boolean | null
 }
 
 /** Maximum length of a shown error. */

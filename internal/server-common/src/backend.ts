@@ -13,7 +13,7 @@ export {
   type UsageSample,
 } from './backend/backend.ts'
 export { copyDatabaseFile, SMALL_FILE_BYTES } from './backend/copy-database-file.ts'
-export { hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
+export { getFileSize, hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
 export { newDatabaseId } from './backend/database-id.ts'
 export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'
 export { isExportRoute } from './backend/export-routes.ts'

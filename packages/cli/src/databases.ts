@@ -11,7 +11,14 @@ import type {
   DESTROY_DATABASE_OPTIONS,
   FORK_OPTIONS,
 } from './option-table.ts'
-import { apiCommand, type CommandOutput, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
+import {
+  apiCommand,
+  type CommandOutput,
+  confirmDeletion,
+  describeDeletion,
+  fieldRows,
+  readSwitch,
+} from './platform-api.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 
 /** Prints a line for each database, with its name and URL, and its group in a platform API. */
@@ -166,11 +173,6 @@ export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
 )
 
 const confirmDatabaseDeletion = confirmDeletion('databases destroy')
-
-const describeDeletion = (name: string): CommandOutput => ({
-  json: { name, deleted: true },
-  text: `deleted ${name}`,
-})
 
 export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
   onServer: async (input) => {

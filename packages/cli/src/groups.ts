@@ -1,5 +1,5 @@
 import type { CONFIGURE_GROUP_OPTIONS, CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, confirmDeletion, fieldRows, readSwitch } from './platform-api.ts'
+import { apiCommand, confirmDeletion, describeDeletion, fieldRows, readSwitch } from './platform-api.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
 export const listGroups = apiCommand(async (platform, { signal }) => {
@@ -53,5 +53,5 @@ export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
 export const destroyGroup = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   await platform.groups.delete(name, { signal })
-  return { json: { name, deleted: true }, text: `deleted ${name}` }
+  return describeDeletion(name)
 }, confirmDeletion('groups destroy'))

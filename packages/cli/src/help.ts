@@ -18,7 +18,7 @@ const EXIT_CODES = [
 ] as const
 
 /** Returns the usage of a command: `baton sql [URL|NAME] [STATEMENTS] [options]`. */
-export function formatUsage({ words, operands, options, takesCommand = false }: Command): string {
+export function formatUsage({ words, operands = [], options, takesCommand = false }: Command): string {
   const hasOptions = Object.keys(options).length > 0
   const command = takesCommand ? ['-- COMMAND …'] : []
   return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : []), ...command].join(' ')

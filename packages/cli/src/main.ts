@@ -78,15 +78,15 @@ function findCommand(args: readonly string[]): Command {
 
 function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'context'> {
   const name = `baton ${command.words.join(' ')}`
-  const { options } = command
+  const { options, operands = [] } = command
   try {
     const end = command.takesCommand === true ? args.indexOf('--') : -1
     const ownArgs = end < 0 ? args : args.slice(0, end)
     const { values, positionals } = parseArgs({ args: [...ownArgs], options, allowPositionals: true })
-    const requiredOperands = command.operands.filter((operand) => !operand.startsWith('['))
+    const requiredOperands = operands.filter((operand) => !operand.startsWith('['))
     const missingOperands = requiredOperands.slice(positionals.length)
     if (missingOperands.length > 0) throw new UsageError(`missing ${missingOperands.join(' and ')}`)
-    const extraOperands = positionals.slice(command.operands.length)
+    const extraOperands = positionals.slice(operands.length)
     if (extraOperands.length > 0)
       throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
     return { values, operands: positionals, rest: end < 0 ? [] : args.slice(end + 1) }

@@ -125,6 +125,11 @@ export function confirmDeletion(
   }
 }
 
+export const describeDeletion = (name: string): CommandOutput => ({
+  json: { name, deleted: true },
+  text: `deleted ${name}`,
+})
+
 /** Reads an option that is `on` or `off`; undefined if it is absent. @throws UsageError for any other value */
 export const readSwitch = (option: string, value: string | undefined): boolean | undefined =>
   value === undefined ? undefined : readChoice(`baton: --${option}`, SWITCH.choices, value) === 'on'

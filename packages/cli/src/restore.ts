@@ -7,6 +7,7 @@ import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 import { readText } from './read-text.ts'
+import { tap } from './tap.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Applies a dump to an empty database. */
@@ -25,8 +26,8 @@ export async function runRestore({
     const input = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
     const size = file === '-' ? null : (await stat(file)).size
     let readBytes = 0
-    const bytes = countBytes(input, (count) => {
-      readBytes += count
+    const bytes = tap(input, (part) => {
+      readBytes += part.length
     })
     const source = readText(bytes, file === '-' ? 'the input' : file)
     const { characters } = await restore(db, source, {
@@ -52,16 +53,6 @@ export async function runRestore({
   } finally {
     progress.end()
     await db.close()
-  }
-}
-
-async function* countBytes(
-  source: AsyncIterable<Uint8Array>,
-  onPart: (bytes: number) => void,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const part of source) {
-    onPart(part.length)
-    yield part
   }
 }
 

@@ -3,7 +3,7 @@ import { databaseUrl } from '@batonsql/platform'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase } from './control/control-server.ts'
 import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
-import { apiCommand, type CommandOutput, confirmDeletion } from './platform-api.ts'
+import { apiCommand, type CommandOutput, confirmDeletion, describeDeletion } from './platform-api.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 
 /** A snapshot as both forms of a command receive it. */
@@ -77,11 +77,6 @@ export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
     const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
     return describeRestored({ name: database, url: databaseUrl(hostname) }, name)
   }, confirmRestore),
-})
-
-const describeDeletion = (name: string): CommandOutput => ({
-  json: { name, deleted: true },
-  text: `deleted ${name}`,
 })
 
 export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({

@@ -6,16 +6,11 @@ export type { Failure, FailureKind, FailureOptions } from './server/failure-opti
 export { createHandler, type LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'
 export type { PlatformOptions } from './server/platform-options.ts'
-export {
-  type DatabaseAddress,
-  LocalServer,
-  type LocalServerOptions,
-  startLocalServer,
-} from './server/server.ts'
+export { type DatabaseAddress, LocalServer, startLocalServer } from './server/server.ts'
 export type {
   DatabaseOptions,
   InitialDatabases,
+  LocalServerOptions,
   NewDatabaseOptions,
-  Snapshot,
-  TokenOptions,
-} from './server/service.ts'
+} from './server/server-options.ts'
+export type { Snapshot, TokenOptions } from './server/service.ts'

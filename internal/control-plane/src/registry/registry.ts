@@ -26,59 +26,32 @@ export const REGISTRY_FILE = 'registry.db'
  */
 export class Registry {
   readonly file: RegistryFile
-  readonly users: Table<UserRow>
-  readonly organizations: Table<OrganizationRow>
-  readonly members: Table<MemberRow>
-  readonly invites: Table<InviteRow>
-  readonly groups: Table<GroupRow>
-  readonly databases: Table<DatabaseRow>
-  readonly snapshots: Table<SnapshotRow>
-  readonly apiTokens: Table<ApiTokenRow>
-  readonly keySets: Table<KeySetRow>
-  readonly findOrganization: (slug: string) => OrganizationRow | undefined
-  readonly findUser: (username: string) => UserRow | undefined
-  readonly #findGroup: (key: string) => GroupRow | undefined
-  readonly #findDatabase: (key: string) => DatabaseRow | undefined
+  readonly #tables: { load(): void }[] = []
+  readonly users = this.#table<UserRow>('user')
+  readonly organizations = this.#table<OrganizationRow>('organization')
+  readonly members = this.#table<MemberRow>('member')
+  readonly invites = this.#table<InviteRow>('invite')
+  readonly groups = this.#table<GroupRow>('database_group')
+  readonly databases = this.#table<DatabaseRow>('database')
+  readonly snapshots = this.#table<SnapshotRow>('snapshot')
+  readonly apiTokens = this.#table<ApiTokenRow>('api_token')
+  readonly keySets = this.#table<KeySetRow>('key_set')
+  readonly findOrganization = this.organizations.index(({ slug }) => slug)
+  readonly findUser = this.users.index(({ username }) => username)
+  readonly #findGroup = this.groups.index(({ organization, name }) => compositeKey(organization, name))
+  readonly #findDatabase = this.databases.index(({ organization, name, state }) =>
+    state === 'deleting' ? null : compositeKey(organization, name),
+  )
   /** Finds a database by the first label of its host name. */
-  readonly findByLabel: (label: string) => DatabaseRow | undefined
-  readonly #findSnapshot: (key: string) => SnapshotRow | undefined
-  readonly #findToken: (key: string) => ApiTokenRow | undefined
-  readonly #tables: readonly { load(): void }[]
+  readonly findByLabel = this.databases.index(({ organization, name, state }) => {
+    const slug = this.organizations.get(organization)?.slug
+    return state === 'deleting' || slug === undefined ? null : buildHostLabel(name, slug)
+  })
+  readonly #findSnapshot = this.snapshots.index(({ database, name }) => compositeKey(database, name))
+  readonly #findToken = this.apiTokens.index(({ user, name }) => compositeKey(user, name))
 
   private constructor(file: RegistryFile) {
     this.file = file
-    this.users = new Table(file, 'user')
-    this.organizations = new Table(file, 'organization')
-    this.members = new Table(file, 'member')
-    this.invites = new Table(file, 'invite')
-    this.groups = new Table(file, 'database_group')
-    this.databases = new Table(file, 'database')
-    this.snapshots = new Table(file, 'snapshot')
-    this.apiTokens = new Table(file, 'api_token')
-    this.keySets = new Table(file, 'key_set')
-    this.findOrganization = this.organizations.index(({ slug }) => slug)
-    this.findUser = this.users.index(({ username }) => username)
-    this.#findGroup = this.groups.index(({ organization, name }) => compositeKey(organization, name))
-    this.#findDatabase = this.databases.index(({ organization, name, state }) =>
-      state === 'deleting' ? null : compositeKey(organization, name),
-    )
-    this.findByLabel = this.databases.index(({ organization, name, state }) => {
-      const slug = this.organizations.get(organization)?.slug
-      return state === 'deleting' || slug === undefined ? null : buildHostLabel(name, slug)
-    })
-    this.#findSnapshot = this.snapshots.index(({ database, name }) => compositeKey(database, name))
-    this.#findToken = this.apiTokens.index(({ user, name }) => compositeKey(user, name))
-    this.#tables = [
-      this.users,
-      this.organizations,
-      this.members,
-      this.invites,
-      this.groups,
-      this.databases,
-      this.snapshots,
-      this.apiTokens,
-      this.keySets,
-    ]
   }
 
   /**
@@ -146,6 +119,12 @@ export class Registry {
 
   close(): void {
     this.file.close()
+  }
+
+  #table<Row extends { readonly id: string }>(kind: string): Table<Row> {
+    const table = new Table<Row>(this, kind)
+    this.#tables.push(table)
+    return table
   }
 
   #load(): void {

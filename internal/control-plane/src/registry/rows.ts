@@ -1,21 +1,9 @@
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
+import type { Scope } from '../rules/scopes.ts'
 
 /** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner can do everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
-
-/** A permission of a group-scoped token. */
-export type Scope =
-  | 'metrics'
-  | 'read'
-  | 'db:create'
-  | 'db:delete'
-  | 'db:configure'
-  | 'db:mint-token'
-  | 'db:rotate-creds'
-  | 'group:configure'
-  | 'group:mint-token'
-  | 'group:rotate-creds'
 
 export interface UserRow {
   readonly id: string

@@ -2,13 +2,13 @@ import type { RegistryFile } from './registry-file.ts'
 
 /** Rows of one kind, all in memory: reads never access the file. Writes must be made in a transaction. */
 export class Table<Row extends { readonly id: string }> {
-  readonly #file: RegistryFile
+  readonly #registry: { readonly file: RegistryFile }
   readonly #kind: string
   readonly #rows = new Map<string, Row>()
   readonly #indexes: Index<Row>[] = []
 
-  constructor(file: RegistryFile, kind: string) {
-    this.#file = file
+  constructor(registry: { readonly file: RegistryFile }, kind: string) {
+    this.#registry = registry
     this.#kind = kind
   }
 
@@ -16,7 +16,7 @@ export class Table<Row extends { readonly id: string }> {
   load(): void {
     for (const id of this.#rows.keys()) this.#forget(id)
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
-    for (const { value } of this.#file.all<{ value: string }>(sql, [this.#kind]))
+    for (const { value } of this.#registry.file.all<{ value: string }>(sql, [this.#kind]))
       this.#store(JSON.parse(value) as Row)
   }
 
@@ -43,7 +43,7 @@ export class Table<Row extends { readonly id: string }> {
       if (existing !== undefined && existing.id !== row.id)
         throw new Error(`another ${this.#kind} already has the key ${getKey(row)}`)
     }
-    this.#file.run(
+    this.#registry.file.run(
       `INSERT INTO record (kind, id, value) VALUES (?, ?, ?)
        ON CONFLICT (kind, id) DO UPDATE SET value = excluded.value`,
       [this.#kind, row.id, JSON.stringify(row)],
@@ -52,7 +52,7 @@ export class Table<Row extends { readonly id: string }> {
   }
 
   delete(id: string): void {
-    this.#file.run('DELETE FROM record WHERE kind = ? AND id = ?', [this.#kind, id])
+    this.#registry.file.run('DELETE FROM record WHERE kind = ? AND id = ?', [this.#kind, id])
     this.#forget(id)
   }
 

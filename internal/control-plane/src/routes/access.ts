@@ -1,4 +1,6 @@
-import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
+import type { OrganizationRow, Role } from '../registry/rows.ts'
+import { isRole } from '../rules/roles.ts'
+import type { Scope } from '../rules/scopes.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 
 /**
@@ -19,13 +21,16 @@ export const ANY_TOKEN: RouteAccess = { level: 'any', scope: null }
 export const ANY_READER: RouteAccess = { level: 'any', scope: 'read' }
 export const OWN_USER: RouteAccess = { level: 'user' }
 
-/** Returns the requirement for a scope. For `read`: the viewer role and, if the token is scoped to a group, this scope. */
-export function scoped(scope: Scope): RouteAccess {
-  return { level: 'group', role: scope === 'read' ? 'viewer' : 'member', scope }
-}
+/**
+ * A requirement in short: a scope, which also requires the viewer role for `read` and otherwise the member role, or a role, for
+ * which a group-scoped token is not enough.
+ */
+export type Access = RouteAccess | Scope | Role
 
-export function organizationWide(role: Role): RouteAccess {
-  return { level: 'organization', role }
+export function toRouteAccess(access: Access): RouteAccess {
+  if (typeof access !== 'string') return access
+  if (isRole(access)) return { level: 'organization', role: access }
+  return { level: 'group', role: access === 'read' ? 'viewer' : 'member', scope: access }
 }
 
 /** The access that was granted to a caller. */

@@ -1,15 +1,16 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import type { ApiTokenRow, Scope } from '../registry/rows.ts'
+import type { ApiTokenRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
+import type { Scope } from '../rules/scopes.ts'
 import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
-import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { ANY_TOKEN, OWN_USER } from './access.ts'
 import { findRole } from './authorize.ts'
 import type { Call } from './call.ts'
 import { Integer } from './json-types.ts'
 import { ApiToken } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { apiTokenView } from './views.ts'
 
 const NewTokenBody = v.object({
@@ -18,15 +19,12 @@ const NewTokenBody = v.object({
   scopes: v.nullish(v.array(v.string())),
 })
 
-const MINT: RouteSchemas = {
-  body: NewTokenBody,
-  response: v.object({ name: v.string(), id: v.string(), token: v.string() }),
-}
-const MINT_V2: RouteSchemas = {
-  body: NewTokenBody,
-  response: v.object({ token: v.object({ name: v.string(), id: v.string(), value: v.string() }) }),
-}
-const REVOKE: RouteSchemas = { response: v.object({ token: v.string() }) }
+const MINT = returns({ name: v.string(), id: v.string(), token: v.string() }, { body: NewTokenBody })
+const MINT_V2 = returns(
+  { token: v.object({ name: v.string(), id: v.string(), value: v.string() }) },
+  { body: NewTokenBody },
+)
+const REVOKE = returns({ token: v.string() })
 const OwnedToken = v.object({
   ...ApiToken.entries,
   owner: v.object({ username: v.string(), email: v.string() }),
@@ -34,46 +32,27 @@ const OwnedToken = v.object({
 
 export const apiTokenRoutes: readonly Route[] = [
   // API tokens do not expire
-  documented('GET', '/v1/auth/validate', ANY_TOKEN, { response: v.object({ exp: Integer }) }, () => ({
+  documented('GET /v1/auth/validate', ANY_TOKEN, returns({ exp: Integer }), () => ({
     exp: -1,
   })),
-  documented(
-    'GET',
-    '/v1/auth/api-tokens',
-    OWN_USER,
-    { response: v.object({ tokens: v.array(ApiToken) }) },
-    listOwnTokens,
-  ),
-  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
+  documented('GET /v1/auth/api-tokens', OWN_USER, returns({ tokens: v.array(ApiToken) }), listOwnTokens),
+  documented('POST /v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
     const { row, secret } = mint(call)
     return { name: row.name, id: row.id, token: secret }
   }),
-  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, MINT_V2, (call) => {
+  undocumented('POST /v2/auth/api-tokens/:tokenName', OWN_USER, MINT_V2, (call) => {
     const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
-  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwnToken),
-  undocumented(
-    'POST',
-    '/v1/auth/invalidate',
-    OWN_USER,
-    { response: v.object({ ValidFrom: Integer }) },
-    invalidateAll,
-  ),
+  documented('DELETE /v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwnToken),
+  undocumented('POST /v1/auth/invalidate', OWN_USER, returns({ ValidFrom: Integer }), invalidateAll),
   documented(
-    'GET',
-    `${ORGANIZATION}/api-tokens`,
-    organizationWide('viewer'),
-    { response: v.object({ tokens: v.array(OwnedToken) }) },
+    `GET ${ORGANIZATION}/api-tokens`,
+    'viewer',
+    returns({ tokens: v.array(OwnedToken) }),
     listOrganizationTokens,
   ),
-  documented(
-    'DELETE',
-    `${ORGANIZATION}/api-tokens/:tokenId`,
-    organizationWide('viewer'),
-    REVOKE,
-    revokeOrganizationToken,
-  ),
+  documented(`DELETE ${ORGANIZATION}/api-tokens/:tokenId`, 'viewer', REVOKE, revokeOrganizationToken),
 ]
 
 function getOwnTokens({ plane: { registry }, caller: { user } }: Call): readonly ApiTokenRow[] {
@@ -88,11 +67,7 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   const name = call.param('tokenName')
   checkTokenName(name)
   const row = call.plane.apiTokens.createRow(call.caller.user, { name, ...readTokenScope(call) })
-  const audit = {
-    code: 'user-token-create',
-    message: `created API token ${name}`,
-    data: { token: name },
-  } as const
+  const audit = { code: 'user-token-create', message: `created API token ${name}`, data: { token: name } }
   const change = (): void => call.plane.registry.apiTokens.put(row)
   call.commit(audit, change, row.organization ?? undefined)
   return { row, secret: call.plane.apiTokens.getSecret(row) }

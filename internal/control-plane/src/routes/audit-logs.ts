@@ -1,17 +1,15 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
-import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns } from './route.ts'
 import { formatTime } from './views.ts'
 
 const MAX_PAGE_SIZE = 1_000
 
-const LIST: RouteSchemas = {
-  query: ['page', 'page_size'],
-  response: v.object({
+const LIST = returns(
+  {
     audit_logs: v.array(
       v.object({
         code: v.string(),
@@ -28,11 +26,12 @@ const LIST: RouteSchemas = {
       total_pages: Integer,
       total_rows: Integer,
     }),
-  }),
-}
+  },
+  { query: ['page', 'page_size'] },
+)
 
 export const auditLogRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/audit-logs`, organizationWide('viewer'), LIST, listAuditLogs),
+  documented(`GET ${ORGANIZATION}/audit-logs`, 'viewer', LIST, listAuditLogs),
 ]
 
 function listAuditLogs(call: Call) {

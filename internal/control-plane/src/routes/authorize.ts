@@ -1,7 +1,8 @@
 import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
-import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
+import type { OrganizationRow, Role } from '../registry/rows.ts'
 import { isAtLeast } from '../rules/roles.ts'
+import type { Scope } from '../rules/scopes.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant, RouteAccess } from './access.ts'
 

@@ -2,13 +2,11 @@ import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { isPlan, PLANS } from '../rules/plans.ts'
-import { ANY_TOKEN, organizationWide } from './access.ts'
+import { ANY_TOKEN } from './access.ts'
 import type { Call } from './call.ts'
 import { Plan } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 
-const VIEWER = organizationWide('viewer')
-const ADMIN = organizationWide('admin')
 const INVOICE_TYPES = ['all', 'upcoming', 'issued'] as const
 
 const SubscriptionBody = v.object({
@@ -30,29 +28,24 @@ const Invoice = v.object({
   payment_failed_at: v.string(),
   invoice_pdf: v.string(),
 })
-const LIST_PLANS: RouteSchemas = { response: v.object({ plans: v.array(Plan) }) }
-const LIST_INVOICES: RouteSchemas = {
-  query: ['type'],
-  response: v.object({ invoices: v.array(Invoice) }),
-}
+const LIST_PLANS = returns({ plans: v.array(Plan) })
+const LIST_INVOICES = returns({ invoices: v.array(Invoice) }, { query: ['type'] })
 /** Plans, which set the allowances of usage, and the subscription to one. Nothing is billed, so there are no invoices. */
 export const billingRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/plans`, VIEWER, LIST_PLANS, listPlans),
-  undocumented('GET', '/v1/plans', ANY_TOKEN, LIST_PLANS, listPlans),
-  documented('GET', `${ORGANIZATION}/invoices`, VIEWER, LIST_INVOICES, listInvoices),
+  documented(`GET ${ORGANIZATION}/plans`, 'viewer', LIST_PLANS, listPlans),
+  undocumented('GET /v1/plans', ANY_TOKEN, LIST_PLANS, listPlans),
+  documented(`GET ${ORGANIZATION}/invoices`, 'viewer', LIST_INVOICES, listInvoices),
   documented(
-    'GET',
-    `${ORGANIZATION}/subscription`,
-    VIEWER,
-    { response: v.object({ subscription: Subscription }) },
+    `GET ${ORGANIZATION}/subscription`,
+    'viewer',
+    returns({ subscription: Subscription }),
     ({ organization }) => ({
       subscription: subscriptionView(organization),
     }),
   ),
   undocumented(
-    'POST',
-    `${ORGANIZATION}/subscription`,
-    ADMIN,
+    `POST ${ORGANIZATION}/subscription`,
+    'admin',
     { body: SubscriptionBody, response: null },
     subscribe,
   ),

@@ -3,7 +3,6 @@ import { getRevokedAccess } from '../databases.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { formatSizeLimit, parseSizeLimit } from '../rules/size-limit.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DatabaseConfiguration as DatabaseConfigurationModel } from './models.ts'
 import { DATABASE, documented, type Route } from './route.ts'
@@ -20,17 +19,12 @@ const ConfigurationBody = v.strictObject({
 })
 
 export const configurationRoutes: readonly Route[] = [
-  documented(
-    'GET',
-    `${DATABASE}/configuration`,
-    scoped('read'),
-    { response: DatabaseConfigurationModel },
-    (call) => configurationView(call.database().configuration),
+  documented(`GET ${DATABASE}/configuration`, 'read', { response: DatabaseConfigurationModel }, (call) =>
+    configurationView(call.database().configuration),
   ),
   documented(
-    'PATCH',
-    `${DATABASE}/configuration`,
-    scoped('db:configure'),
+    `PATCH ${DATABASE}/configuration`,
+    'db:configure',
     { body: ConfigurationBody, response: DatabaseConfigurationModel },
     changeConfiguration,
   ),
@@ -58,11 +52,11 @@ async function changeConfiguration(call: Call) {
   const audit =
     isProtected === previous.deleteProtection
       ? null
-      : ({
+      : {
           code: isProtected ? 'db-protect' : 'db-unprotect',
           message: `${isProtected ? 'protected' : 'unprotected'} database ${row.name}`,
           data: { database: row.name },
-        } as const)
+        }
   call.commit(audit, () => call.plane.registry.databases.put({ ...row, configuration }))
   await databases.apply(row.id, { revoked: getRevokedAccess(previous, configuration) })
   return configurationView(configuration)

@@ -1,41 +1,27 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
 import { ApiError, notSupported } from '../api-error.ts'
-import type { AuditCode } from '../audit.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { parseExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, GROUP, type Route, type RouteSchemas } from './route.ts'
+import { TablePermissions } from './json-types.ts'
+import { DATABASE, documented, GROUP, type Route, returns } from './route.ts'
 
 const TokenBody = v.object({
   permissions: v.nullish(
     v.object({ read_attach: v.nullish(v.object({ databases: v.nullish(v.array(v.string())) })) }),
   ),
-  fine_grained_permissions: v.nullish(
-    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
-  ),
+  fine_grained_permissions: v.nullish(TablePermissions),
 })
 
-export const MINT: RouteSchemas = {
-  query: ['expiration', 'authorization'],
-  body: TokenBody,
-  response: v.object({ jwt: v.string() }),
-}
+export const MINT = returns({ jwt: v.string() }, { query: ['expiration', 'authorization'], body: TokenBody })
 
 export const databaseTokenRoutes: readonly Route[] = [
-  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
-  documented(
-    'POST',
-    `${DATABASE}/auth/rotate`,
-    scoped('db:rotate-creds'),
-    { response: null },
-    rotateDatabase,
-  ),
-  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
-  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
+  documented(`POST ${DATABASE}/auth/tokens`, 'db:mint-token', MINT, mintForDatabase),
+  documented(`POST ${DATABASE}/auth/rotate`, 'db:rotate-creds', { response: null }, rotateDatabase),
+  documented(`POST ${GROUP}/auth/tokens`, 'group:mint-token', MINT, mintForGroup),
+  documented(`POST ${GROUP}/auth/rotate`, 'group:rotate-creds', { response: null }, rotateGroup),
 ]
 
 export function mintForDatabase(call: Call) {
@@ -54,7 +40,7 @@ export function mintForGroup(call: Call) {
   return { jwt }
 }
 
-function auditTokenCreation(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+function auditTokenCreation(call: Call, code: string, data: Readonly<Record<string, string>>): void {
   const [[kind, name] = []] = Object.entries(data)
   call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
 }

@@ -6,13 +6,12 @@ import { NEW_CONFIGURATION, type NewDatabase } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { parseSizeLimit } from '../rules/size-limit.ts'
-import { scoped } from './access.ts'
 import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
 import { Database } from './models.ts'
 import { limitBytes } from './read-body.ts'
-import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { databaseView, getHostname } from './views.ts'
 
 /** Default and maximum `limit` of a list, as in the service. */
@@ -41,43 +40,33 @@ export const NewDatabaseBody = v.object({
 })
 type NewDatabaseBody = v.InferOutput<typeof NewDatabaseBody>
 
-const LIST: RouteSchemas = {
-  query: ['group', 'schema', 'parent', 'type', 'limit', 'cursor'],
-  response: v.object({
+const LIST = returns(
+  {
     databases: v.array(Database),
     pagination: v.optional(v.object({ next: v.nullable(v.string()) })),
-  }),
-}
-const CREATE: RouteSchemas = {
-  body: NewDatabaseBody,
-  response: v.object({
-    database: v.object({ DbId: v.string(), Hostname: v.string(), Name: v.string() }),
-  }),
-}
-const UPLOAD: RouteSchemas = {
-  body: v.object({ file: v.string() }),
-  isForm: true,
-  response: v.object({ dump_url: v.string() }),
-}
+  },
+  { query: ['group', 'schema', 'parent', 'type', 'limit', 'cursor'] },
+)
+const CREATE = returns(
+  { database: v.object({ DbId: v.string(), Hostname: v.string(), Name: v.string() }) },
+  { body: NewDatabaseBody },
+)
+const UPLOAD = returns({ dump_url: v.string() }, { body: v.object({ file: v.string() }), isForm: true })
 
 export const databaseRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
-  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, async (call) => {
+  documented(`GET ${ORGANIZATION}/databases`, 'read', LIST, listDatabases),
+  documented(`POST ${ORGANIZATION}/databases`, 'db:create', CREATE, async (call) => {
     const row = await createDatabase(call)
     return { database: { DbId: row.id, Hostname: getHostname(call, row), Name: row.name } }
   }),
-  undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
-  documented('GET', DATABASE, scoped('read'), { response: v.object({ database: Database }) }, (call) => ({
+  undocumented(`POST ${ORGANIZATION}/databases/dumps`, 'db:create', UPLOAD, uploadDump),
+  documented(`GET ${DATABASE}`, 'read', returns({ database: Database }), (call) => ({
     database: databaseView(call, call.database()),
   })),
-  documented(
-    'DELETE',
-    DATABASE,
-    scoped('db:delete'),
-    { response: v.object({ database: v.string() }) },
-    async (call) => ({ database: await deleteDatabase(call) }),
-  ),
-  undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
+  documented(`DELETE ${DATABASE}`, 'db:delete', returns({ database: v.string() }), async (call) => ({
+    database: await deleteDatabase(call),
+  })),
+  undocumented(`POST ${DATABASE}/wakeup`, 'db:configure', { response: null }, wakeDatabase),
 ]
 
 function listDatabases(call: Call) {

@@ -5,11 +5,10 @@ import { newGroup } from '../bootstrap.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
-import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { checkSupportsReplicas, startReplica, stopReplicas } from './instances.ts'
 import { Group } from './models.ts'
-import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, GROUP, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { groupView } from './views.ts'
 
 const EXTENSIONS = [
@@ -32,57 +31,32 @@ const NewGroupBody = v.object({
 const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
 
 const RenameBody = v.object({ name: v.string() })
-const GROUP_RESPONSE: RouteSchemas = { response: v.object({ group: Group }) }
-const CONFIGURATION: RouteSchemas = { response: v.object({ delete_protection: v.boolean() }) }
+const GROUP_RESPONSE = returns({ group: Group })
+const CONFIGURATION = returns({ delete_protection: v.boolean() })
 
 export const groupRoutes: readonly Route[] = [
-  documented(
-    'GET',
-    `${ORGANIZATION}/groups`,
-    scoped('read'),
-    { response: v.object({ groups: v.array(Group) }) },
-    (call) => ({
-      groups: call.groups().map((row) => groupView(call, row)),
-    }),
-  ),
-  documented(
-    'POST',
-    `${ORGANIZATION}/groups`,
-    organizationWide('member'),
-    { ...GROUP_RESPONSE, body: NewGroupBody },
-    createGroup,
-  ),
-  documented('GET', GROUP, scoped('read'), GROUP_RESPONSE, (call) => ({
+  documented(`GET ${ORGANIZATION}/groups`, 'read', returns({ groups: v.array(Group) }), (call) => ({
+    groups: call.groups().map((row) => groupView(call, row)),
+  })),
+  documented(`POST ${ORGANIZATION}/groups`, 'member', { ...GROUP_RESPONSE, body: NewGroupBody }, createGroup),
+  documented(`GET ${GROUP}`, 'read', GROUP_RESPONSE, (call) => ({
     group: groupView(call, call.group()),
   })),
-  documented('DELETE', GROUP, organizationWide('member'), GROUP_RESPONSE, deleteGroup),
-  documented('GET', `${GROUP}/configuration`, scoped('read'), CONFIGURATION, (call) => ({
+  documented(`DELETE ${GROUP}`, 'member', GROUP_RESPONSE, deleteGroup),
+  documented(`GET ${GROUP}/configuration`, 'read', CONFIGURATION, (call) => ({
     delete_protection: call.group().deleteProtection,
   })),
   documented(
-    'PATCH',
-    `${GROUP}/configuration`,
-    scoped('group:configure'),
+    `PATCH ${GROUP}/configuration`,
+    'group:configure',
     { ...CONFIGURATION, body: GroupConfigurationBody },
     configureGroup,
   ),
-  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), GROUP_RESPONSE, unarchiveGroup),
-  documented(
-    'POST',
-    `${GROUP}/update`,
-    scoped('group:configure'),
-    { response: null },
-    (call) => void call.group(),
-  ),
-  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), GROUP_RESPONSE, addLocation),
-  documented(
-    'DELETE',
-    `${GROUP}/locations/:location`,
-    scoped('group:configure'),
-    GROUP_RESPONSE,
-    removeLocation,
-  ),
-  undocumented('GET', `${GROUP}/locations/:location/wait`, scoped('read'), { response: null }, (call) => {
+  documented(`POST ${GROUP}/unarchive`, 'group:configure', GROUP_RESPONSE, unarchiveGroup),
+  documented(`POST ${GROUP}/update`, 'group:configure', { response: null }, (call) => void call.group()),
+  documented(`POST ${GROUP}/locations/:location`, 'group:configure', GROUP_RESPONSE, addLocation),
+  documented(`DELETE ${GROUP}/locations/:location`, 'group:configure', GROUP_RESPONSE, removeLocation),
+  undocumented(`GET ${GROUP}/locations/:location/wait`, 'read', { response: null }, (call) => {
     // a location has its replica as soon as it is in the list
     const { name, locations } = call.group()
     const location = call.param('location')
@@ -90,9 +64,8 @@ export const groupRoutes: readonly Route[] = [
       throw new ApiError(404, `group ${name} is not in location ${location.slice(0, 40)}`)
   }),
   undocumented(
-    'POST',
-    `${GROUP}/rename`,
-    scoped('group:configure'),
+    `POST ${GROUP}/rename`,
+    'group:configure',
     { ...GROUP_RESPONSE, body: RenameBody },
     renameGroup,
   ),
@@ -152,7 +125,7 @@ function configureGroup(call: Call) {
   const { delete_protection: requested } = call.body(GroupConfigurationBody)
   const deleteProtection = requested ?? group.deleteProtection
   const code = deleteProtection ? 'group-protect' : 'group-unprotect'
-  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } } as const
+  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } }
   call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
     call.plane.registry.groups.put({ ...group, deleteProtection }),
   )

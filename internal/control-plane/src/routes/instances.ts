@@ -5,44 +5,36 @@ import { ApiError, notSupported } from '../api-error.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { getReplicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Instance } from './models.ts'
-import { DATABASE, documented, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { DATABASE, documented, type Route, returns, undocumented } from './route.ts'
 import { databaseView, getHostname } from './views.ts'
 
 const NewInstanceBody = v.object({ location: v.string() })
-const INSTANCE_RESPONSE: RouteSchemas = { response: v.object({ instance: Instance }) }
+const INSTANCE_RESPONSE = returns({ instance: Instance })
 
 export const instanceRoutes: readonly Route[] = [
-  documented(
-    'GET',
-    `${DATABASE}/instances`,
-    scoped('read'),
-    { response: v.object({ instances: v.array(Instance) }) },
-    (call) => ({ instances: listInstances(call, call.database()) }),
-  ),
+  documented(`GET ${DATABASE}/instances`, 'read', returns({ instances: v.array(Instance) }), (call) => ({
+    instances: listInstances(call, call.database()),
+  })),
   undocumented(
-    'POST',
-    `${DATABASE}/instances`,
-    scoped('db:configure'),
+    `POST ${DATABASE}/instances`,
+    'db:configure',
     { ...INSTANCE_RESPONSE, body: NewInstanceBody },
     addInstance,
   ),
-  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), INSTANCE_RESPONSE, (call) => ({
+  documented(`GET ${DATABASE}/instances/:instanceName`, 'read', INSTANCE_RESPONSE, (call) => ({
     instance: findInstance(call),
   })),
   undocumented(
-    'DELETE',
-    `${DATABASE}/instances/:instanceName`,
-    scoped('db:configure'),
+    `DELETE ${DATABASE}/instances/:instanceName`,
+    'db:configure',
     INSTANCE_RESPONSE,
     removeInstance,
   ),
   undocumented(
-    'GET',
-    `${DATABASE}/instances/:instanceName/wait`,
-    scoped('read'),
+    `GET ${DATABASE}/instances/:instanceName/wait`,
+    'read',
     { response: null },
     (call) => void findInstance(call),
   ),

@@ -2,14 +2,12 @@ import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import type { InviteRow } from '../registry/rows.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
-import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { Organization } from './models.ts'
-import { documented, ORGANIZATION, ORGANIZATION_V2, type Route, undocumented } from './route.ts'
+import { documented, ORGANIZATION, ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 import { formatTime, organizationView, readRole } from './views.ts'
 
-const ADMIN = organizationWide('admin')
 const EMAIL = /^[^\s@/]+@[^\s@/]+$/
 
 const InviteBody = v.object({
@@ -33,53 +31,39 @@ const OldInvite = v.object({
 })
 
 export const inviteRoutes: readonly Route[] = [
+  documented(`GET ${ORGANIZATION_V2}/invites`, 'admin', returns({ invites: v.array(Invite) }), (call) => ({
+    invites: listInvites(call).map(({ id, email, role, createdAt }) => ({
+      id: Number(id),
+      email,
+      role,
+      created_at: formatTime(createdAt),
+    })),
+  })),
   documented(
-    'GET',
-    `${ORGANIZATION_V2}/invites`,
-    ADMIN,
-    { response: v.object({ invites: v.array(Invite) }) },
-    (call) => ({
-      invites: listInvites(call).map(({ id, email, role, createdAt }) => ({
-        id: Number(id),
-        email,
-        role,
-        created_at: formatTime(createdAt),
-      })),
-    }),
-  ),
-  documented(
-    'POST',
-    `${ORGANIZATION_V2}/invites`,
-    ADMIN,
-    { body: InviteBody, response: v.object({ invited: Invited }) },
+    `POST ${ORGANIZATION_V2}/invites`,
+    'admin',
+    returns({ invited: Invited }, { body: InviteBody }),
     (call) => {
       const { email, role } = invite(call)
       return { invited: { email, role, organization: call.organization.slug } }
     },
   ),
-  documented('DELETE', `${ORGANIZATION_V2}/invites/:email`, ADMIN, { response: null }, removeInvite),
-  undocumented(
-    'GET',
-    `${ORGANIZATION}/invites`,
-    ADMIN,
-    { response: v.object({ invites: v.array(OldInvite) }) },
-    (call) => ({
-      invites: listInvites(call).map((row) => oldInviteView(call, row)),
-    }),
-  ),
+  documented(`DELETE ${ORGANIZATION_V2}/invites/:email`, 'admin', { response: null }, removeInvite),
+  undocumented(`GET ${ORGANIZATION}/invites`, 'admin', returns({ invites: v.array(OldInvite) }), (call) => ({
+    invites: listInvites(call).map((row) => oldInviteView(call, row)),
+  })),
   // the CLI uses `invite`
   ...['invites', 'invite'].map((name) =>
     undocumented(
-      'POST',
-      `${ORGANIZATION}/${name}`,
-      ADMIN,
-      { body: InviteBody, response: v.object({ invited: OldInvite }) },
+      `POST ${ORGANIZATION}/${name}`,
+      'admin',
+      returns({ invited: OldInvite }, { body: InviteBody }),
       (call) => ({
         invited: oldInviteView(call, invite(call)),
       }),
     ),
   ),
-  undocumented('DELETE', `${ORGANIZATION}/invites/:email`, ADMIN, { response: null }, removeInvite),
+  undocumented(`DELETE ${ORGANIZATION}/invites/:email`, 'admin', { response: null }, removeInvite),
 ]
 
 function listInvites(call: Call): readonly InviteRow[] {

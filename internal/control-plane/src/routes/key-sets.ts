@@ -1,55 +1,47 @@
 import { isLoopback } from '@batonsql/server-common/auth'
-import { TABLE_ACTIONS } from '@batonsql/server-common/hrana'
 import * as v from 'valibot'
 import { ApiError, notSupported } from '../api-error.ts'
 import { compositeKey } from '../registry/registry.ts'
 import type { KeySetRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
-import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { ORGANIZATION_V2, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { TablePermissions } from './json-types.ts'
+import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
-const MEMBER = organizationWide('member')
 const MAX_KEY_SETS = 10
 
 const TemplateBody = v.object({
   database: v.nullish(v.string()),
   group: v.nullish(v.string()),
   scope: v.optional(v.picklist(['full-access', 'read-only']), 'full-access'),
-  permissions: v.nullish(
-    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
-  ),
+  permissions: v.nullish(TablePermissions),
 })
 
 const KeySetBody = v.object({ jwks_url: v.string() })
-const LIST: RouteSchemas = {
-  response: v.object({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) }),
-}
+const LIST = returns({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) })
 const Template = v.object({
   a: v.picklist(['ro', 'rw']),
   id: v.optional(v.string()),
   gid: v.optional(v.string()),
-  perm: v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  perm: TablePermissions,
 })
 
 /** Manages the key sets (JWKS) of issuers whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_V2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
+  undocumented(`GET ${ORGANIZATION_V2}/jwks`, 'viewer', LIST, (call) => ({
     jwks: getKeySets(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
   undocumented(
-    'PUT',
-    `${ORGANIZATION_V2}/jwks/:jwksName`,
-    MEMBER,
+    `PUT ${ORGANIZATION_V2}/jwks/:jwksName`,
+    'member',
     { body: KeySetBody, response: null },
     saveKeySet,
   ),
-  undocumented('DELETE', `${ORGANIZATION_V2}/jwks/:jwksName`, MEMBER, { response: null }, removeKeySet),
+  undocumented(`DELETE ${ORGANIZATION_V2}/jwks/:jwksName`, 'member', { response: null }, removeKeySet),
   undocumented(
-    'POST',
-    `${ORGANIZATION_V2}/jwks-template`,
-    MEMBER,
-    { body: TemplateBody, response: v.object({ template: Template }) },
+    `POST ${ORGANIZATION_V2}/jwks-template`,
+    'member',
+    returns({ template: Template }, { body: TemplateBody }),
     makeTemplate,
   ),
 ]

@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import { getProvider, isLocation, LOCATIONS } from '../rules/locations.ts'
-import { ANY_READER, scoped } from './access.ts'
+import { ANY_READER } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION_V2, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
 /** Descriptions by location code. */
 const Descriptions = v.record(v.string(), v.string())
@@ -12,22 +12,14 @@ const Location = v.object({
   description: v.string(),
   closest: v.array(v.string()),
 })
-const BY_PROVIDER: RouteSchemas = {
-  response: v.object({ locations: v.record(v.string(), Descriptions) }),
-}
+const BY_PROVIDER = returns({ locations: v.record(v.string(), Descriptions) })
 
 export const locationRoutes: readonly Route[] = [
-  documented('GET', '/v1/locations', ANY_READER, { response: v.object({ locations: Descriptions }) }, () => ({
+  documented('GET /v1/locations', ANY_READER, returns({ locations: Descriptions }), () => ({
     locations: LOCATIONS,
   })),
-  undocumented(
-    'GET',
-    '/v1/locations/:location',
-    ANY_READER,
-    { response: v.object({ location: Location }) },
-    describeLocation,
-  ),
-  undocumented('GET', `${ORGANIZATION_V2}/locations`, scoped('read'), BY_PROVIDER, listLocationsByProvider),
+  undocumented('GET /v1/locations/:location', ANY_READER, returns({ location: Location }), describeLocation),
+  undocumented(`GET ${ORGANIZATION_V2}/locations`, 'read', BY_PROVIDER, listLocationsByProvider),
 ]
 
 function describeLocation(call: Call) {

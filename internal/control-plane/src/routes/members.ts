@@ -2,54 +2,26 @@ import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import { newMember } from '../bootstrap.ts'
 import type { MemberRow, UserRow } from '../registry/rows.ts'
-import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
 import { Member } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns } from './route.ts'
 import { readRole } from './views.ts'
 
 const MEMBER = `${ORGANIZATION}/members/:username`
 
 const NewMemberBody = v.object({ username: v.string(), role: v.nullish(v.string()) })
 const RoleBody = v.object({ role: v.string() })
-const ADD: RouteSchemas = {
-  body: NewMemberBody,
-  response: v.object({ member: v.string(), role: v.string() }),
-}
+const ADD = returns({ member: v.string(), role: v.string() }, { body: NewMemberBody })
 
 export const memberRoutes: readonly Route[] = [
-  documented(
-    'GET',
-    `${ORGANIZATION}/members`,
-    organizationWide('admin'),
-    { response: v.object({ members: v.array(Member) }) },
-    listMembers,
-  ),
-  documented('POST', `${ORGANIZATION}/members`, organizationWide('admin'), ADD, addMember),
-  documented(
-    'GET',
-    MEMBER,
-    organizationWide('viewer'),
-    { response: v.object({ member: Member }) },
-    (call) => {
-      const { user, member } = findMember(call, 'could not find member')
-      return { member: memberView(user, member) }
-    },
-  ),
-  documented(
-    'PATCH',
-    MEMBER,
-    organizationWide('viewer'),
-    { body: RoleBody, response: v.object({ member: Member }) },
-    updateMember,
-  ),
-  documented(
-    'DELETE',
-    MEMBER,
-    organizationWide('admin'),
-    { response: v.object({ member: v.string() }) },
-    removeMember,
-  ),
+  documented(`GET ${ORGANIZATION}/members`, 'admin', returns({ members: v.array(Member) }), listMembers),
+  documented(`POST ${ORGANIZATION}/members`, 'admin', ADD, addMember),
+  documented(`GET ${MEMBER}`, 'viewer', returns({ member: Member }), (call) => {
+    const { user, member } = findMember(call, 'could not find member')
+    return { member: memberView(user, member) }
+  }),
+  documented(`PATCH ${MEMBER}`, 'viewer', returns({ member: Member }, { body: RoleBody }), updateMember),
+  documented(`DELETE ${MEMBER}`, 'admin', returns({ member: v.string() }), removeMember),
 ]
 
 function memberView({ username, email }: UserRow, { role }: MemberRow) {

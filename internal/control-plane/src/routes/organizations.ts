@@ -3,10 +3,10 @@ import { ApiError } from '../api-error.ts'
 import { newMember, newOrganization } from '../bootstrap.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { toSlug } from '../rules/names.ts'
-import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { ANY_TOKEN, OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
 import { Organization } from './models.ts'
-import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { organizationView } from './views.ts'
 
 const NewOrganizationBody = v.object({ name: v.string() })
@@ -14,39 +14,33 @@ const OrganizationBody = v.strictObject({
   overages: v.nullish(v.boolean()),
   require_mfa: v.nullish(v.boolean()),
 })
-const ORGANIZATION_RESPONSE: RouteSchemas = { response: v.object({ organization: Organization }) }
-const CREATE: RouteSchemas = {
-  query: ['dry_run'],
-  body: NewOrganizationBody,
-  response: v.object({ org: Organization }),
-}
+const ORGANIZATION_RESPONSE = returns({ organization: Organization })
+const CREATE = returns({ org: Organization }, { query: ['dry_run'], body: NewOrganizationBody })
 
 export const organizationRoutes: readonly Route[] = [
   // includes only organizations that the token can access
-  documented('GET', '/v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
+  documented('GET /v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
     getAccessibleOrganizations(call).map(organizationView),
   ),
   undocumented(
-    'GET',
-    '/v2/organizations',
+    'GET /v2/organizations',
     ANY_TOKEN,
-    { response: v.object({ organizations: v.array(Organization) }) },
+    returns({ organizations: v.array(Organization) }),
     (call) => ({
       organizations: getAccessibleOrganizations(call).map(organizationView),
     }),
   ),
-  undocumented('POST', '/v1/organizations', OWN_USER, CREATE, createOrganization),
-  documented('GET', ORGANIZATION, organizationWide('viewer'), ORGANIZATION_RESPONSE, (call) => ({
+  undocumented('POST /v1/organizations', OWN_USER, CREATE, createOrganization),
+  documented(`GET ${ORGANIZATION}`, 'viewer', ORGANIZATION_RESPONSE, (call) => ({
     organization: organizationView(call.organization),
   })),
   documented(
-    'PATCH',
-    ORGANIZATION,
-    organizationWide('member'),
+    `PATCH ${ORGANIZATION}`,
+    'member',
     { ...ORGANIZATION_RESPONSE, body: OrganizationBody },
     updateOrganization,
   ),
-  undocumented('DELETE', ORGANIZATION, organizationWide('owner'), { response: null }, deleteOrganization),
+  undocumented(`DELETE ${ORGANIZATION}`, 'owner', { response: null }, deleteOrganization),
 ]
 
 function getAccessibleOrganizations({
@@ -71,7 +65,7 @@ function createOrganization(call: Call) {
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
     const data = { organization: slug }
-    const audit = { code: 'org-create', message: `created organization ${slug}`, data } as const
+    const audit = { code: 'org-create', message: `created organization ${slug}`, data }
     const change = (): void => {
       registry.organizations.put(organization)
       registry.members.put(owner)
@@ -91,7 +85,7 @@ function updateOrganization(call: Call) {
     requireMfa: body.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: updatedOrganization.overages }
-  const audit = { code: 'org-set-overages', message: 'set overages', data } as const
+  const audit = { code: 'org-set-overages', message: 'set overages', data }
   call.commit(updatedOrganization.overages === organization.overages ? null : audit, () =>
     plane.registry.organizations.put(updatedOrganization),
   )

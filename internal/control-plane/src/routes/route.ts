@@ -1,5 +1,5 @@
-import type * as v from 'valibot'
-import { PUBLIC, type RouteAccess } from './access.ts'
+import * as v from 'valibot'
+import { type Access, PUBLIC, type RouteAccess, toRouteAccess } from './access.ts'
 import type { Call } from './call.ts'
 
 /** Schemas of a route's requests and responses, for the OpenAPI description. */
@@ -35,31 +35,36 @@ export const GROUP = `${ORGANIZATION}/groups/:groupName`
 
 type Handler = Route['handle']
 
+/** The method and the path of a route, such as `GET /v1/locations`. */
+export type Endpoint = `${Route['method']} ${string}`
+
 /** Creates a documented route. */
-// oxlint-disable-next-line max-params
 export function documented(
-  method: Route['method'],
-  path: string,
-  access: RouteAccess,
+  endpoint: Endpoint,
+  access: Access,
   schemas: RouteSchemas,
   handle: Handler,
 ): Route {
-  return { method, path, access, isDocumented: true, schemas, handle }
+  return { ...undocumented(endpoint, access, schemas, handle), isDocumented: true }
 }
 
 /** Creates a route that the service does not document: only the vendor's CLI uses it, or it is Baton's own. */
-// oxlint-disable-next-line max-params
 export function undocumented(
-  method: Route['method'],
-  path: string,
-  access: RouteAccess,
+  endpoint: Endpoint,
+  access: Access,
   schemas: RouteSchemas | null,
   handle: Handler,
 ): Route {
-  return { method, path, access, isDocumented: false, schemas, handle }
+  const [method, path] = endpoint.split(' ') as [Route['method'], string]
+  return { method, path, access: toRouteAccess(access), isDocumented: false, schemas, handle }
 }
 
 /** Creates a route that needs no token. */
 export function open(path: string, response: v.GenericSchema, handle: Handler): Route {
-  return { method: 'GET', path, access: PUBLIC, isDocumented: false, schemas: { response }, handle }
+  return undocumented(`GET ${path}`, PUBLIC, { response }, handle)
+}
+
+/** Describes a route whose response is an object with these fields. */
+export function returns(fields: v.ObjectEntries, request: Omit<RouteSchemas, 'response'> = {}): RouteSchemas {
+  return { response: v.object(fields), ...request }
 }

@@ -1,9 +1,8 @@
 import * as v from 'valibot'
 import type { SnapshotRow } from '../registry/rows.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
-import { DATABASE, type Route, undocumented } from './route.ts'
+import { DATABASE, type Route, returns, undocumented } from './route.ts'
 import { formatTime, getHostname } from './views.ts'
 
 const Snapshot = v.object({ name: v.string(), bytes: Integer, created_at: Time })
@@ -12,39 +11,32 @@ const RestoredDatabase = v.object({ DbId: v.string(), Hostname: v.string(), Name
 
 /** Routes that the service does not have. */
 export const snapshotRoutes: readonly Route[] = [
+  undocumented(`GET ${DATABASE}/snapshots`, 'read', returns({ snapshots: v.array(Snapshot) }), (call) => ({
+    snapshots: call.plane.snapshots.list(call.database().id).map(snapshotView),
+  })),
   undocumented(
-    'GET',
-    `${DATABASE}/snapshots`,
-    scoped('read'),
-    { response: v.object({ snapshots: v.array(Snapshot) }) },
-    (call) => ({ snapshots: call.plane.snapshots.list(call.database().id).map(snapshotView) }),
-  ),
-  undocumented(
-    'POST',
-    `${DATABASE}/snapshots`,
-    scoped('db:create'),
-    { body: NewSnapshotBody, response: v.object({ snapshot: Snapshot }) },
+    `POST ${DATABASE}/snapshots`,
+    'db:create',
+    returns({ snapshot: Snapshot }, { body: NewSnapshotBody }),
     async (call) => {
       const { name } = call.body(NewSnapshotBody)
       return { snapshot: snapshotView(await call.plane.snapshots.create(call.database(), name ?? undefined)) }
     },
   ),
   undocumented(
-    'POST',
-    `${DATABASE}/snapshots/:snapshotName/restore`,
+    `POST ${DATABASE}/snapshots/:snapshotName/restore`,
     // the current content is deleted
-    scoped('db:delete'),
-    { response: v.object({ database: RestoredDatabase }) },
+    'db:delete',
+    returns({ database: RestoredDatabase }),
     async (call) => {
       const row = await call.plane.snapshots.restore(call.database(), call.param('snapshotName'))
       return { database: { DbId: row.id, Hostname: getHostname(call, row), Name: row.name } }
     },
   ),
   undocumented(
-    'DELETE',
-    `${DATABASE}/snapshots/:snapshotName`,
-    scoped('db:delete'),
-    { response: v.object({ snapshot: v.string() }) },
+    `DELETE ${DATABASE}/snapshots/:snapshotName`,
+    'db:delete',
+    returns({ snapshot: v.string() }),
     async (call) => ({ snapshot: await deleteSnapshot(call) }),
   ),
 ]

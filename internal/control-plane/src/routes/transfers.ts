@@ -4,7 +4,6 @@ import { ApiError } from '../api-error.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
-import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { checkGroupNameAvailable, getDatabases, revokeGroupTokens } from './groups.ts'
 import { Group } from './models.ts'
@@ -15,17 +14,10 @@ const GroupTransferBody = v.object({ organization: v.string() })
 const DatabaseTransferBody = v.object({ org: v.string(), group: v.nullish(v.string()) })
 
 export const transferRoutes: readonly Route[] = [
-  documented(
-    'POST',
-    `${GROUP}/transfer`,
-    organizationWide('admin'),
-    { body: GroupTransferBody, response: Group },
-    transferGroup,
-  ),
+  documented(`POST ${GROUP}/transfer`, 'admin', { body: GroupTransferBody, response: Group }, transferGroup),
   undocumented(
-    'POST',
-    `${DATABASE}/transfer`,
-    scoped('db:configure'),
+    `POST ${DATABASE}/transfer`,
+    'db:configure',
     { body: DatabaseTransferBody, response: null },
     transferDatabase,
   ),

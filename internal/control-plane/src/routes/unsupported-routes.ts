@@ -1,10 +1,7 @@
 import { notSupported } from '../api-error.ts'
-import { OWN_USER, organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
-import { DATABASE, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { type Access, OWN_USER, PUBLIC } from './access.ts'
+import { DATABASE, type Endpoint, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
 
-const MEMBER = organizationWide('member')
-const VIEWER = organizationWide('viewer')
-const ADMIN = organizationWide('admin')
 const BILLING_REASON = 'this server bills nothing: organizations need no customer and no payment method'
 const AWS_REASON = 'this server does not run in an AWS region'
 const SEED_REASON = 'a database is seeded when it is created: POST the seed with its name and group'
@@ -13,23 +10,23 @@ const OAUTH_REASON =
 
 /** Routes of the service that this server does not support. They are rejected explicitly, so that no request is silently ignored. */
 export const unsupportedRoutes: readonly Route[] = [
-  unsupported('POST', `${DATABASE}/seed`, scoped('db:create'), SEED_REASON),
-  unsupported('GET', `${GROUP}/aws/migration/info`, VIEWER, AWS_REASON),
-  unsupported('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS_REASON),
-  unsupported('POST', `${GROUP}/aws/migration/abort`, MEMBER, AWS_REASON),
-  unsupported('POST', '/v1/organizations/stripe-customer', OWN_USER, BILLING_REASON),
-  unsupported('POST', '/v1/billing/portal', OWN_USER, BILLING_REASON),
-  unsupported('GET', '/v1/billing/payment-methods', OWN_USER, BILLING_REASON),
-  unsupported('POST', `${ORGANIZATION}/billing/portal`, ADMIN, BILLING_REASON),
-  unsupported('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, BILLING_REASON),
-  unsupported('GET', `${ORGANIZATION}/billing/customer`, VIEWER, BILLING_REASON),
-  unsupported('PUT', `${ORGANIZATION}/billing/customer`, ADMIN, BILLING_REASON),
-  unsupported('POST', '/v1/oauth/authorize', PUBLIC, OAUTH_REASON),
-  unsupported('POST', '/v1/oauth/token', PUBLIC, OAUTH_REASON),
+  unsupported(`POST ${DATABASE}/seed`, 'db:create', SEED_REASON),
+  unsupported(`GET ${GROUP}/aws/migration/info`, 'viewer', AWS_REASON),
+  unsupported(`POST ${GROUP}/aws/migration/start`, 'member', AWS_REASON),
+  unsupported(`POST ${GROUP}/aws/migration/abort`, 'member', AWS_REASON),
+  unsupported('POST /v1/organizations/stripe-customer', OWN_USER, BILLING_REASON),
+  unsupported('POST /v1/billing/portal', OWN_USER, BILLING_REASON),
+  unsupported('GET /v1/billing/payment-methods', OWN_USER, BILLING_REASON),
+  unsupported(`POST ${ORGANIZATION}/billing/portal`, 'admin', BILLING_REASON),
+  unsupported(`GET ${ORGANIZATION}/billing/payment-methods`, 'viewer', BILLING_REASON),
+  unsupported(`GET ${ORGANIZATION}/billing/customer`, 'viewer', BILLING_REASON),
+  unsupported(`PUT ${ORGANIZATION}/billing/customer`, 'admin', BILLING_REASON),
+  unsupported('POST /v1/oauth/authorize', PUBLIC, OAUTH_REASON),
+  unsupported('POST /v1/oauth/token', PUBLIC, OAUTH_REASON),
 ]
 
-function unsupported(method: Route['method'], path: string, access: RouteAccess, reason: string): Route {
-  return undocumented(method, path, access, null, () => {
+function unsupported(endpoint: Endpoint, access: Access, reason: string): Route {
+  return undocumented(endpoint, access, null, () => {
     throw notSupported(reason, 501)
   })
 }

@@ -2,42 +2,30 @@ import * as v from 'valibot'
 import { readPeriod } from '../rules/period.ts'
 import { getPlan } from '../rules/plans.ts'
 import { NO_USAGE, type UsageTotal } from '../usage.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DatabaseUsage, OrganizationUsage, QueryUsage } from './models.ts'
-import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { allowanceView, usageView } from './views.ts'
 
-const DATABASE_USAGE: RouteSchemas = {
-  query: ['from', 'to'],
-  response: v.object({ database: DatabaseUsage }),
-}
-const STATS: RouteSchemas = { response: v.object({ top_queries: v.nullable(v.array(QueryUsage)) }) }
-const ORGANIZATION_USAGE: RouteSchemas = {
-  response: v.object({
-    organization: v.object({
-      uuid: v.string(),
-      usage: OrganizationUsage,
-      allowance: OrganizationUsage,
-      databases: v.array(DatabaseUsage),
-    }),
+const DATABASE_USAGE = returns({ database: DatabaseUsage }, { query: ['from', 'to'] })
+const STATS = returns({ top_queries: v.nullable(v.array(QueryUsage)) })
+const ORGANIZATION_USAGE = returns({
+  organization: v.object({
+    uuid: v.string(),
+    usage: OrganizationUsage,
+    allowance: OrganizationUsage,
+    databases: v.array(DatabaseUsage),
   }),
-}
+})
 
 export const usageRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/usage`, scoped('read'), DATABASE_USAGE, showDatabaseUsage),
-  documented('GET', `${DATABASE}/stats`, scoped('read'), STATS, async (call) => {
+  documented(`GET ${DATABASE}/usage`, 'read', DATABASE_USAGE, showDatabaseUsage),
+  documented(`GET ${DATABASE}/stats`, 'read', STATS, async (call) => {
     const queries = await topQueries(call)
     return { top_queries: queries.length === 0 ? null : queries }
   }),
-  undocumented(
-    'GET',
-    `${DATABASE}/usage/queries`,
-    scoped('read'),
-    { response: v.array(QueryUsage) },
-    topQueries,
-  ),
-  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), ORGANIZATION_USAGE, showOrganizationUsage),
+  undocumented(`GET ${DATABASE}/usage/queries`, 'read', { response: v.array(QueryUsage) }, topQueries),
+  documented(`GET ${ORGANIZATION}/usage`, 'read', ORGANIZATION_USAGE, showOrganizationUsage),
 ]
 
 async function showDatabaseUsage(call: Call) {

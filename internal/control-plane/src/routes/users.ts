@@ -2,13 +2,13 @@ import * as v from 'valibot'
 import { OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
 import { User } from './models.ts'
-import { documented, open, type Route, type RouteSchemas, undocumented } from './route.ts'
+import { documented, open, type Route, returns, undocumented } from './route.ts'
 
-const SHOW: RouteSchemas = { response: v.object({ user: User }) }
+const SHOW = returns({ user: User })
 
 export const userRoutes: readonly Route[] = [
-  documented('GET', '/v1/user', OWN_USER, SHOW, showUser),
-  undocumented('GET', '/v1/current-user', OWN_USER, SHOW, showUser),
+  documented('GET /v1/user', OWN_USER, SHOW, showUser),
+  undocumented('GET /v1/current-user', OWN_USER, SHOW, showUser),
   open('/releases/latest', v.object({ latest: v.string() }), ({ plane }) => ({
     latest: `v${plane.version}`,
   })),

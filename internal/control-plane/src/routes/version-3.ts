@@ -1,11 +1,10 @@
 import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
-import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { MINT, mintForDatabase, mintForGroup } from './database-tokens.ts'
 import { createDatabase, deleteDatabase, getDatabasePage, NewDatabaseBody } from './databases.ts'
 import { DatabaseById, Group } from './models.ts'
-import { type Route, type RouteSchemas, undocumented } from './route.ts'
+import { type Route, returns, undocumented } from './route.ts'
 import { databaseView, groupView } from './views.ts'
 
 // Version 3 identifies organizations, groups and databases by id instead of by name.
@@ -14,42 +13,37 @@ const ORGANIZATION_V3 = '/v3/organizations/:organizationId'
 const DATABASE_V3 = `${ORGANIZATION_V3}/databases/:databaseId`
 const GROUP_V3 = `${ORGANIZATION_V3}/groups/:groupId`
 
-const DATABASE_RESPONSE: RouteSchemas = { response: v.object({ database: DatabaseById }) }
-const DATABASE_LIST: RouteSchemas = {
-  query: ['group_id', 'parent_db_id', 'limit', 'cursor'],
-  response: v.object({
+const DATABASE_RESPONSE = returns({ database: DatabaseById })
+const DATABASE_LIST = returns(
+  {
     databases: v.array(DatabaseById),
     pagination: v.optional(v.object({ next: v.nullable(v.string()) })),
-  }),
-}
+  },
+  { query: ['group_id', 'parent_db_id', 'limit', 'cursor'] },
+)
 
 export const version3Routes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_V3}/databases`, scoped('read'), DATABASE_LIST, listDatabases),
+  undocumented(`GET ${ORGANIZATION_V3}/databases`, 'read', DATABASE_LIST, listDatabases),
   undocumented(
-    'POST',
-    `${ORGANIZATION_V3}/databases`,
-    scoped('db:create'),
+    `POST ${ORGANIZATION_V3}/databases`,
+    'db:create',
     { ...DATABASE_RESPONSE, body: NewDatabaseBody },
     async (call) => ({ database: viewWithSettings(call, await createDatabase(call)) }),
   ),
-  undocumented('GET', DATABASE_V3, scoped('read'), DATABASE_RESPONSE, (call) => ({
+  undocumented(`GET ${DATABASE_V3}`, 'read', DATABASE_RESPONSE, (call) => ({
     database: viewWithSettings(call, call.database()),
   })),
-  undocumented('DELETE', DATABASE_V3, scoped('db:delete'), { response: null }, async (call) => {
+  undocumented(`DELETE ${DATABASE_V3}`, 'db:delete', { response: null }, async (call) => {
     await deleteDatabase(call)
   }),
-  undocumented('POST', `${DATABASE_V3}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
-  undocumented(
-    'GET',
-    `${ORGANIZATION_V3}/groups`,
-    scoped('read'),
-    { response: v.object({ groups: v.array(Group) }) },
-    (call) => ({ groups: call.groups().map((row) => groupView(call, row)) }),
-  ),
-  undocumented('GET', GROUP_V3, scoped('read'), { response: v.object({ group: Group }) }, (call) => ({
+  undocumented(`POST ${DATABASE_V3}/auth/tokens`, 'db:mint-token', MINT, mintForDatabase),
+  undocumented(`GET ${ORGANIZATION_V3}/groups`, 'read', returns({ groups: v.array(Group) }), (call) => ({
+    groups: call.groups().map((row) => groupView(call, row)),
+  })),
+  undocumented(`GET ${GROUP_V3}`, 'read', returns({ group: Group }), (call) => ({
     group: groupView(call, call.group()),
   })),
-  undocumented('POST', `${GROUP_V3}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  undocumented(`POST ${GROUP_V3}/auth/tokens`, 'group:mint-token', MINT, mintForGroup),
 ]
 
 function listDatabases(call: Call) {

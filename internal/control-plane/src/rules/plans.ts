@@ -1,24 +1,4 @@
-/** Monthly quotas of a plan; 0 means unlimited. */
-interface Quotas {
-  readonly rowsRead: number
-  readonly rowsWritten: number
-  readonly databases: number
-  readonly locations: number
-  readonly storage: number
-  readonly groups: number
-  readonly bytesSynced: number
-}
-
-/** A plan; prices are in dollars per month, as text. */
-export interface Plan {
-  readonly name: string
-  readonly price: string
-  readonly quotas: Quotas
-}
-
-const MILLION = 1_000_000
-const GIGABYTE = 1_000_000_000
-const UNLIMITED: Quotas = {
+const UNLIMITED = {
   rowsRead: 0,
   rowsWritten: 0,
   databases: 0,
@@ -27,6 +7,17 @@ const UNLIMITED: Quotas = {
   groups: 0,
   bytesSynced: 0,
 }
+
+/** A plan; prices are in dollars per month, as text. */
+export interface Plan {
+  readonly name: string
+  readonly price: string
+  /** By the month; 0 means unlimited. */
+  readonly quotas: Readonly<typeof UNLIMITED>
+}
+
+const MILLION = 1_000_000
+const GIGABYTE = 1_000_000_000
 
 /** The available plans. Nothing is charged or enforced. */
 export const PLANS: readonly Plan[] = [

@@ -6,3 +6,5 @@ const RANKS: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS.indexOf(role) >= RANKS.indexOf(minimum)
 }
+
+export const isRole = (text: string): text is Role => (RANKS as readonly string[]).includes(text)

@@ -1,11 +1,7 @@
 import { ApiError } from '../api-error.ts'
-import type { Scope } from '../registry/rows.ts'
-
-/** Scopes of a token that is valid only for `GET /metrics`. */
-export const METRICS_ONLY: readonly Scope[] = ['metrics']
 
 /** Scopes of a group-scoped token, in the order in which they are shown. */
-const SCOPES: readonly Scope[] = [
+const SCOPES = [
   'read',
   'db:create',
   'db:delete',
@@ -15,7 +11,13 @@ const SCOPES: readonly Scope[] = [
   'group:configure',
   'group:mint-token',
   'group:rotate-creds',
-]
+] as const
+
+/** A permission of a group-scoped token, or of a token for metrics. */
+export type Scope = 'metrics' | (typeof SCOPES)[number]
+
+/** Scopes of a token that is valid only for `GET /metrics`. */
+export const METRICS_ONLY: readonly Scope[] = ['metrics']
 
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 

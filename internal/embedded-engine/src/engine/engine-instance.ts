@@ -33,7 +33,6 @@ interface EngineExports {
   baton_watch(connection: Pointer, isWatched: number): void
   baton_output(): Pointer
   baton_output_length(): number
-  baton_row_count(): number
   baton_result_size(): number
   baton_bad_text_index(): number
   baton_bad_text_length(): number

@@ -15,7 +15,6 @@ import {
 } from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Attachment } from './attachment.ts'
-
 import {
   type ClientConnection,
   ClientDisconnectedError,
@@ -169,7 +168,7 @@ export class Session {
 
   /** Executes one statement and returns its result as JSON. */
   async execute(request: StatementRequest, permissions: Permissions): Promise<JsonText> {
-    const [step] = await this.#admit([this.#prepareStep(request)], permissions)
+    const [step] = await this.#admit([this.#toStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
     return encodeResult(result, this.#isCloud ? undefined : this.#database.replicationIndex)
@@ -282,7 +281,7 @@ export class Session {
     permissions: Permissions,
   ): Promise<readonly Step[]> {
     const prepared = steps.map(({ statement, condition }, index) => {
-      const step = this.#toStep(this.texts.getText(statement), statement)
+      const step = this.#toStep(statement)
       if (condition !== null) checkCondition(condition, index, version)
       return step
     })
@@ -291,7 +290,7 @@ export class Session {
 
   /** Prepares the statements of the SQL text. @throws PipelineFailure if the client may not run all of them; ResultError */
   async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
-    const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
+    const steps = this.#database.parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
     return await this.#admit(steps, permissions)
   }
 
@@ -345,7 +344,7 @@ export class Session {
         throw MigrationError.fromStep(index, transactionTimeout(), sql)
       if (!this.#isConditionTrue(condition, results)) continue
       try {
-        const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
+        const step = this.#toStep({ sql, sqlId: null, args, namedArgs })
         results[index] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
       } catch (error) {
         throw error instanceof ResultError ? MigrationError.fromStep(index, error, sql) : error
@@ -382,16 +381,12 @@ export class Session {
     return this.withPreemption(() => this.#host.migrate(encodeMigration(program)))
   }
 
-  #prepareStep(request: StatementRequest): Step {
-    return this.#toStep(this.texts.getText(request), request)
-  }
-
-  #toStep(text: string, request: StatementRequest): Step {
+  #toStep(request: StatementRequest): Step {
     if (request.args.length > 0 && request.namedArgs.length > 0) {
       const message = 'Specifying both positional and named arguments is not supported'
       throw new ResultError('ARGS_BOTH_POSITIONAL_AND_NAMED', message)
     }
-    const [statement, ...otherStatements] = this.#parse(text)
+    const [statement, ...otherStatements] = this.#database.parse(this.texts.getText(request))
     if (statement === undefined) {
       throw new ResultError('SQL_NO_STATEMENT', 'SQL string does not contain any statement')
     }
@@ -399,10 +394,6 @@ export class Session {
       throw new ResultError('SQL_MANY_STATEMENTS', 'SQL string contains more than one statement')
     }
     return { statement, request }
-  }
-
-  #parse(text: string): readonly Statement[] {
-    return this.#database.parse(text)
   }
 
   /** Executes a statement whose result is limited in size. */

@@ -45,7 +45,6 @@ export interface SqliteColumn {
 export interface SqliteRows {
   /** Separated by commas, or one cursor line each. */
   readonly text: JsonText
-  readonly count: number
   /** Size of columns and rows that counts towards the limit of a response; 0 for a cursor, which has no limit. */
   readonly sizeBytes: number
   readonly isDone: boolean
@@ -304,9 +303,9 @@ export class SqliteStatement {
       const [at, length] = [api.baton_output(), api.baton_output_length()]
       const text =
         length < LONG_TEXT_BYTES ? this.#engine.readText(at, length) : [this.#engine.copyBytes(at, length)]
-      const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
+      const sizeBytes = api.baton_result_size()
       api.baton_shrink_output()
-      return { text, count, sizeBytes, isDone: code === SQLITE_DONE }
+      return { text, sizeBytes, isDone: code === SQLITE_DONE }
     }
     api.baton_shrink_output()
     if (code === VALUE_TOO_BIG) throw new SqliteError('string or blob too big', SQLITE_TOOBIG, -1)

@@ -142,7 +142,6 @@ export interface StatementUsage {
 /** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
-  /** The worker has closed its database, and can be given another. */
   /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */
   | { readonly type: 'released'; readonly isReusable: boolean }
   | {

@@ -1,22 +1,9 @@
-import { type Span, WireModel, type WireRequest } from './wire-model.ts'
+import { newRequest, type Span, WireModel, type WireRequest } from './wire-model.ts'
 
 /** An event of a client's `observe`, whose fields are checked where they are used. */
-interface ClientEvent {
-  readonly at?: unknown
-  readonly type?: unknown
-  readonly database?: unknown
-  readonly id?: unknown
-  readonly attempt?: unknown
-  readonly sql?: unknown
-  readonly inTransaction?: unknown
-  readonly rows?: unknown
-  readonly rowsRead?: unknown
-  readonly rowsWritten?: unknown
-  readonly error?: unknown
-  readonly requestBytes?: unknown
-  readonly responseBytes?: unknown
-  readonly status?: unknown
-}
+type ClientEvent = Readonly<Partial<Record<ClientField, unknown>>>
+type ClientField = 'at' | 'type' | 'database' | 'id' | 'attempt' | 'sql' | 'inTransaction' | 'error' | Count
+type Count = 'rows' | 'rowsRead' | 'rowsWritten' | 'requestBytes' | 'responseBytes' | 'status'
 
 /** Maximum number of bytes that are read, from the end of a file. */
 const MAX_BYTES = 64 * 1_024 ** 2
@@ -148,27 +135,8 @@ class EventLog {
 
 function createRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
   const statements = sql.slice(0, 50).map((text) => ({ sql: text.slice(0, 2_000), effects: [] }))
-  return {
-    n,
-    at,
-    end: null,
-    database,
-    method: '',
-    path: 'call',
-    stream: null,
-    bytes: 0,
-    responseBytes: 0,
-    statements,
-    more: sql.length - statements.length,
-    status: null,
-    rows: 0,
-    rowsRead: 0,
-    rowsWritten: 0,
-    outcomes: [],
-    waitedUntil: null,
-    error: null,
-    span: null,
-  }
+  const more = sql.length - statements.length
+  return newRequest({ n, at, database, method: '', path: 'call', statements, more })
 }
 
 function errorText(error: unknown): string {

@@ -119,44 +119,15 @@ export class WireModel {
       stream.span = this.openSpan(database, stream.number, at)
     const span = stream?.span ?? null
     if (span !== null) span.roundTrips += 1
-    this.add({
-      n,
-      at,
-      end: null,
-      database,
-      method,
-      path,
-      stream: number,
-      bytes,
-      statements,
-      more,
-      span,
-      responseBytes: 0,
-      status: null,
-      rows: 0,
-      rowsRead: 0,
-      rowsWritten: 0,
-      outcomes: [],
-      error: null,
-      waitedUntil: null,
-    })
+    this.add(newRequest({ n, at, database, method, path, stream: number, bytes, statements, more, span }))
   }
 
   /** Adds a response. */
   end(event: ResponseEvent): WireRequest | null {
     const request = this.requests.get(event.n)
     if (request === undefined) return null
-    const { at, status, bytes, rows, rowsRead, rowsWritten, outcomes, error } = event
-    Object.assign(request, {
-      end: at,
-      status,
-      responseBytes: bytes,
-      rows,
-      rowsRead,
-      rowsWritten,
-      outcomes,
-      error,
-    })
+    const { at, status, bytes: responseBytes, rows, rowsRead, rowsWritten, outcomes, error } = event
+    Object.assign(request, { end: at, status, responseBytes, rows, rowsRead, rowsWritten, outcomes, error })
     const stream = request.stream === null ? undefined : this.streams.get(request.stream)
     if (stream === undefined) return request
     stream.inFlight -= 1
@@ -291,6 +262,29 @@ export class WireModel {
     stream.lastActiveAt = at
     this.streams.set(number, stream)
     return stream
+  }
+}
+
+/** Returns a request without a response. */
+export function newRequest(
+  known: Partial<WireRequest> & Pick<WireRequest, 'n' | 'at' | 'database' | 'method' | 'path'>,
+): WireRequest {
+  return {
+    end: null,
+    stream: null,
+    bytes: 0,
+    responseBytes: 0,
+    statements: [],
+    more: 0,
+    status: null,
+    rows: 0,
+    rowsRead: 0,
+    rowsWritten: 0,
+    outcomes: [],
+    error: null,
+    span: null,
+    waitedUntil: null,
+    ...known,
   }
 }
 

@@ -9,11 +9,14 @@ export class MissingFileError extends BackendError {
 }
 
 /** Whether a database has a non-empty file. A database has one from its creation on. */
-export function hasDatabaseFile(path: string): boolean {
+export const hasDatabaseFile = (path: string): boolean => getFileSize(path) > 0
+
+/** Returns the size of a file in bytes; 0 if it cannot be read. */
+export function getFileSize(path: string): number {
   try {
     // synchronously, because passing a call to another thread takes longer than the call itself
-    return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0
   } catch {
-    return false // part of the path is a file
+    return 0 // part of the path is a file
   }
 }

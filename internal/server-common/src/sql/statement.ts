@@ -10,21 +10,30 @@ import {
 } from './scanner.ts'
 
 /**
- * Kind of a statement, as needed for permissions, blocks, and the write lock. `end` includes SAVEPOINT and RELEASE, as in the
- * service's own classification.
+ * Kinds of statements, as needed for permissions, blocks, and the write lock: their verbs, and the permission that they need. `end`
+ * includes SAVEPOINT and RELEASE, as in the service's own classification. The engine rejects those that are `unknown`.
  */
-type StatementKind =
-  | 'query'
-  | 'insert'
-  | 'change'
-  | 'schema'
-  | 'begin'
-  | 'end'
-  | 'pragma'
-  | 'explain'
-  | 'attach'
-  | 'detach'
-  | 'unknown'
+const KINDS = {
+  query: { verbs: ['SELECT', 'VALUES'], access: 'read' },
+  insert: { verbs: ['INSERT', 'REPLACE'], access: 'write' },
+  change: { verbs: ['UPDATE', 'DELETE'], access: 'write' },
+  schema: { verbs: ['CREATE', 'DROP', 'ALTER', 'REINDEX'], access: 'write' },
+  begin: { verbs: ['BEGIN'], access: 'read' },
+  end: { verbs: ['COMMIT', 'END', 'ROLLBACK', 'SAVEPOINT', 'RELEASE'], access: 'read' },
+  // unless it only reads
+  pragma: { verbs: ['PRAGMA'], access: 'write' },
+  explain: { verbs: ['EXPLAIN'], access: 'read' },
+  attach: { verbs: ['ATTACH'], access: 'attach' },
+  detach: { verbs: ['DETACH'], access: 'none' },
+  unknown: { verbs: [], access: 'read' },
+} as const
+type StatementKind = keyof typeof KINDS
+
+const KIND_BY_VERB: ReadonlyMap<string, StatementKind> = new Map(
+  Object.entries(KINDS).flatMap(([kind, { verbs }]) =>
+    verbs.map((verb) => [verb, kind as StatementKind] as const),
+  ),
+)
 
 /** A statement of SQL text, classified without the engine. */
 export interface Statement {
@@ -33,8 +42,8 @@ export interface Statement {
   /** The text that the engine compiles: the whole text if it is the only statement, so that names and positions match. */
   readonly source: string
   readonly kind: StatementKind
-  /** The permission it needs; `read` for statements of the kind `unknown`, which the engine rejects. */
-  readonly access: 'none' | 'read' | 'write' | 'attach'
+  /** The permission it needs. */
+  readonly access: (typeof KINDS)[StatementKind]['access']
   /** Whether it must hold the write lock while it is executed. */
   readonly needsWriteLock: boolean
   /** First word in upper case. */
@@ -48,7 +57,6 @@ export interface Statement {
 }
 
 const BYTE_ORDER_MARK = 0xfeff
-const SCHEMA_VERBS: ReadonlySet<string> = new Set(['CREATE', 'DROP', 'ALTER', 'REINDEX'])
 const MAIN_VERBS: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'INSERT', 'REPLACE', 'UPDATE', 'DELETE'])
 const PROTECTED_TABLES: ReadonlySet<string> = new Set([
   '_litestream_seq',
@@ -127,36 +135,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
 
 function classify(sql: string, tokens: readonly Token[]): StatementKind {
   const verb = getKeyword(sql, tokens[0])
-  if (SCHEMA_VERBS.has(verb)) return 'schema'
-  switch (verb === 'WITH' ? findMainVerb(sql, tokens) : verb) {
-    case 'SELECT':
-    case 'VALUES':
-      return 'query'
-    case 'INSERT':
-    case 'REPLACE':
-      return 'insert'
-    case 'UPDATE':
-    case 'DELETE':
-      return 'change'
-    case 'BEGIN':
-      return 'begin'
-    case 'COMMIT':
-    case 'END':
-    case 'ROLLBACK':
-    case 'SAVEPOINT':
-    case 'RELEASE':
-      return 'end'
-    case 'PRAGMA':
-      return 'pragma'
-    case 'EXPLAIN':
-      return 'explain'
-    case 'ATTACH':
-      return 'attach'
-    case 'DETACH':
-      return 'detach'
-    default:
-      return 'unknown'
-  }
+  return KIND_BY_VERB.get(verb === 'WITH' ? findMainVerb(sql, tokens) : verb) ?? 'unknown'
 }
 
 /** Returns the verb after common table expressions: the first one outside of parentheses. */
@@ -180,26 +159,7 @@ function getExplainedTokens(sql: string, tokens: readonly Token[]): readonly Tok
 }
 
 function getAccess(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
-  switch (kind) {
-    case 'insert':
-    case 'change':
-    case 'schema':
-      return 'write'
-    case 'pragma':
-      return parsePragma(sql, tokens).access === 'read' ? 'read' : 'write'
-    case 'attach':
-      return 'attach'
-    case 'detach':
-      return 'none'
-    case 'query':
-    case 'begin':
-    case 'end':
-    case 'explain':
-    case 'unknown':
-      return 'read'
-    default:
-      return kind satisfies never
-  }
+  return kind === 'pragma' && parsePragma(sql, tokens).access === 'read' ? 'read' : KINDS[kind].access
 }
 
 function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {

@@ -1,4 +1,5 @@
 import http from 'node:http'
+import { text as readAll } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
@@ -255,25 +256,11 @@ export class SqldAdmin {
         headers['content-type'] = 'application/json'
         headers['content-length'] = String(Buffer.byteLength(text))
       }
-      const options = {
-        ...this.#address,
-        method,
-        path,
-        headers,
-        agent: false,
-        timeout: timeoutMs,
-      }
+      const options = { ...this.#address, method, path, headers, agent: false, timeout: timeoutMs }
       const request = http.request(options, (response) => {
-        const parts: Buffer[] = []
-        response.on('data', (part: Buffer) => parts.push(part))
-        response.on('error', reject)
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            contentType: response.headers['content-type'] ?? '',
-            body: Buffer.concat(parts).toString('utf8'),
-          }),
-        )
+        const { statusCode: status = 0, headers: responseHeaders } = response
+        const contentType = responseHeaders['content-type'] ?? ''
+        readAll(response).then((responseBody) => resolve({ status, contentType, body: responseBody }), reject)
       })
       request.on('timeout', () =>
         request.destroy(

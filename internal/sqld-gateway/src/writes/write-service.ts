@@ -92,11 +92,6 @@ export class WriteService {
     return writers.some((writer) => writer !== stream && writer.idleSince === null)
   }
 
-  /** Called when a database was written to without passing the gate. */
-  onWrite(id: DatabaseId): void {
-    this.#getDatabase(id).checkpointer?.onWrite()
-  }
-
   /** Called when all streams of a database are closed. */
   forgetStreams(id: DatabaseId): void {
     this.#databases.get(id)?.gate.forgetIdle()

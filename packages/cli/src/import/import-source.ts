@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { checkFile } from '../check-file.ts'
 import type { CommandContext } from '../command-context.ts'
 import { readText } from '../read-text.ts'
+import { tap } from '../tap.ts'
 import { type CsvRecord, readCsv } from './csv-records.ts'
 
 /** A CSV file that can be read several times. Standard input is kept in a temporary file, which only this user can read. */
@@ -50,7 +51,8 @@ export class ImportSource {
     const hash = createHash('sha256')
     const bytes = createReadStream(this.#path)
     try {
-      yield* readCsv(readText(hashed(bytes, hash), this.#name), this.#delimiter)
+      const hashed = tap(bytes, (part) => hash.update(part))
+      yield* readCsv(readText(hashed, this.#name), this.#delimiter)
       this.digest = hash.digest('hex')
     } finally {
       bytes.destroy()
@@ -59,15 +61,5 @@ export class ImportSource {
 
   async close(): Promise<void> {
     if (this.#folder !== null) await rm(this.#folder, { recursive: true, force: true })
-  }
-}
-
-async function* hashed(
-  source: AsyncIterable<Uint8Array>,
-  hash: Hash,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const part of source) {
-    hash.update(part)
-    yield part
   }
 }

@@ -11,6 +11,7 @@ import type { REHEARSE_OPTIONS, ValuesOf } from '../option-table.ts'
 import { Progress } from '../progress.ts'
 import { readChoice } from '../read-choice.ts'
 import { type ProgramOptions, type ProgramResult, runProgram } from '../run-program.ts'
+import { tap } from '../tap.ts'
 import { UsageError } from '../usage-error.ts'
 import { writeNewFile } from '../write-new-file.ts'
 import { compareStates, type Loss } from './compare-states.ts'
@@ -175,16 +176,13 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
   )
   const total = Number(rows[0]?.bytes)
   const progress = new Progress(stderr)
-  async function* parts(): AsyncGenerator<Uint8Array, void, undefined> {
-    let bytes = 0
-    for await (const part of exportFile(source, { signal })) {
-      bytes += part.length
-      progress.show(`copied ${bytes.toLocaleString('en')} bytes`, bytes / total)
-      yield part
-    }
-  }
+  let bytes = 0
+  const parts = tap(exportFile(source, { signal }), (part) => {
+    bytes += part.length
+    progress.show(`copied ${bytes.toLocaleString('en')} bytes`, bytes / total)
+  })
   try {
-    await writeNewFile(file, parts())
+    await writeNewFile(file, parts)
     return true
   } catch (error) {
     if (error instanceof HttpError && error.status === 404) return false

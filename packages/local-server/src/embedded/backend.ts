@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -26,6 +26,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  getFileSize,
   hasDatabaseFile,
   isExportRoute,
   moveToQuarantine,
@@ -225,7 +226,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#abortAttachingRequests(id)
     await closing
     this.#usage.forget(id)
-    const isSmall = getSize(this.#getFile(id)) < SMALL_FILE_BYTES
+    const isSmall = getFileSize(this.#getFile(id)) < SMALL_FILE_BYTES
     const options = { recursive: true, force: true }
     if (isSmall) rmSync(this.#getFolder(id), options)
     else await rm(this.#getFolder(id), options)
@@ -257,8 +258,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const path = this.#getFile(id)
-    // synchronously, because passing a call to another thread takes longer than the call itself
-    const storageBytes = getSize(path) + getSize(`${path}.wal`) + getSize(`${path}-wal`)
+    const storageBytes = getFileSize(path) + getFileSize(`${path}.wal`) + getFileSize(`${path}-wal`)
     return { epoch: this.#usage.epoch, ...this.#usage.getTotals(id), storageBytes }
   }
 
@@ -538,15 +538,6 @@ function jsonResponse(text: JsonText, worker: DatabaseWorker): ServiceResponse {
   const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
   const headers = { 'content-type': 'application/json', 'content-length': String(bytes) }
   return { status: 200, headers, body: Readable.from(pieces), recycle: () => worker.recycle(text) }
-}
-
-/** Returns the size of a file in bytes; 0 if it cannot be read. */
-function getSize(path: string): number {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  } catch {
-    return 0
-  }
 }
 
 /** The parts that all requests to a database share. */

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import {
   type DatabaseToOpen,
@@ -11,6 +10,7 @@ import {
 import {
   type DatabaseId,
   type DatabaseSettings,
+  hasDatabaseFile,
   MissingFileError,
   type SchemaRole,
 } from '@batonsql/server-common/backend'
@@ -127,7 +127,7 @@ export class WorkerPool {
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isDurable } = this.#options
     const [path, role] = [this.#options.getPath(id), this.#options.getRole(id)]
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
+    if (!hasDatabaseFile(path)) throw new MissingFileError()
     const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
     this.#workers.set(id, worker)
     if (!this.#evictedIds.delete(id)) this.#newIds.add(id)

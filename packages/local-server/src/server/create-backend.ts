@@ -1,4 +1,3 @@
-import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import {
   type ControlPlane,
@@ -7,40 +6,29 @@ import {
   isAddressAllowed,
 } from '@batonsql/control-plane'
 import type { ReachableDatabases } from '@batonsql/server-common/auth'
-import type {
-  DatabaseBackend,
-  DatabaseId,
-  RemoteSqldOptions,
-  ReplicaConditions,
-} from '@batonsql/server-common/backend'
-import type { Dialect } from '@batonsql/server-common/hrana'
+import type { DatabaseBackend, DatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { EmbeddedBackend } from '../embedded/backend.ts'
+import { type LocalServerOptions, takesTokens } from './server-options.ts'
 
-/** Emits notices about the server process of a database. */
-export type Notices = EventEmitter<{ notice: [id: DatabaseId, text: string] }>
-
-/** Options that select and configure the back end. */
-export interface BackendSelection {
-  readonly backend: 'embedded' | 'sqld'
-  readonly dataDirectory: string | undefined
-  readonly auth: boolean
-  /** Only with the back end `embedded`; null to imitate libsql-server, except that no statement is silently dropped. */
-  readonly dialect: Dialect | null
-  readonly sqldPath: string | undefined
-  /** A libsql-server that is already running. */
-  readonly sqld: RemoteSqldOptions | undefined
+/** Parts of a server that its back end depends on. */
+interface BackendParts {
+  /** Data directory of the server. */
+  readonly directory: string
+  readonly isDurable: boolean
+  readonly controlPlane: ControlPlane
   /** Conditions of the replicas that the back end sqld starts. */
   readonly conditions: ReplicaConditions
+  /** Called with notices about the server process of a database. */
+  readonly onNotice: (id: DatabaseId, text: string) => void
 }
 
 /** Creates the back end selected by the options, without starting it. */
 export async function createBackend(
-  { backend, auth, dialect, dataDirectory, sqldPath, sqld, conditions }: BackendSelection,
-  directory: string,
-  { controlKey, registry }: ControlPlane,
-  notices: Notices,
+  options: Omit<LocalServerOptions, 'log'>,
+  { directory, isDurable, controlPlane: { controlKey, registry }, conditions, onNotice }: BackendParts,
 ): Promise<DatabaseBackend> {
-  const isOpen = !auth
+  const { backend, dialect = null, sqldPath, sqld } = options
+  const isOpen = !takesTokens(options)
   const { databases } = registry
   // ATTACH accepts names and ids, within the same group
   const resolveName = (from: DatabaseId, name: string): DatabaseId | undefined => {
@@ -59,7 +47,6 @@ export async function createBackend(
     return ids.filter((id) => !deniedDatabases.some((row) => row.id === id))
   }
   if (backend === 'sqld') {
-    const onNotice = (id: DatabaseId, text: string): void => void notices.emit('notice', id, text)
     const commonOptions = {
       directory: join(directory, 'sqld'),
       isOpen,
@@ -80,7 +67,6 @@ export async function createBackend(
       getReplicaLocations: (group) => getGroupReplicaLocations(registry, group),
     })
   }
-  const isDurable = dataDirectory !== undefined
   return new EmbeddedBackend({
     directory: join(directory, 'databases'),
     isDurable,

@@ -1,16 +1,10 @@
 import { checkOptions, type RulesOf } from '@batonsql/options'
-import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './database-router.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
-import {
-  type DatabaseOptions,
-  DEFAULT_ORGANIZATION,
-  type NewDatabaseOptions,
-  Service,
-  type TokenOptions,
-} from './service.ts'
+import type { DatabaseOptions, NewDatabaseOptions } from './server-options.ts'
+import { Service, type TokenOptions } from './service.ts'
 
 /** Options of {@link createHandler}. */
 export interface LocalHandlerOptions {
@@ -104,26 +98,8 @@ export class LocalHandler implements AsyncDisposable {
 
   async #start(): Promise<Service> {
     if (this.#isClosed) throw new Error('the handler is closed')
-    const { dataDirectory, auth = false, domains = {}, allowOrigins = [], onLost } = this.#options
-    this.#service ??= Service.start({
-      backend: 'embedded',
-      dataDirectory,
-      auth,
-      dialect: null,
-      sqldPath: undefined,
-      sqld: undefined,
-      replicas: [],
-      conditions: new ReplicaConditions(),
-      domains,
-      allowOrigins,
-      listenHost: 'localhost',
-      organization: DEFAULT_ORGANIZATION,
-      domain: null,
-      inspector: false,
-      log: new ServerLog('none'),
-      databases: {},
-      onLost,
-    })
+    const log = new ServerLog('none')
+    this.#service ??= Service.start({ ...this.#options, listenHost: 'localhost', log })
     return await this.#service
   }
 }

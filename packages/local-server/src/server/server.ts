@@ -4,14 +4,9 @@ import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
-import {
-  type RemoteSqldOptions,
-  type ReplicaCondition,
-  ReplicaConditions,
-  type ReplicaLag,
-} from '@batonsql/server-common/backend'
+import { type ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
-import { DIALECTS, type Dialect } from '@batonsql/server-common/hrana'
+import { DIALECTS } from '@batonsql/server-common/hrana'
 import {
   createHttpServer,
   errorResponse,
@@ -25,82 +20,14 @@ import { toErrorResponse } from './internal-errors.ts'
 import { type LocalPlatform, newPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
 import type { PlatformServer } from './platform-server.ts'
-import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
+import { LOG_LEVELS, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
-  DEFAULT_ORGANIZATION,
-  type InitialDatabases,
+  type LocalServerOptions,
   type NewDatabaseOptions,
-  Service,
-  type ServiceOptions,
-  type Snapshot,
-  type TokenOptions,
-} from './service.ts'
-
-/** Options of {@link startLocalServer}. */
-export interface LocalServerOptions {
-  /** `embedded` runs libSQL in threads of this process, `sqld` runs the real libsql-server. @default 'embedded' */
-  readonly backend?: 'embedded' | 'sqld'
-  /** Directory of databases, names and the signing key. By default, a temporary one, removed by `close()`. */
-  readonly dataDirectory?: string
-  /** @default a free port */
-  readonly port?: number
-  /** Address to listen on; unless it is a loopback address, other machines can reach the server. @default '127.0.0.1' */
-  readonly host?: string
-  /** Whether requests to databases need a token. @default false, or true with `platform` */
-  readonly auth?: boolean
-  /**
-   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
-   * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
-   * @default responses of libsql-server, but a script with an incomplete statement is rejected as a whole
-   */
-  readonly dialect?: Dialect
-  /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
-  readonly platform?: PlatformOptions
-  /**
-   * Databases that are created before the server accepts requests, by name, such as `{ files: { fromFile: 'files.db' } }`. Those that
-   * the data directory already contains stay as they are. A function is called only for a database that must be created.
-   * @default {}
-   */
-  readonly databases?: InitialDatabases
-  /** Path of the libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
-  readonly sqldPath?: string
-  /** Uses a libsql-server that is already running with `--enable-namespaces`, instead of starting one. */
-  readonly sqld?: RemoteSqldOptions
-  /**
-   * Locations in which the databases of the group `default` have replicas, such as `['fra']`. They are kept in the data directory.
-   * For the back end `sqld`. @default []
-   */
-  readonly replicas?: readonly string[]
-  /**
-   * Delays replication to the replicas, in ms: for all of them, or by location, such as `{ fra: 500 }`. For the back end `sqld`.
-   * @default 0
-   */
-  readonly replicaLagMs?: ReplicaLag
-  /** Maps host names (without port) to databases. @default {} */
-  readonly domains?: Readonly<Record<string, string>>
-  /**
-   * Origins of web pages that may use the server, such as `https://app.example`, in addition to pages on this machine
-   * (`http://localhost:3000` and the like). All others are rejected. @default []
-   */
-  readonly allowOrigins?: readonly string[]
-  /**
-   * Serves the request inspector at `/_baton`: a page that shows live requests, statements, transactions and who holds the write
-   * lock. It is limited to this machine: other machines and other web pages are rejected. It cannot be combined with `auth` or
-   * `platform`, because it shows the statements of every database without a token. @default false
-   */
-  readonly inspector?: boolean
-  /**
-   * Logs to stderr, one line of JSON for each event: `errors` logs failed and rejected requests, starts and stops; `requests`
-   * logs all requests. @default 'none'
-   */
-  readonly log?: LogLevel
-  /**
-   * Called if the lock of `dataDirectory` was removed and another server has taken it. This server then ends at once, without writing
-   * anything: requests get 503, and calls reject. @default a process warning
-   */
-  readonly onLost?: (error: Error) => void
-}
+  takesTokens,
+} from './server-options.ts'
+import { Service, type Snapshot, type TokenOptions } from './service.ts'
 
 /** The address of a database, in the form that clients accept as their configuration. */
 export interface DatabaseAddress {
@@ -109,9 +36,8 @@ export interface DatabaseAddress {
   readonly authToken?: string
 }
 
-const BACKENDS = ['embedded', 'sqld'] as const
 const OPTIONS: RulesOf<LocalServerOptions> = {
-  backend: BACKENDS,
+  backend: ['embedded', 'sqld'],
   dataDirectory: 'string',
   databases: 'object',
   port: NON_NEGATIVE_INTEGER,
@@ -146,7 +72,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
       'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
     )
   const log = new ServerLog(options.log ?? 'none')
-  const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
+  const service = await Service.start({ ...options, listenHost: host, log })
   let server: LocalServer | null = null
   try {
     const http = createHttpServer((incoming, outgoing) => void serve(service, incoming, outgoing))
@@ -158,7 +84,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
       url: server.url,
       platformUrl: server.platform?.url,
       backend,
-      version: service.version,
+      version: service.parts.version,
       dataDirectory: options.dataDirectory,
     })
     return server
@@ -182,36 +108,6 @@ function checkCondition(subject: string, condition: ReplicaCondition): void {
   if (!Number.isInteger(lagMs) || lagMs < 0 || lagMs >= 2 ** 31)
     throw new RangeError(`${subject}: the lag must be a whole number of milliseconds below 2^31`)
 }
-
-function serviceOptions(
-  options: Omit<LocalServerOptions, 'log'> & { backend: Backend; host: string },
-  log: ServerLog,
-): ServiceOptions {
-  const { backend, dataDirectory, host, platform, sqldPath, sqld, domains = {}, allowOrigins = [] } = options
-  return {
-    backend,
-    dataDirectory,
-    auth: takesTokens(options),
-    dialect: options.dialect ?? null,
-    sqldPath,
-    sqld,
-    replicas: options.replicas ?? [],
-    conditions: new ReplicaConditions(options.replicaLagMs),
-    domains,
-    allowOrigins,
-    listenHost: host,
-    organization: platform?.organization ?? DEFAULT_ORGANIZATION,
-    domain: platform?.domain ?? null,
-    inspector: options.inspector ?? false,
-    log,
-    databases: options.databases ?? {},
-    onLost: options.onLost,
-  }
-}
-
-const takesTokens = ({ auth, platform }: LocalServerOptions): boolean => auth ?? platform !== undefined
-
-type Backend = (typeof BACKENDS)[number]
 
 // functions, so that the declarations of the package do not contain the parts of a server
 let newServer: (...parts: ServerParts) => LocalServer
@@ -257,21 +153,21 @@ export class LocalServer implements AsyncDisposable {
 
   /** Absolute path of the data directory; a temporary one is removed by `close()`. */
   get dataDirectory(): string {
-    return this.#service.dataDirectory
+    return this.#service.parts.directory
   }
 
   get backend(): 'embedded' | 'sqld' {
-    return this.#service.backendKind
+    return this.#service.controlPlane.backend.kind
   }
 
   /** The response to `GET /version`. */
   get version(): string {
-    return this.#service.version
+    return this.#service.parts.version
   }
 
   /** Whether requests to databases need tokens. */
   get takesTokens(): boolean {
-    return this.#service.takesTokens
+    return this.#service.parts.takesTokens
   }
 
   get databaseNames(): readonly string[] {
@@ -316,7 +212,7 @@ export class LocalServer implements AsyncDisposable {
    * @throws TypeError for an unknown kind or option; Error if the database does not exist
    */
   fail(name: string, kind: FailureKind, options: FailureOptions = {}): Failure {
-    return this.#service.fail(name, kind, options)
+    return this.#service.parts.router.failures.add(this.#service.databaseId(name), kind, options)
   }
 
   /** Opens a database, so that its first request does not wait for that. */
@@ -387,10 +283,10 @@ export class LocalServer implements AsyncDisposable {
   }
 
   async #servePlatform(options: PlatformOptions): Promise<void> {
-    const { controlPlane, access, dataDirectory, version } = this.#service
+    const { controlPlane, access, directory: dataDirectory, version, router } = this.#service.parts
     const host = this.#host
     const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
-    const metrics = (): string => this.#service.metrics()
+    const metrics = (): string => router.metrics()
     const log = this.#log
     const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
     // most servers have no platform API, whose libraries take longer to load than the rest of the server
@@ -402,7 +298,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** Returns the number of HTTP requests since the start, to one database or to all. */
   requestCount(name?: string): number {
-    return this.#service.requestCount(name)
+    return this.#service.parts.router.requestCount(name)
   }
 
   /** Stops the server: aborts requests in flight and rolls back open transactions. Committed data is kept. */

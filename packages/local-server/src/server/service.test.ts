@@ -3,28 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
 const optionsFor = (dataDirectory: string): ServiceOptions => ({
-  backend: 'embedded',
   dataDirectory,
-  auth: false,
-  dialect: null,
-  sqldPath: undefined,
-  sqld: undefined,
-  replicas: [],
-  conditions: new ReplicaConditions(),
-  domains: {},
-  allowOrigins: [],
   listenHost: '127.0.0.1',
-  organization: 'local',
-  domain: null,
-  inspector: false,
   log: new ServerLog('none'),
-  databases: {},
 })
 
 const createTable = (service: Service) =>

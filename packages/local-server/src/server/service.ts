@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events'
 import {
   ControlPlane,
   claimBackend,
@@ -20,81 +19,31 @@ import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
+  type DatabaseId,
   type DatabaseSource,
   RESERVED_NAMES,
   type ReplicaCondition,
-  type ReplicaConditions,
+  ReplicaConditions,
 } from '@batonsql/server-common/backend'
 import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
-import { type BackendSelection, createBackend, type Notices } from './create-backend.ts'
+import { createBackend } from './create-backend.ts'
 import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
-import type { Failure, FailureKind, FailureOptions } from './failure-options.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
 import type { ServerLog } from './server-log.ts'
+import {
+  type DatabaseOptions,
+  type InitialDatabases,
+  type LocalServerOptions,
+  type NewDatabaseOptions,
+  takesTokens,
+} from './server-options.ts'
 
-/** Options of a {@link Service}, checked and completed by the public entry points. */
-export interface ServiceOptions extends BackendSelection {
-  readonly domains: Readonly<Record<string, string>>
-  readonly allowOrigins: readonly string[]
+/** Options of a {@link Service}, checked by the public entry points. */
+export interface ServiceOptions extends Omit<LocalServerOptions, 'port' | 'host' | 'log'> {
   /** Address that the server listens on. */
   readonly listenHost: string
-  /** Slug of the organization that the databases belong to. */
-  readonly organization: string
-  /** Suffix of host names after `<database>-<organization>.`; null for none. */
-  readonly domain: string | null
-  /** Locations in which the default group has replicas. */
-  readonly replicas: readonly string[]
-  /** Whether to serve the request inspector. */
-  readonly inspector: boolean
   readonly log: ServerLog
-  readonly databases: InitialDatabases
-  /** Called if another server has locked the data directory. */
-  readonly onLost?: ((error: Error) => void) | undefined
-}
-
-/** Databases that a server creates at its start unless it has them: their options, or functions that return them. */
-export type InitialDatabases = Readonly<
-  Record<string, NewDatabaseOptions | (() => NewDatabaseOptions | Promise<NewDatabaseOptions>)>
->
-
-/** Settings of a database that can be changed at any time. */
-export interface DatabaseOptions {
-  /**
-   * Size at which writes fail with `SQLITE_FULL`, such as `256mb` or `1gb`; applies to streams opened afterwards. Null for no limit.
-   * @default null
-   */
-  readonly sizeLimit?: string | null
-  /** Rejects all statements with the code `BLOCKED`. @default false */
-  readonly blockReads?: boolean
-  /** Rejects writes with the code `BLOCKED`. @default false */
-  readonly blockWrites?: boolean
-  /** Included in the error of a blocked statement. @default null */
-  readonly blockReason?: string | null
-  /** Allows other databases of the server to attach this one for reading. @default false */
-  readonly allowAttach?: boolean
-}
-
-/** Initial content and settings of a database. */
-export interface NewDatabaseOptions extends DatabaseOptions {
-  /**
-   * Path of an SQLite file to copy; no other program may write to it while it is copied. The back end `sqld` needs the default page
-   * size of 4,096 bytes; a libsql-server given by URL cannot import files.
-   */
-  readonly fromFile?: string
-  /** Name of a database of this server to copy, with its latest committed state, while reads and writes continue. */
-  readonly fromDatabase?: string
-  /** Name of a snapshot of `fromDatabase` to copy, instead of its latest state. */
-  readonly fromSnapshot?: string
-  /**
-   * Whether other databases can share its schema. If so, changes to this database are also applied to them (see `/v1/jobs`).
-   * @default false
-   */
-  readonly isSchema?: boolean
-  /** Name of the database whose schema it shares; the new database begins as a copy of it. */
-  readonly schema?: string
-  /** Name of its group, whose locations its replicas are in; groups are created with the platform API. @default 'default' */
-  readonly group?: string
 }
 
 const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<DatabaseConfiguration> => ({
@@ -163,68 +112,52 @@ const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
 }
 const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
-/** Default slug of the server's organization. */
-export const DEFAULT_ORGANIZATION = 'local'
-
 /** The service without a socket: manages databases and tokens, and handles requests. */
-export class Service implements AsyncDisposable {
-  readonly #parts: ServiceComponents
-  readonly #router: DatabaseRouter
+export class Service {
+  readonly parts: ServiceParts
+  readonly controlPlane: ControlPlane
   #closing: Promise<void> | null = null
   #isClosed = false
-  readonly version: string
-  readonly dataDirectory: string
 
-  private constructor(parts: ServiceComponents, version: string) {
-    this.#parts = parts
-    this.version = version
-    this.dataDirectory = parts.directory
-    const { controlPlane, access, domains, inspector, notices, log } = parts
-    this.#router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
-    notices.on('notice', (id, text) => this.#router.reportNotice(id, text))
+  private constructor(parts: ServiceParts) {
+    this.parts = parts
+    this.controlPlane = parts.controlPlane
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { domains, auth, organization, domain, inspector } = options
-    const access = new AccessPolicy(options)
+    const { backend: kind = 'embedded', domains = {}, platform, inspector = false, log } = options
+    const { organization = 'local', domain = null } = platform ?? {}
+    const access = new AccessPolicy({
+      listenHost: options.listenHost,
+      domains,
+      domain,
+      allowOrigins: options.allowOrigins ?? [],
+    })
+    const conditions = new ReplicaConditions(options.replicaLagMs)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
+    const isDurable = temporary === null
+    let service: Service | null = null
+    let router: DatabaseRouter | null = null
     // no other server uses a temporary directory
-    let onLost: ((error: Error) => void) | null = null
-    const lock = temporary ? null : await DirectoryLock.acquire(directory, (error) => onLost?.(error))
+    const onLost = (error: Error): void => {
+      if (service !== null) void service.#abandon(error, options)
+    }
+    const lock = isDurable ? await DirectoryLock.acquire(directory, onLost) : null
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      controlPlane = await ControlPlane.open({
-        directory,
-        isDurable: temporary === null,
-        organization,
-        domain,
-        version: PACKAGE_VERSION,
-      })
-      claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
-      addReplicas(controlPlane, options.replicas)
-      const notices: Notices = new EventEmitter()
-      backend = await createBackend(options, directory, controlPlane, notices)
+      const settings = { directory, isDurable, organization, domain, version: PACKAGE_VERSION }
+      controlPlane = await ControlPlane.open(settings)
+      claimBackend(controlPlane.registry, options.sqld === undefined ? kind : 'sqld by URL')
+      addReplicas(controlPlane, options.replicas ?? [])
+      const onNotice = (id: DatabaseId, text: string): void => router?.reportNotice(id, text)
+      backend = await createBackend(options, { directory, isDurable, controlPlane, conditions, onNotice })
       const version = await controlPlane.start(backend)
-      const service = new Service(
-        {
-          directory,
-          temporary,
-          lock,
-          controlPlane,
-          access,
-          domains,
-          auth,
-          inspector,
-          notices,
-          conditions: options.conditions,
-          log: options.log,
-        },
-        version,
-      )
-      onLost = (error) => void service.#abandon(error, options)
+      router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
+      const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
+      service = new Service({ ...parts, takesTokens: takesTokens(options) })
       for (const { id, state } of controlPlane.registry.databases.rows)
-        if (state === 'lost') service.#router.reportNotice(id, LOST_NOTICE)
+        if (state === 'lost') router.reportNotice(id, LOST_NOTICE)
       await service.#createInitialDatabases(options.databases)
       return service
     } catch (error) {
@@ -239,7 +172,7 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  async #createInitialDatabases(databases: InitialDatabases): Promise<void> {
+  async #createInitialDatabases(databases: InitialDatabases = {}): Promise<void> {
     // only on the first start: later, a missing database or group is deliberate
     const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
     for (const [name, options] of Object.entries({
@@ -257,22 +190,6 @@ export class Service implements AsyncDisposable {
     return (
       group !== undefined && !group.isArchived && !addresses.isTaken(operator.organization, DEFAULT_DATABASE)
     )
-  }
-
-  get controlPlane(): ControlPlane {
-    return this.#parts.controlPlane
-  }
-
-  get access(): AccessPolicy {
-    return this.#parts.access
-  }
-
-  get backendKind(): 'embedded' | 'sqld' {
-    return this.controlPlane.backend.kind
-  }
-
-  get takesTokens(): boolean {
-    return this.#parts.auth
   }
 
   /** Databases of the operator's organization. */
@@ -345,7 +262,7 @@ export class Service implements AsyncDisposable {
   }
 
   /** Returns the id of a database, as used in tokens and jobs. */
-  databaseId(name: string): string {
+  databaseId(name: string): DatabaseId {
     return this.#getDatabase(name).id
   }
 
@@ -376,7 +293,7 @@ export class Service implements AsyncDisposable {
     const { registry, backend } = this.controlPlane
     if (backend.setReplicas === undefined)
       throw new Error('replicas require the back end "sqld" without a URL')
-    this.#parts.conditions.change(location, condition)
+    this.parts.conditions.change(location, condition)
     for (const { id } of registry.groups.rows) await backend.setReplicas(id)
   }
 
@@ -392,7 +309,7 @@ export class Service implements AsyncDisposable {
     // also one whose file was lost
     const row = this.#find(database) ?? this.#getDatabase(database)
     await this.controlPlane.snapshots.restore(row, name)
-    this.#router.forget(row.id)
+    this.parts.router.forget(row.id)
   }
 
   async deleteSnapshot(database: string, name: string): Promise<void> {
@@ -401,12 +318,8 @@ export class Service implements AsyncDisposable {
 
   async deleteDatabase(name: string): Promise<void> {
     const row = this.#getDatabase(name)
-    this.#router.forget(row.id)
+    this.parts.router.forget(row.id)
     await this.controlPlane.databases.remove(row)
-  }
-
-  fail(name: string, kind: FailureKind, options: FailureOptions): Failure {
-    return this.#router.failures.add(this.#getDatabase(name).id, kind, options)
   }
 
   async openDatabase(name: string): Promise<void> {
@@ -416,7 +329,8 @@ export class Service implements AsyncDisposable {
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_OPTIONS, 'createToken')
     const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
-    if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
+    if (!this.parts.takesTokens)
+      throw new Error('this server does not use tokens; start it with `auth: true`')
     const database = this.#getDatabase(name)
     const attach = names.map((attachedName) => this.#getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
@@ -428,22 +342,13 @@ export class Service implements AsyncDisposable {
 
   /** Returns a token for the creator of a database; undefined without `auth`. */
   async getOwnerToken(name: string): Promise<string | undefined> {
-    return this.#parts.auth ? await this.createToken(name) : undefined
-  }
-
-  /** Returns metrics in the Prometheus text format. */
-  metrics(): string {
-    return this.#router.metrics()
-  }
-
-  requestCount(name?: string): number {
-    return this.#router.requestCount(name)
+    return this.parts.takesTokens ? await this.createToken(name) : undefined
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const { loss } = this.controlPlane
     if (loss !== null) return errorResponse(503, loss.message)
-    return await this.#router.handle(request)
+    return await this.parts.router.handle(request)
   }
 
   /** Ends at once, without writing anything: another server uses the data directory. */
@@ -466,12 +371,8 @@ export class Service implements AsyncDisposable {
     return this.#closing
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
-  }
-
   async #close(): Promise<void> {
-    const { directory, controlPlane, lock, temporary } = this.#parts
+    const { directory, controlPlane, lock, temporary } = this.parts
     if (controlPlane.loss !== null) return await lock?.release()
     await runAll([
       () => controlPlane.stop(),
@@ -527,18 +428,16 @@ interface SourceOptions {
   readonly group: GroupRow
 }
 
-interface ServiceComponents {
+interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock | null
   readonly controlPlane: ControlPlane
-  readonly access: AccessPolicy
-  readonly domains: ServiceOptions['domains']
-  readonly auth: boolean
-  readonly inspector: boolean
-  readonly notices: Notices
+  readonly router: DatabaseRouter
   readonly conditions: ReplicaConditions
-  readonly log: ServerLog
+  readonly access: AccessPolicy
+  readonly version: string
+  readonly takesTokens: boolean
 }
 
 /** Adds locations to the default group. @throws TypeError for an unknown one */
