@@ -312,6 +312,11 @@ export const CREATE_DATABASE_OPTIONS = {
     value: 'FILE.db',
     help: 'Start with a copy of this SQLite file. Not with a platform API',
   },
+  'from-dump': {
+    type: 'string',
+    value: 'FILE',
+    help: 'Apply this dump to it; - reads it from standard input. If that fails, the database is deleted again',
+  },
   'from-database': {
     type: 'string',
     value: 'NAME',
