@@ -29,8 +29,8 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
 
 test.concurrent.each([['sql'], ['restore', '-']])(
   'Ctrl-C ends a command that waits for its input: %s',
-  async (command, ...operands) => {
-    const child = startBaton([command as string, url, ...operands])
+  async (command: string, ...operands: string[]) => {
+    const child = startBaton([command, url, ...operands])
     // more than the buffers of a pipe, so that it has been read
     await new Promise((resolve) => child.stdin.write('-- comment\n'.repeat(200_000), resolve))
     child.kill('SIGINT')
