@@ -217,11 +217,10 @@ const PROGRAM_OPTIONS = {
 
 export const REHEARSE_OPTIONS = {
   'schema-only': { type: 'boolean', help: 'Copy only the schema, without rows' },
-  format: {
-    type: 'string',
-    value: 'FORMAT',
-    choices: ['text', 'json', 'markdown'],
-    help: "Form of the report: text (default), json or markdown; the command's output then goes to stderr",
+  json: { type: 'boolean', help: "Print the report as JSON; the command's output goes to stderr" },
+  markdown: {
+    type: 'boolean',
+    help: "Print the report as Markdown, for a pull request; the command's output goes to stderr",
   },
   keep: { type: 'boolean', help: 'Keep the copy open afterwards, until Ctrl-C' },
   ...PROGRAM_OPTIONS,
