@@ -41,9 +41,9 @@ const flavor = (
   deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/, /^@opentelemetry\//] },
   outputOptions: {
     comments: { annotation: true, legal: true, jsdoc: false },
-    // v2-guard.ts is loaded only for servers that need it, and declarations have a chunk of their own
+    // v2-guard.ts is loaded only for servers that need it; declarations would be written into the JavaScript file
     codeSplitting: {
-      groups: [{ name: `${name}-shared`, test: /src\/(?!.*(?:v2-guard|\.d\.ts))/, minShareCount: 2 }],
+      groups: [{ name: `${name}-shared`, test: /src\/(?!.*v2-guard).*(?<!\.d)\.ts$/, minShareCount: 2 }],
     },
   },
   // modules loaded with `import()` import from these files, instead of splitting them into more

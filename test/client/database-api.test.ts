@@ -315,6 +315,31 @@ describe('restore', () => {
     expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
 
+  test('a source that never yields is abandoned when the signal is aborted, the client closed or a statement fails', async () => {
+    await createEmptyDatabase()
+    const stop = new AbortController()
+    async function* stalled(text: string, onWait = () => {}): AsyncGenerator<string> {
+      yield text
+      onWait()
+      await new Promise(() => {})
+    }
+    const aborted = restore(
+      db,
+      stalled('create table t (a);', () => stop.abort('enough')),
+      { signal: stop.signal },
+    )
+    await expect(aborted).rejects.toBe('enough')
+    const failed = restore(db, stalled(`insert into missing values ('${'x'.repeat(600_000)}');`.repeat(5)))
+    await expect(failed).rejects.toThrow('statement 1: SQLite error: no such table: missing')
+    const closing = open(database.config)
+    const closed = restore(
+      closing,
+      stalled('create table t (a);', () => void closing.close({ drainMs: 0 })),
+    )
+    await expect(closed).rejects.toThrow('closed')
+    expect(await listTables()).toEqual([])
+  })
+
   test('resumes after the server was repeatedly stopped', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that the tests cannot restart')

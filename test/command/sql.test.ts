@@ -27,6 +27,17 @@ test.concurrent('Ctrl-C exits with code 130', async () => {
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
+test.concurrent.each([['sql'], ['restore', '-']])(
+  'Ctrl-C ends a command that waits for its input: %s',
+  async (command: string, ...operands: string[]) => {
+    const child = startBaton([command, url, ...operands])
+    // more than the buffers of a pipe, so that it has been read
+    await new Promise((resolve) => child.stdin.write('-- comment\n'.repeat(200_000), resolve))
+    child.kill('SIGINT')
+    expect(await once(child, 'close')).toEqual([130, null])
+  },
+)
+
 test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', {
   timeout: 180_000,
 }, async () => {

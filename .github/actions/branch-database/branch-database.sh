@@ -25,7 +25,7 @@ echo "::add-mask::$reader"
 report=${RUNNER_TEMP:-/tmp}/$branch.md
 echo "report=$report" >> "$GITHUB_OUTPUT"
 status=0
-BATON_AUTH_TOKEN=$reader baton rehearse "$url" --format markdown -- bash -c "$COMMAND" > "$report" || status=$?
+BATON_AUTH_TOKEN=$reader baton rehearse "$url" --markdown -- bash -c "$COMMAND" > "$report" || status=$?
 [[ -s $report ]] || echo "The rehearsal of \`$COMMAND\` did not finish; the log of the run has the reason." > "$report"
 cat "$report" >> "${GITHUB_STEP_SUMMARY:-/dev/null}"
 if ((status != 0)); then exit "$status"; fi

@@ -4,6 +4,7 @@ import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
+import { fillFromDump } from './create-from-dump.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
   CREATE_DATABASE_OPTIONS,
@@ -20,6 +21,7 @@ import {
   readSwitch,
 } from './platform-api.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
+import { UsageError } from './usage-error.ts'
 
 /** Prints a line for each database, with its name and URL, and its group in a platform API. */
 export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
@@ -66,11 +68,16 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
 /** A database to create. */
 type NewDatabase = Omit<Extract<ControlRequest, { command: 'create' }>, 'command'>
 
+/** What is printed for a new database. */
+interface CreatedDatabase extends CommandOutput {
+  readonly json: ControlledDatabase
+}
+
 /** Creates a database on the running server. */
 async function createOnServer(
   { values, context }: CommandInput<typeof DATABASE_OPTIONS>,
   database: NewDatabase,
-): Promise<CommandOutput> {
+): Promise<CreatedDatabase> {
   const json = await control<ControlledDatabase>(values, { command: 'create', ...database }, context)
   const { url, authToken } = json
   return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
@@ -81,7 +88,7 @@ async function createOnPlatform(
   platform: PlatformClient,
   { name, fromDatabase, fromSnapshot, group: requestedGroup }: NewDatabase,
   signal: AbortSignal,
-): Promise<CommandOutput> {
+): Promise<CreatedDatabase> {
   const { databases } = platform
   const group =
     requestedGroup ??
@@ -94,24 +101,62 @@ async function createOnPlatform(
   const seed =
     fromDatabase === undefined ? undefined : ({ type: 'database', name: fromDatabase, timestamp } as const)
   const { hostname } = await databases.create({ name, group, seed }, { wait: true, signal })
-  const url = databaseUrl(hostname)
-  return { json: { name, group, url }, text: url }
+  const json = { name, group, url: databaseUrl(hostname) }
+  return { json, text: json.url }
+}
+
+/** Checks the options that name a file. @throws UsageError */
+async function checkSources({
+  'from-dump': dumpFile,
+  'from-file': file,
+  'from-database': database,
+}: CommandInput<typeof CREATE_DATABASE_OPTIONS>['values']): Promise<void> {
+  if (dumpFile !== undefined && (file ?? database) !== undefined)
+    throw new UsageError('baton databases create: --from-dump excludes --from-file and --from-database')
+  if (file !== undefined) await checkFile(file)
+  if (dumpFile !== undefined && dumpFile !== '-') await checkFile(dumpFile)
 }
 
 /** Creates a database and prints its URL. */
 export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
   onlyOnServer: ['from-file'],
   onServer: async (input) => {
+    const { values, context } = input
     const [name] = input.operands as [string]
-    const { 'from-file': file, 'from-database': fromDatabase, group } = input.values
-    if (file !== undefined) await checkFile(file)
+    const { 'from-dump': dumpFile, 'from-file': file, 'from-database': fromDatabase, group } = values
+    await checkSources(values)
     const fromFile = file === undefined ? undefined : resolve(file)
-    return await createOnServer(input, { name, fromFile, fromDatabase, group })
+    const output = await createOnServer(input, { name, fromFile, fromDatabase, group })
+    const { url, authToken } = output.json
+    const database = {
+      name,
+      locate: async () => ({ url, authToken }),
+      delete: async () =>
+        await control(
+          values,
+          { command: 'delete', name },
+          { ...context, signal: new AbortController().signal },
+        ),
+    }
+    if (dumpFile !== undefined) await fillFromDump(database, dumpFile, context)
+    return output
   },
-  onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, signal }) => {
+  onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, context }) => {
+    const { signal } = context
     const [name] = operands as [string]
-    const { 'from-database': fromDatabase, group } = values
-    return await createOnPlatform(platform, { name, fromDatabase, group }, signal)
+    const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
+    await checkSources(values)
+    const output = await createOnPlatform(platform, { name, fromDatabase, group }, signal)
+    const database = {
+      name,
+      locate: async () => ({
+        url: output.json.url,
+        authToken: await platform.databases.createToken(name, { expiration: '1h', signal }),
+      }),
+      delete: async () => await platform.databases.delete(name),
+    }
+    if (dumpFile !== undefined) await fillFromDump(database, dumpFile, context)
+    return output
   }),
 })
 

@@ -1,3 +1,4 @@
+import { addAbortSignal } from 'node:stream'
 import { parseArgs } from 'node:util'
 import {
   BrokenPipeError,
@@ -24,7 +25,9 @@ export async function main(args: readonly string[]): Promise<number> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
-  const { stdin: input, stdout: output, stderr, env } = process
+  const { stdin, stdout: output, stderr, env } = process
+  // ends a command that waits for its input; the error is that of the reader, if there is one
+  const input = addAbortSignal(controller.signal, stdin).on('error', () => {})
   try {
     await run(args, { input, output, stderr, env, commands: COMMANDS, signal: controller.signal })
     return 0

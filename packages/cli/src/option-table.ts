@@ -150,11 +150,8 @@ const PROGRAM_OPTIONS = {
 
 export const REHEARSE_OPTIONS = {
   'schema-only': flag('Copy only the schema, without rows'),
-  format: choice(
-    'FORMAT',
-    ['text', 'json', 'markdown'],
-    "Form of the report: text (default), json or markdown; the command's output then goes to stderr",
-  ),
+  json: flag("Print the report as JSON; the command's output goes to stderr"),
+  markdown: flag("Print the report as Markdown, for a pull request; the command's output goes to stderr"),
   keep: flag('Keep the copy open afterwards, until Ctrl-C'),
   ...PROGRAM_OPTIONS,
   ...ADDRESS_OPTIONS,
@@ -210,6 +207,10 @@ export const DATABASE_OPTIONS = { ...SERVER_OPTIONS, ...API_OPTIONS } as const s
 
 export const CREATE_DATABASE_OPTIONS = {
   'from-file': text('FILE.db', 'Start with a copy of this SQLite file. Not with a platform API'),
+  'from-dump': text(
+    'FILE',
+    'Apply this dump to it; - reads it from standard input. If that fails, the database is deleted again',
+  ),
   'from-database': text('NAME', 'Start with a copy of this database of the same server, which stays in use'),
   group: text('NAME', 'Group of the new database (default: that of --from-database, or "default")'),
   ...DATABASE_OPTIONS,

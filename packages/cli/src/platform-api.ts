@@ -25,6 +25,7 @@ interface ApiCall<Options extends OptionTable> {
   readonly operands: readonly string[]
   /** Must be passed to every request. */
   readonly signal: AbortSignal
+  readonly context: CommandContext
 }
 
 type Action<Options extends OptionTable> = (
@@ -41,7 +42,7 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
     // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
     const platform = createAccountClient(values, context)
-    const output = await action(platform, { values, operands, signal: context.signal })
+    const output = await action(platform, { values, operands, signal: context.signal, context })
     await printOutput(output, values.json, context)
   }
 }

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { RestoreError, restore, SqlError } from '@batonsql/core'
+import { type Client, RestoreError, type RestoreProgress, restore, SqlError } from '@batonsql/core'
 import { checkFile } from './check-file.ts'
-import type { CommandInput } from './command-context.ts'
+import type { CommandContext, CommandInput } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
@@ -21,24 +21,8 @@ export async function runRestore({
   if (file === undefined) throw new UsageError('baton restore: missing FILE, or DATABASE_URL')
   if (file !== '-') await checkFile(file)
   const db = openDatabase(target, values, context)
-  const progress = new Progress(context.stderr)
   try {
-    const input = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
-    const size = file === '-' ? null : (await stat(file)).size
-    let readBytes = 0
-    const bytes = tap(input, (part) => {
-      readBytes += part.length
-    })
-    const source = readText(bytes, file === '-' ? 'the input' : file)
-    const { characters } = await restore(db, source, {
-      signal: context.signal,
-      resume: values.resume === true,
-      onProgress: ({ statements }) =>
-        progress.show(
-          `${statements.toLocaleString('en')} statements`,
-          size === null ? undefined : readBytes / size,
-        ),
-    })
+    const { characters } = await restoreDump(db, file, context, values.resume)
     if (characters === 0)
       throw new Error(
         `${file === '-' ? 'the input' : file} is the dump of an empty database: nothing was restored`,
@@ -51,8 +35,36 @@ export async function runRestore({
       throw new Error(error.message.replace('{ resume: true }', '--resume'), { cause: error })
     throw error
   } finally {
-    progress.end()
     await db.close()
+  }
+}
+
+/** Applies a dump to an empty database, and shows the progress. @param file its path, or `-` for the input of the command */
+export async function restoreDump(
+  db: Client,
+  file: string,
+  { input, stderr, signal }: CommandContext,
+  resume = false,
+): Promise<RestoreProgress> {
+  const progress = new Progress(stderr)
+  try {
+    const stream = (file === '-' ? input : createReadStream(file)) as AsyncIterable<Uint8Array>
+    const size = file === '-' ? null : (await stat(file)).size
+    let readBytes = 0
+    const bytes = tap(stream, (part) => {
+      readBytes += part.length
+    })
+    return await restore(db, readText(bytes, file === '-' ? 'the input' : file), {
+      signal,
+      resume,
+      onProgress: ({ statements }) =>
+        progress.show(
+          `${statements.toLocaleString('en')} statements`,
+          size === null ? undefined : readBytes / size,
+        ),
+    })
+  } finally {
+    progress.end()
   }
 }
 

@@ -40,6 +40,7 @@ interface Report {
   readonly losses: readonly string[]
   readonly requests: number
   readonly isSourceChanged: boolean
+  readonly isSourceWritten: boolean
   readonly comparison: {
     readonly created: readonly string[]
     readonly changed: readonly string[]
@@ -57,10 +58,9 @@ async function rehearse(script: string, ...options: readonly string[]) {
   return await rehearseCommand(batonCommand(['sql', '--file', file]), ...options)
 }
 async function rehearseCommand(command: readonly string[], ...options: readonly string[]) {
-  const { code, output, errors } = await runBaton(
-    ['rehearse', '--format', 'json', ...options, '--', ...command],
-    { env: { DATABASE_URL: database.url, DATABASE_TOKEN: database.authToken ?? '' } },
-  )
+  const { code, output, errors } = await runBaton(['rehearse', '--json', ...options, '--', ...command], {
+    env: { DATABASE_URL: database.url, DATABASE_TOKEN: database.authToken ?? '' },
+  })
   return { code, errors, report: (output === '' ? null : JSON.parse(output)) as Report | null }
 }
 const countRows = async (): Promise<unknown> =>
@@ -221,6 +221,25 @@ test('a command that ignores the variable, and changes the schema of the real da
   expect(errors).toContain('the schema of the real database was changed meanwhile')
   expect(code).toBe(1)
 })
+
+test('rows that are written to the real database meanwhile are reported, and are no failure by themselves', async () => {
+  const write = `fetch(${JSON.stringify(new URL('v2/pipeline', database.url).href)}, {
+    method: 'POST',
+    headers: { authorization: 'Bearer ' + ${JSON.stringify(database.authToken ?? '')} },
+    body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: "insert into pet (name) values ('New')" } }] }),
+  })`
+  const touch = `fetch(process.env.DATABASE_URL + '/v2/pipeline', {
+    method: 'POST',
+    body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] }),
+  })`
+  const run = async (program: string) =>
+    await rehearseCommand([process.execPath, '--input-type=module', '--eval', program], ...tokenOption())
+  const beside = await run(`await ${write}; await ${touch}`)
+  expect(beside).toMatchObject({ code: 0, report: { isSourceWritten: true, isSourceChanged: false } })
+  expect(await run(`await ${touch}`)).toMatchObject({ code: 0, report: { isSourceWritten: false } })
+  const mistaken = await run(`await ${write}`)
+  expect(mistaken).toMatchObject({ code: 1, report: { requests: 0, isSourceWritten: true } })
+})
 const tokenOption = (): string[] =>
   database.authToken === undefined ? [] : ['--auth-token', database.authToken]
 
@@ -284,16 +303,17 @@ test('variables can be named, and a copy can be without rows', async () => {
 test('the report is text, or Markdown for a pull request', async () => {
   const file = join(folder, 'drop.sql')
   await writeFile(file, 'drop table pet')
-  for (const [format, expected] of [
-    ['text', 'Losses\n  pet: dropped with 3 rows\n\nSchema\n  - table pet'],
-    ['markdown', '**Losses**\n\n- pet: dropped with 3 rows\n\n**Schema**\n\n- - table pet'],
+  const moved =
+    'values that are now in another table, or combined in one column, count as lost: --allow-loss accepts them'
+  for (const [option, expected] of [
+    [[], `Losses\n  pet: dropped with 3 rows\n  ${moved}\n\nSchema\n  - table pet`],
+    [['--markdown'], `**Losses**\n\n- pet: dropped with 3 rows\n- ${moved}\n\n**Schema**\n\n- - table pet`],
   ] as const) {
     const { output } = await runBaton([
       'rehearse',
       database.url,
       ...tokenOption(),
-      '--format',
-      format,
+      ...option,
       '--',
       ...batonCommand(['sql', '--file', file]),
     ])

@@ -285,3 +285,26 @@ test('databases of a platform API are forked, and restored from snapshots', asyn
   expect((await sql(host, await harness.tokenFor('app'), count)).rows).toEqual([['0']])
   expect((await api('snapshot', 'delete', 'app', 'empty')).output).toBe('deleted empty\n')
 })
+
+test('a database of a platform API is created from a dump, and deleted again if that fails', async () => {
+  await using harness = await Harness.start()
+  const env = { BATON_API_URL: harness.platform.url, BATON_API_TOKEN: harness.platform.token }
+  const create = (name: string, input: string) =>
+    runBaton(['databases', 'create', name, '--from-dump', '-', '--json'], { env, input })
+  const created = await create('app', 'create table t (a); insert into t values (9007199254740993);')
+  expect([created.code, created.errors]).toEqual([0, ''])
+  const { url, ...rest } = JSON.parse(created.output)
+  expect(rest).toEqual({ name: 'app', group: 'default' })
+  const host = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
+  expect((await sql(host, await harness.tokenFor('app'), 'select a from t')).rows).toEqual([
+    ['9007199254740993'],
+  ])
+
+  const taken = await create('app', 'create table u (a);')
+  expect([taken.code, taken.errors]).toEqual([1, expect.stringContaining('already exists')])
+  expect(taken.errors).not.toContain('deleted')
+  const failed = await create('x', 'create table t (a); insert into u values (1);')
+  expect([failed.code, failed.output]).toEqual([1, ''])
+  expect(failed.errors).toMatch(/^the database "x" was deleted again\n.*no such table: u/)
+  expect((await runBaton(['databases', 'show', 'x'], { env })).code).toBe(1)
+})

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { query } from '../../server/wire.ts'
-import { runBaton, startBaton } from '../../support/baton-command.ts'
+import { collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
 
 const backend = inject('target')
 
@@ -53,7 +53,7 @@ async function startDev(...args: string[]) {
   const announcement = JSON.parse(output) as Announcement
   const port = new URL(announcement.url).port
   const baton = (...words: string[]) => runBaton(words, { env })
-  return { ...announcement, port, runtime, baton, stop }
+  return { ...announcement, port, runtime, env, baton, stop }
 }
 
 test('databases are listed, created, exported and deleted through the port', async () => {
@@ -105,6 +105,84 @@ test('databases are listed, created, exported and deleted through the port', asy
     1,
     `baton: no \`baton dev\` of this user is running on port ${port} of this machine\n`,
   ])
+})
+
+const HARD_VALUES = [
+  'create table t (a integer primary key, b real, c)',
+  "insert into t values (9007199254740993, 9e999, x'00ff'), (2, -9e999, 'a' || char(0) || 'b')",
+  'create virtual table search using fts5(body)',
+  "insert into search values ('it''s running')",
+]
+const NAMES = ['app', 'default']
+
+test('a database is created from a dump in a file or on standard input, with equal values', async () => {
+  const file = join(await createFolder(), 'app.sql')
+  const { baton, port, url, env } = await startDev('--database', 'app')
+  for (const sql of HARD_VALUES) await query(`${url}/app/`, sql)
+  const { output: dump } = await baton('dump', `${url}/app/`)
+  await writeFile(file, dump)
+  const create = ['databases', 'create', 'copy', '--from-dump', file, '--port', port]
+  expect(await baton(...create)).toEqual({ code: 0, output: `${url}/copy/\n`, errors: '' })
+  const piped = ['databases', 'create', 'piped', '--from-dump', '-', '--port', port]
+  expect(await runBaton(piped, { env, input: dump })).toMatchObject({ code: 0, errors: '' })
+  for (const name of ['copy', 'piped']) {
+    expect((await baton('dump', `${url}/${name}/`)).output).toBe(dump)
+    expect(await query(`${url}/${name}/`, "select body from search where search match 'running'")).toEqual([
+      ["it's running"],
+    ])
+  }
+  expect(await baton(...create)).toEqual({
+    code: 1,
+    output: '',
+    errors: 'baton: database "copy" already exists\n',
+  })
+  expect((await baton('dump', `${url}/copy/`)).output).toBe(dump)
+})
+
+test('a server with tokens, and the dump of an empty database', async () => {
+  const { port, url, env } = await startDev('--auth')
+  const create = ['databases', 'create', 'empty', '--from-dump', '-', '--port', port]
+  const input = 'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCOMMIT;\n'
+  const { code, output } = await runBaton(create, { env, input })
+  expect([code, output]).toEqual([0, expect.stringMatching(`^${url}/empty/\ntoken: .+\n$`)])
+})
+
+test.each([
+  ['insert into t values (1);', 'statement 1: SQLite error: no such table: t'],
+  ['create table t (a); insert into t values (1', 'the script ends in the middle of a statement'],
+  ['begin; create table t (a);', 'the script ends before its COMMIT'],
+  ['', 'the script has no statements'],
+  ['SQLite format 3\0', 'the input is an SQLite file, not a text'],
+])('a database whose dump is not restored is deleted again: %j', async (input, message) => {
+  const { baton, port, env } = await startDev('--database', 'app')
+  const create = ['databases', 'create', 'x', '--from-dump', '-', '--port', port]
+  const { code, output, errors } = await runBaton(create, { env, input })
+  expect([code, output, errors]).toEqual([1, '', expect.stringContaining(message)])
+  expect(errors).toContain('the database "x" was deleted again\n')
+  const list = await baton('databases', 'list', '--port', port, '--json')
+  expect(
+    JSON.parse(list.output)
+      .map(({ name }: { name: string }) => name)
+      .toSorted(),
+  ).toEqual(NAMES)
+})
+
+test('Ctrl-C while a dump is restored deletes the incomplete database', async () => {
+  const { baton, port, url, env } = await startDev('--database', 'app')
+  const child = startBaton(['databases', 'create', 'x', '--from-dump', '-', '--port', port], env)
+  const result = collectOutput(child)
+  // the command may exit without having read its input
+  child.stdin.on('error', () => {})
+  // more than one batch, and the end of the input never arrives
+  child.stdin.write('create table t (a);')
+  for (let part = 0; part < 5; part += 1)
+    child.stdin.write(`insert into t values ('${'x'.repeat(600_000)}');`)
+  await expect
+    .poll(() => query(`${url}/x/`, 'select 1 from t limit 1').catch(() => []), { timeout: 60_000 })
+    .toEqual([['1']])
+  child.kill('SIGINT')
+  expect(await result).toEqual({ code: 130, output: '', errors: 'the database "x" was deleted again\n' })
+  expect((await baton('databases', 'list', '--port', port)).output).not.toContain('/x/')
 })
 
 test('a database is forked, and restored from a snapshot', async () => {
@@ -194,6 +272,15 @@ test.each([
     ['databases', 'list', '--port', '1', '--api-url', 'http://127.0.0.1:1'],
     '--port is for a server of this machine, --api-url for a platform API',
   ],
+  [
+    ['databases', 'create', 'app', '--from-dump', '-', '--from-file', 'a.db'],
+    '--from-dump excludes --from-file',
+  ],
+  [
+    ['databases', 'create', 'app', '--from-dump', '-', '--from-database', 'b'],
+    '--from-dump excludes --from-file',
+  ],
+  [['databases', 'create', 'app', '--from-dump', 'nowhere.sql'], 'the file nowhere.sql does not exist'],
   [['databases', 'list', '--port', 'x'], '--port x is not a port'],
   [['export'], 'pass [URL|NAME] FILE.db'],
   [['export', 'app', '--data', 'd'], 'pass [URL|NAME] FILE.db'],

@@ -9,7 +9,6 @@ import { openDatabase, readTarget } from '../database-address.ts'
 import { loadServer } from '../load-server.ts'
 import type { REHEARSE_OPTIONS, ValuesOf } from '../option-table.ts'
 import { Progress } from '../progress.ts'
-import { readChoice } from '../read-choice.ts'
 import { type ProgramOptions, type ProgramResult, runProgram } from '../run-program.ts'
 import { tap } from '../tap.ts'
 import { UsageError } from '../usage-error.ts'
@@ -29,15 +28,17 @@ const USAGE =
 export async function runRehearse({ values, operands, rest = [], context }: Input): Promise<void> {
   if (rest.length === 0) throw new UsageError(USAGE)
   const { target } = readTarget(operands, 0, context)
-  const format = readChoice('baton rehearse: --format', ['text', 'json', 'markdown'], values.format ?? 'text')
+  if (values.json === true && values.markdown === true)
+    throw new UsageError('baton rehearse: use only one of --json and --markdown')
+  const isText = values.json !== true && values.markdown !== true
   const source = openDatabase(target, values, context)
   try {
     await rehearse(
       source,
-      { command: rest, values, output: format === 'text' ? 'inherited' : 'to stderr' },
+      { command: rest, values, output: isText ? 'inherited' : 'to stderr' },
       context,
       async (rehearsal, url) => {
-        await print(context, `${formatReport(rehearsal, format)}\n`)
+        await print(context, `${formatReport(rehearsal, values)}\n`)
         if (values.keep !== true) return rejectProblems(rehearsal)
         context.stderr.write(`the copy is at ${url} until Ctrl-C\n`)
         if (!context.signal.aborted) await once(context.signal, 'abort')
@@ -110,16 +111,18 @@ export const databaseVariables = (
   [values['token-variable'] ?? 'DATABASE_TOKEN']: token,
 })
 
-const formatReport = (rehearsal: Rehearsal, format: 'text' | 'json' | 'markdown'): string =>
-  format === 'json'
+const formatReport = (rehearsal: Rehearsal, { json, markdown }: Input['values']): string =>
+  json === true
     ? JSON.stringify(rehearsal)
-    : format === 'markdown'
+    : markdown === true
       ? formatMarkdown(rehearsal)
       : formatText(rehearsal)
 
 /** State of the real database that a command which uses it by mistake changes. */
 interface SourceState {
   readonly schemaVersion: number
+  /** Changes with each write, on the servers that send it. */
+  readonly replicationIndex: string | null
   readonly roundTripMs: number
 }
 
@@ -137,6 +140,7 @@ async function readSource(db: Client, signal: AbortSignal): Promise<SourceState>
   )
   return {
     schemaVersion: Number(rows[0]?.schema_version),
+    replicationIndex: db.replicationIndex,
     // the first may have opened the connection
     roundTripMs: Math.min(...times),
   }
@@ -224,6 +228,7 @@ function toRehearsal({
     slowest:
       proxy.units.toSorted((a, b) => estimateMs(b, roundTripMs) - estimateMs(a, roundTripMs))[0] ?? null,
     isSourceChanged: sourceBefore.schemaVersion !== sourceAfter.schemaVersion,
+    isSourceWritten: sourceBefore.replicationIndex !== sourceAfter.replicationIndex,
     losses: comparison.losses.filter((loss) => !isAllowed(loss)).map(({ text }) => text),
   }
 }

@@ -23,12 +23,23 @@ export interface Rehearsal {
   readonly slowest: Unit | null
   /** Whether the schema of the real database was changed meanwhile. */
   readonly isSourceChanged: boolean
+  /** Whether something was written to the real database meanwhile. */
+  readonly isSourceWritten: boolean
   /** Losses that were not allowed. */
   readonly losses: readonly string[]
 }
 
 export const SOURCE_CHANGED =
   'the schema of the real database was changed meanwhile: does the command use another variable for its URL?'
+
+const SOURCE_WRITTEN = 'the real database was written to meanwhile, by other programs or by the command'
+const MOVED =
+  'values that are now in another table, or combined in one column, count as lost: --allow-loss accepts them'
+
+function describeSource({ isSourceChanged, isSourceWritten }: Rehearsal): string[] {
+  if (isSourceChanged) return [SOURCE_CHANGED]
+  return isSourceWritten ? [SOURCE_WRITTEN] : []
+}
 
 /** Estimates the time of a unit on the real database, in ms. */
 export const estimateMs = (
@@ -51,9 +62,9 @@ function toSections(rehearsal: Rehearsal): Section[] {
   const slowestMs = slowest === null ? 0 : estimateMs(slowest, roundTripMs)
   const time = `about ${formatMs(estimateMs({ requests, localMs }, roundTripMs))} on the real database: ${requests} request${requests === 1 ? '' : 's'} with a round trip of ${formatMs(roundTripMs)}, and ${formatMs(localMs)} of work`
   return [
-    { title: 'Losses', lines: rehearsal.losses },
+    { title: 'Losses', lines: rehearsal.losses.length > 0 ? [...rehearsal.losses, MOVED] : [] },
     { title: 'Damage', lines: damage },
-    { title: 'The real database', lines: rehearsal.isSourceChanged ? [SOURCE_CHANGED] : [] },
+    { title: 'The real database', lines: describeSource(rehearsal) },
     {
       title: 'Schema',
       lines: [

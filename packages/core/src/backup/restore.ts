@@ -59,7 +59,8 @@ export async function restore(
   const state = new Restore(db, { signal, timeoutMs })
   try {
     if (resume) await state.resumeFromCheckpoint()
-    for await (const batch of readAhead(splitIntoBatches(source))) {
+    const read = <T>(part: Promise<T>): Promise<T> => lifetime.until(() => part, { signal })
+    for await (const batch of readAhead(splitIntoBatches(source), read)) {
       if (await state.apply(batch)) onProgress?.(state.progress)
     }
     await state.finish()
@@ -72,18 +73,25 @@ export async function restore(
   return state.progress
 }
 
-/** Prepares the next item while the current one is used. */
-async function* readAhead<T>(items: AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
+/**
+ * Prepares the next item while the current one is used.
+ * @param read waits for an item, until the restore is aborted
+ */
+async function* readAhead<T>(
+  items: AsyncGenerator<T, void, undefined>,
+  read: <P>(part: Promise<P>) => Promise<P>,
+): AsyncGenerator<T, void, undefined> {
   let next = items.next()
   try {
-    for (let item = await next; !item.done; item = await next) {
+    for (let item = await read(next); !item.done; item = await read(next)) {
       next = items.next()
       // reported when it is awaited, unless the current item fails first
       next.catch(() => {})
       yield item.value
     }
   } finally {
-    await items.return()
+    // not awaited, because a source whose next part never arrives cannot be ended
+    items.return().catch(() => {})
   }
 }
 

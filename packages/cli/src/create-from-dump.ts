@@ -1,0 +1,39 @@
+import { type ClientConfig, createClient } from '@batonsql/core'
+import type { CommandContext } from './command-context.ts'
+import { restoreDump } from './restore.ts'
+
+/** A database that was created for a dump. */
+interface NewDatabase {
+  readonly name: string
+  /** Returns its address, with a token. */
+  readonly locate: () => Promise<ClientConfig>
+  /** Deletes it, even after an interruption. */
+  readonly delete: () => Promise<unknown>
+}
+
+/**
+ * Applies a dump to a database that was created for it. After an error or an interruption, the database is deleted, and stderr says so.
+ * @param file the path of the dump, or `-` for the input of the command
+ */
+export async function fillFromDump(
+  { name, locate, delete: remove }: NewDatabase,
+  file: string,
+  context: CommandContext,
+): Promise<void> {
+  try {
+    const db = createClient(await locate())
+    try {
+      await restoreDump(db, file, context)
+    } finally {
+      await db.close()
+    }
+  } catch (error) {
+    const end = await remove().then(
+      () => 'was deleted again',
+      (failure: Error) =>
+        `is incomplete and could not be deleted (${failure.message}): delete it with \`baton databases destroy ${name}\``,
+    )
+    context.stderr.write(`the database "${name}" ${end}\n`)
+    throw error
+  }
+}
