@@ -117,6 +117,8 @@ export function confirmDeletion(
     const lines = createInterface({ input, output: stderr })
     // otherwise Ctrl-C would reject the prompt with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+    // the input ends when the command is interrupted
+    lines.on('error', () => {})
     try {
       const response = await lines.question(`${question(name)} Type its name to confirm: `, { signal })
       if (response.trim() !== name) throw new Error(`nothing was deleted: the answer was not "${name}"`)
