@@ -25,6 +25,7 @@ test('a worker ignores messages about a database that is being released', async 
       path: join(folder, `${id}.db`),
       settings: DEFAULT_SETTINGS,
       role: 'plain',
+      lastIndex: null,
       dialect: null,
       isDurable: false,
     })

@@ -99,6 +99,8 @@ export class DatabaseWorker {
   #isReusable = true
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
+  /** The replication index of the database that it closed last. */
+  lastIndex: bigint | null = null
   /** When the database was last used, according to `performance.now()`. */
   lastUsedAt = 0
 
@@ -257,7 +259,7 @@ export class DatabaseWorker {
   }
 
   #receive(message: Exclude<FromWorker, { readonly type: 'ready' }>): void {
-    if (message.type === 'released') return this.#onReleased(message.isReusable)
+    if (message.type === 'released') return this.#onReleased(message)
     const id = this.#database
     if (id === null) return
     if (message.type === 'request') return void this.#handleRequest(id, message.number, message.request)
@@ -291,8 +293,9 @@ export class DatabaseWorker {
     if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) void this.abandon()
   }
 
-  #onReleased(isReusable: boolean): void {
+  #onReleased({ isReusable, lastIndex }: Extract<FromWorker, { type: 'released' }>): void {
     this.#isReusable = isReusable
+    this.lastIndex = lastIndex
     if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null

@@ -9,14 +9,15 @@ export class CommitCounter {
   readonly #dataVersion: SqliteStatement
   #lastVersion: number
 
-  constructor(observer: SqliteConnection, clock: Clock) {
+  /** @param lastIndex the count when the database was closed; null if that is unknown */
+  constructor(observer: SqliteConnection, clock: Clock, lastIndex: bigint | null) {
     this.#observer = observer
     // unlike a query, this does not parse the schema, which takes longer than the rest of opening a database
     const isNew = observer.readInteger('PRAGMA schema_version') === 0
     this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as SqliteStatement
     this.#lastVersion = this.#dataVersion.readInteger()
     // the index must also increase after a restart; on average there is less than one commit per millisecond
-    this.#count = isNew ? 0n : BigInt(clock.now())
+    this.#count = lastIndex ?? (isNew ? 0n : BigInt(clock.now()))
   }
 
   /** 0 before the first commit. */

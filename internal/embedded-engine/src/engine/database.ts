@@ -26,6 +26,8 @@ export interface DatabaseOptions {
   readonly dialect: Dialect | null
   /** Whether each commit is on disk before it is acknowledged. */
   readonly isDurable: boolean
+  /** The number of commits when it was closed; null if that is unknown. */
+  readonly lastIndex: bigint | null
   readonly clock: Clock
   /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
@@ -64,7 +66,7 @@ export class Database {
     this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
-    this.#commits = this.#createCommitCounter(clock)
+    this.#commits = this.#createCommitCounter(clock, options.lastIndex)
   }
 
   get settings(): DatabaseSettings {
@@ -75,6 +77,10 @@ export class Database {
   applySettings(settings: DatabaseSettings): void {
     this.#settings = settings
     for (const spare of this.#spares.splice(0)) spare.close()
+  }
+
+  get commitCount(): bigint {
+    return this.#commits.count
   }
 
   /** Increases with each transaction that changes the database; null before the first one. Sent to clients. */
@@ -155,10 +161,10 @@ export class Database {
     else engine.close()
   }
 
-  #createCommitCounter(clock: Clock): CommitCounter {
+  #createCommitCounter(clock: Clock, lastIndex: bigint | null): CommitCounter {
     const observer = this.#openConnection()
     observer.run('PRAGMA journal_mode = WAL')
-    return new CommitCounter(observer, clock)
+    return new CommitCounter(observer, clock, lastIndex)
   }
 
   #openConnection(): SqliteConnection {

@@ -116,11 +116,13 @@ function receive(message: ToWorker): void {
       return openDatabase?.recycle(message.buffers)
     case 'close-stream':
       return openDatabase?.closeSession(message.stream)
-    case 'release':
+    case 'release': {
+      const lastIndex = openDatabase?.commitCount ?? assignedDatabase?.lastIndex ?? null
       if (message.keep) openDatabase?.close()
       else openDatabase?.drop()
       openDatabase = assignedDatabase = null
-      return send({ type: 'released', isReusable: instance.isReusable })
+      return send({ type: 'released', isReusable: instance.isReusable, lastIndex })
+    }
     case 'shut-down':
       openDatabase?.close()
       return process.exit(0)

@@ -74,6 +74,10 @@ export class OpenDatabase {
     }
   }
 
+  get commitCount(): bigint {
+    return this.#database.commitCount
+  }
+
   applySettings(settings: DatabaseSettings): void {
     this.#database.applySettings(settings)
   }

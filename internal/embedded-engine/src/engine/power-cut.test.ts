@@ -48,6 +48,7 @@ async function open(path: string, isDurable: boolean) {
     id: 'd',
     settings: {} as never,
     role: 'plain',
+    lastIndex: null,
     dialect: null,
     isDurable,
     clock: SYSTEM_CLOCK,

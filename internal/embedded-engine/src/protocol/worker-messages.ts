@@ -48,6 +48,8 @@ export interface DatabaseToOpen {
   readonly dialect: Dialect | null
   /** Whether each commit is on disk before it is acknowledged. */
   readonly isDurable: boolean
+  /** Its replication index when this process closed it; null if it has not. */
+  readonly lastIndex: bigint | null
 }
 
 /** The work of a call. */
@@ -143,7 +145,7 @@ export interface StatementUsage {
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */
-  | { readonly type: 'released'; readonly isReusable: boolean }
+  | { readonly type: 'released'; readonly isReusable: boolean; readonly lastIndex: bigint | null }
   | {
       readonly type: 'outcome'
       readonly call: number

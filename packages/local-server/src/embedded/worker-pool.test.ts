@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseWorker } from '@batonsql/embedded-engine'
+import { DatabaseWorker, toText } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -138,3 +138,24 @@ test.each([
     if (!isReused) await expect.poll(() => worker.hasExited).toBe(true)
   },
 )
+
+test('the replication index of a database does not change while it is closed', async () => {
+  const [id] = createIds('app', 1) as [DatabaseId]
+  const pool = await openPool([id])
+  const readIndex = async (sql: string): Promise<string | undefined> => {
+    const worker = await pool.get(id)
+    const statement = { sql, sqlId: null, args: [], namedArgs: [] }
+    const { signal } = new AbortController()
+    const outcome = await worker.run(
+      { id, stream: 1, permissions: FULL_PERMISSIONS, signal },
+      { type: 'pipeline', requests: [{ type: 'execute', statement }, { type: 'close' }], version: 3 },
+    )
+    if (outcome.type === 'failure') throw new Error(outcome.body)
+    return /"replication_index":("\d+"|null)/.exec(toText(outcome.text))?.[1]
+  }
+  const first = await readIndex('create table t (a)')
+  await pool.find(id)?.release({ keep: true })
+  expect(await readIndex('select 1')).toBe(first)
+  await pool.find(id)?.release({ keep: true })
+  expect(await readIndex('insert into t values (1)')).toBe(`"${Number(first?.slice(1, -1)) + 1}"`)
+})

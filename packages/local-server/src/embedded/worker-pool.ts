@@ -66,6 +66,8 @@ export class WorkerPool {
   readonly #newIds = new Set<DatabaseId>()
   /** Databases that were closed to make room for others, oldest first. */
   readonly #evictedIds = new Set<DatabaseId>()
+  /** The replication indexes of databases that were closed. */
+  readonly #indexes = new Map<DatabaseId, bigint>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   /** Databases that are being migrated. */
@@ -128,7 +130,9 @@ export class WorkerPool {
     const { dialect, isDurable } = this.#options
     const [path, role] = [this.#options.getPath(id), this.#options.getRole(id)]
     if (!hasDatabaseFile(path)) throw new MissingFileError()
-    const worker = this.#openWith({ id, path, role, dialect, isDurable, settings })
+    const lastIndex = this.#indexes.get(id) ?? null
+    this.#indexes.delete(id)
+    const worker = this.#openWith({ id, path, role, dialect, isDurable, settings, lastIndex })
     this.#workers.set(id, worker)
     if (!this.#evictedIds.delete(id)) this.#newIds.add(id)
     worker.lastUsedAt = performance.now()
@@ -211,7 +215,8 @@ export class WorkerPool {
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { isDurable } = this.#options
     const unlimited = { ...settings, sizeLimitBytes: null }
-    const worker = this.#openWith({ id, path, role: 'plain', dialect: null, isDurable, settings: unlimited })
+    const copy = { id, path, role: 'plain', dialect: null, isDurable, settings: unlimited } as const
+    const worker = this.#openWith({ ...copy, lastIndex: null })
     await worker.release({ keep: true })
   }
 
@@ -270,6 +275,7 @@ export class WorkerPool {
     if (id === null || this.#workers.get(id) !== worker) return
     // the last commit of a worker that died may not have been reported
     if (worker.hasExited) this.#feeds.get(id)?.reportLoss()
+    else if (worker.lastIndex !== null && this.#settings.has(id)) this.#indexes.set(id, worker.lastIndex)
     this.#workers.delete(id)
     this.#newIds.delete(id)
     this.#options.onClosed(id)
