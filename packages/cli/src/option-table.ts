@@ -110,7 +110,7 @@ export const SERVE_OPTIONS = {
 const ADDRESS_OPTIONS = {
   'auth-token': text(
     'TOKEN',
-    'Token for the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN; other users can see command lines)',
+    'Token for the database (default: DATABASE_TOKEN for DATABASE_URL, BATON_AUTH_TOKEN, then TURSO_AUTH_TOKEN; other users can see command lines)',
   ),
   timeout: text('SECONDS', 'Timeout for each request (default 30; 0 for none)'),
 } as const satisfies OptionTable

@@ -79,6 +79,8 @@ test('DATABASE_URL and DATABASE_TOKEN are used unless an argument overrides them
   const table = 'one\n---\n  1\n'
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
   expect(await sql([url, 'select 1 as one'], {}, env)).toBe(table)
+  // as in a command of `baton migrate`, which inherits the tokens of other databases
+  expect(await sql(['select 1 as one'], {}, { ...env, BATON_AUTH_TOKEN: 'of another' })).toBe(table)
   // the token is sent only to the database that it is meant for
   const otherDatabaseOutput = await sql(
     [url, 'select 1 as one'],

@@ -325,17 +325,27 @@ describe('a migration that rebuilds a table', () => {
     expect(await readCounts()).toEqual({ children: 1, columns: 1 })
   })
 
-  test('is rejected in a batch, through the schema builder, and with ON DELETE SET NULL', async () => {
+  test('is rejected in a batch, through the schema builder, and with ON DELETE SET NULL or SET DEFAULT', async () => {
     await createMigrator(openKysely(), { '1': createTables }).migrateToLatest()
     const inBatch: Migration = { up: async (db) => void (await batch(db, [sql`drop table parent`])) }
     const inBuilder: Migration = { up: (db) => db.schema.dropTable('parent').execute() }
-    const setsNull = dropParent('drop table owner', [
-      'create table owner (id integer primary key)',
-      'create table pet (owner integer references owner on delete set null)',
-      'insert into owner values (1)',
-      'insert into pet values (1)',
-    ])
-    for (const migration of [inBatch, inBuilder, setsNull]) {
+    const changesPet = (action: string) =>
+      dropParent('drop table owner', [
+        'create table owner (id integer primary key)',
+        `create table pet (owner integer default 2 references owner on delete ${action})`,
+        'insert into owner values (1), (2)',
+        'insert into pet values (1)',
+      ])
+    const setsNull = changesPet('set null')
+    // the tables of the rejected migration are still there
+    const setsDefault: Migration = {
+      async up(db) {
+        await sql`drop table if exists pet`.execute(db)
+        await sql`drop table if exists owner`.execute(db)
+        await changesPet('set default').up(db)
+      },
+    }
+    for (const migration of [inBatch, inBuilder, setsNull, setsDefault]) {
       const migrations = { '1': createTables, '2': migration }
       const { error } = await createMigrator(openKysely(), migrations).migrateToLatest()
       expect(String(error)).toMatch(/would delete or change the rows of (?:child|pet)/)
@@ -348,6 +358,15 @@ describe('a migration that rebuilds a table', () => {
     ['the table that refers to it is dropped first', ['drop table child']],
     ['they refer to nothing', ['update child set parent = null']],
     ['foreign keys are off', ['pragma foreign_keys = off']],
+    [
+      'only its own rows refer to it',
+      [
+        'drop table child',
+        'drop table parent',
+        'create table parent (id integer primary key, above integer references parent on delete cascade)',
+        'insert into parent values (1, null), (2, 1)',
+      ],
+    ],
   ])('may drop a table if %s', async (_, before) => {
     const migrations = { '1': createTables, '2': dropParent('drop table parent', before) }
     expect(await createMigrator(openKysely(), migrations).migrateToLatest()).not.toHaveProperty('error')

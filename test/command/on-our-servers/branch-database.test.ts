@@ -62,6 +62,8 @@ test('a pull request gets a migrated copy and a comment, and the copy goes with 
   await sql(host, token, ['create table pet (name)', "insert into pet values ('Rex')"])
   const opened = await runAction('opened', 'alter table pet add column age')
   expect(opened.log).toContain(`::add-mask::${opened.outputs['token']}\n`)
+  // that of the rehearsal, too
+  expect(opened.log.match(/^::add-mask::ey/gm)).toHaveLength(2)
   expect([opened.code, opened.outputs['report']]).toEqual([0, join(folder, 'app-pr-7.md')])
   expect(opened.comment).toContain('### Rehearsal on a copy')
   expect(opened.comment).toContain('- ~ table pet')
