@@ -108,9 +108,10 @@ export class Service {
 
   static async start(options: ServiceOptions): Promise<Service> {
     const { backend: kind = 'embedded', domains = {}, platform, inspector = false, log } = options
+    const { listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
     const access = new AccessPolicy({
-      listenHost: options.listenHost,
+      listenHost: host,
       domains,
       domain,
       allowOrigins: options.allowOrigins ?? [],
@@ -137,7 +138,7 @@ export class Service {
       const version = await controlPlane.start(backend)
       router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
       const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
-      service = new Service({ ...parts, takesTokens: takesTokens(options) })
+      service = new Service({ ...parts, host, inspector, log, takesTokens: takesTokens(options) })
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') router.reportNotice(id, LOST_NOTICE)
       await service.#createInitialDatabases(options.databases)
@@ -406,7 +407,8 @@ interface SourceOptions {
   readonly group: GroupRow
 }
 
-interface ServiceParts {
+/** The parts of a running service. */
+export interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock | null
@@ -416,6 +418,9 @@ interface ServiceParts {
   readonly access: AccessPolicy
   readonly version: string
   readonly takesTokens: boolean
+  readonly host: string
+  readonly inspector: boolean
+  readonly log: ServerLog
 }
 
 /** Adds locations to the default group. @throws TypeError for an unknown one */
