@@ -25,9 +25,11 @@ import {
   type DatabaseOptions,
   type LocalServerOptions,
   type NewDatabaseOptions,
+  type Snapshot,
+  type TokenOptions,
   takesTokens,
 } from './server-options.ts'
-import { Service, type Snapshot, type TokenOptions } from './service.ts'
+import { Service } from './service.ts'
 
 /** The address of a database, in the form that clients accept as their configuration. */
 export interface DatabaseAddress {

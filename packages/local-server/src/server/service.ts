@@ -10,7 +10,6 @@ import {
   mintDatabaseToken,
   NEW_CONFIGURATION,
   type SnapshotRow,
-  type TokenAccess,
 } from '@batonsql/control-plane'
 import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -33,6 +32,8 @@ import {
   type InitialDatabases,
   type LocalServerOptions,
   type NewDatabaseOptions,
+  type Snapshot,
+  type TokenOptions,
   takesTokens,
 } from './server-options.ts'
 
@@ -43,30 +44,11 @@ export interface ServiceOptions extends Omit<LocalServerOptions, 'port' | 'host'
   readonly log: ServerLog
 }
 
-/** A copy of a database in a file of the data directory. */
-export interface Snapshot {
-  readonly name: string
-  /** Size of its file. */
-  readonly bytes: number
-  /** When its creation began. */
-  readonly createdAt: Date
-}
-
 const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
   name,
   bytes,
   createdAt: new Date(createdAt),
 })
-
-/** Permissions and lifetime of a new token. */
-export interface TokenOptions {
-  /** @default 'full-access' */
-  readonly access?: TokenAccess
-  /** If omitted, the token does not expire. */
-  readonly expiresInSeconds?: number
-  /** Names of databases that it may attach and read, if they allow it (`allowAttach`). @default [] */
-  readonly attach?: readonly string[]
-}
 
 const SETTINGS: RulesOf<DatabaseOptions> = {
   sizeLimitBytes: {
