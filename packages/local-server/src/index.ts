@@ -12,5 +12,6 @@ export type {
   InitialDatabases,
   LocalServerOptions,
   NewDatabaseOptions,
+  Snapshot,
+  TokenOptions,
 } from './server/server-options.ts'
-export type { Snapshot, TokenOptions } from './server/service.ts'

@@ -19,6 +19,17 @@ export interface MigrationProgram {
 
 type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Pragma' | 'Other'
 
+const KINDS: Readonly<Partial<Record<Statement['kind'], StatementKind>>> = {
+  schema: 'DDL',
+  insert: 'Write',
+  change: 'Write',
+  begin: 'TxnBegin',
+  end: 'TxnEnd',
+  pragma: 'Pragma',
+  query: 'Read',
+  explain: 'Read',
+}
+
 /** A statement of a program that will become a migration. */
 export interface ProgramStep extends Pick<MigrationStep, 'args' | 'namedArgs' | 'condition'> {
   readonly statement: Statement
@@ -41,7 +52,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
   return {
     wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, index) => {
-      const step = { args, namedArgs, condition, sql: statement.sql, kind: getKind(statement) }
+      const step = { args, namedArgs, condition, sql: statement.sql, kind: KINDS[statement.kind] ?? 'Other' }
       if (hasBegin && index === begin) return { ...step, sql: "SELECT 'neutralized txn begin'" }
       const isEnd = endsTransaction(statement)
       if (isEnd && hasBegin && index > lastOther)
@@ -141,25 +152,4 @@ function decodeValue(value: EncodedValue): EngineValue {
   if (Integer !== undefined) return BigInt(Integer)
   if (Blob !== undefined) return new Uint8Array(Buffer.from(Blob, 'base64'))
   return Real ?? Text ?? null
-}
-
-function getKind({ kind }: Statement): StatementKind {
-  switch (kind) {
-    case 'schema':
-      return 'DDL'
-    case 'insert':
-    case 'change':
-      return 'Write'
-    case 'begin':
-      return 'TxnBegin'
-    case 'end':
-      return 'TxnEnd'
-    case 'pragma':
-      return 'Pragma'
-    case 'query':
-    case 'explain':
-      return 'Read'
-    default:
-      return 'Other'
-  }
 }

@@ -15,6 +15,7 @@ import {
   returnToLive,
   selectedNumber,
   serverVersion,
+  set,
   status,
   tab,
   togglePause,
@@ -44,9 +45,7 @@ export function App(): JSX.Element {
               aria-selected={tab.value === name}
               aria-controls="view"
               tabIndex={tab.value === name ? 0 : -1}
-              onClick={() => {
-                tab.value = name
-              }}
+              onClick={() => set(tab, name)}
             >
               {text}
             </button>
@@ -101,9 +100,7 @@ function RequestTools(): JSX.Element {
           autocomplete="off"
           spellcheck={false}
           value={filter}
-          onInput={(event) => {
-            filter.value = event.currentTarget.value
-          }}
+          onInput={(event) => set(filter, event.currentTarget.value)}
         />
       </label>
       <Checkbox id="errors-only" label="Errors only" checked={errorsOnly} />

@@ -1,5 +1,6 @@
 import type { Signal } from '@preact/signals'
 import type { JSX } from 'preact'
+import { set } from './state.ts'
 
 /** A checkbox with its label. */
 export function Checkbox({
@@ -17,9 +18,7 @@ export function Checkbox({
         id={id}
         type="checkbox"
         checked={checked}
-        onChange={(event) => {
-          checked.value = event.currentTarget.checked
-        }}
+        onChange={(event) => set(checked, event.currentTarget.checked)}
       />{' '}
       {label}
     </label>

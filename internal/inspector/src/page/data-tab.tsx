@@ -6,6 +6,7 @@ import { Checkbox } from './checkbox.tsx'
 import { saveAsCsv } from './csv-download.ts'
 import { type Cell, fetchDatabaseNames, type Result, runStatement } from './database-client.ts'
 import { formatCount, formatDuration } from './format.ts'
+import { set } from './state.ts'
 import {
   listTables,
   type Order,
@@ -57,9 +58,7 @@ export function DataTab(): JSX.Element {
           <CellView
             name={shownCell.value.name}
             cell={shownCell.value.cell}
-            onClose={() => {
-              shownCell.value = null
-            }}
+            onClose={() => set(shownCell, null)}
           />
         )}
       </div>
@@ -250,9 +249,7 @@ function Editor(): JSX.Element {
           placeholder="select …"
           aria-keyshortcuts="Control+Enter"
           value={sql}
-          onInput={(event) => {
-            sql.value = event.currentTarget.value
-          }}
+          onInput={(event) => set(sql, event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
           }}

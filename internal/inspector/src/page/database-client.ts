@@ -73,36 +73,31 @@ export async function fetchDatabaseNames(): Promise<readonly string[]> {
   return (await (await fetch('/_baton/databases')).json()) as string[]
 }
 
-/** Runs one of the page's own statements. */
-export async function execute(database: string, sql: string, args: readonly Cell[] = []): Promise<Result> {
-  const [result] = await executeAll(database, [[sql, args]])
-  return result as Result
+/** Sends one request on a stream of its own. @throws Error if it fails */
+async function send(
+  database: string,
+  request: object,
+  signal?: AbortSignal,
+): Promise<WireResult & Description> {
+  const response = await post(database, '/v2/pipeline', { requests: [request, { type: 'close' }] }, signal)
+  const { results } = (await response.json()) as { results: readonly [WireOutcome] }
+  const [outcome] = results
+  if (outcome.type === 'error') throw new Error(outcome.error.message)
+  return outcome.response.result
 }
 
-/** Runs several of the page's own statements in one request. @throws Error for the first that fails */
-export async function executeAll(
-  database: string,
-  statements: readonly (readonly [sql: string, args: readonly Cell[]])[],
-): Promise<readonly Result[]> {
-  const requests = statements.map(([sql, args]) => ({ type: 'execute', stmt: toStatement(sql, args) }))
-  const response = await post(database, '/v2/pipeline', { requests: [...requests, { type: 'close' }] })
-  const { results } = (await response.json()) as { results: readonly WireOutcome[] }
-  return results.slice(0, statements.length).map((outcome) => {
-    if (outcome.type === 'error') throw new Error(outcome.error.message)
-    const { cols, rows, affected_row_count: rowsAffected } = outcome.response.result
-    return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isTruncated: false }
-  })
+/** Runs one of the page's own statements. */
+export async function execute(database: string, sql: string, args: readonly Cell[] = []): Promise<Result> {
+  const result = await send(database, { type: 'execute', stmt: toStatement(sql, args) })
+  const { cols, rows, affected_row_count: rowsAffected } = result
+  return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isTruncated: false }
 }
 
 /** Whether a statement is read-only according to the server, which prepares it if its text allows that. */
 async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
   if (!isReadingStatement(sql)) return false
-  const body = { requests: [{ type: 'describe', sql }, { type: 'close' }] }
-  const response = await post(database, '/v2/pipeline', body, signal)
-  const [outcome] = ((await response.json()) as { results: readonly WireOutcome[] }).results
-  if (outcome?.type === 'error') throw new Error(outcome.error.message)
-  const result = outcome?.response.result
-  return result?.is_readonly === true || result?.is_explain === true
+  const result = await send(database, { type: 'describe', sql }, signal)
+  return result.is_readonly || result.is_explain
 }
 
 /** Options for running a user's statement. */

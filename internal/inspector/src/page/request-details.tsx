@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { explainSkipped, isControl } from './client-guards.ts'
 import { formatBytes, formatClock, formatCount, formatDuration } from './format.ts'
-import { changes, currentModel, selectedNumber, status } from './state.ts'
+import { changes, currentModel, selectedNumber, set, status } from './state.ts'
 import { findProblem, type WireRequest } from './wire-model.ts'
 
 /** Shows the selected request, with its statements and their outcomes. */
@@ -13,13 +13,7 @@ export function RequestDetails(): JSX.Element | null {
     <aside id="details" class="panel" aria-label="Details of the selected request">
       <div class="details-head">
         <h2>Request</h2>
-        <button
-          type="button"
-          aria-label="Close details"
-          onClick={() => {
-            selectedNumber.value = null
-          }}
-        >
+        <button type="button" aria-label="Close details" onClick={() => set(selectedNumber, null)}>
           ×
         </button>
       </div>

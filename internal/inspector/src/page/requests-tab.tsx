@@ -14,6 +14,7 @@ import {
   position,
   range,
   selectedNumber,
+  set,
 } from './state.ts'
 import { Timeline } from './timeline.tsx'
 import { findProblem, LOCK_WINDOW_MS, type Span, type WireRequest } from './wire-model.ts'
@@ -87,13 +88,7 @@ function TimelineRange(): JSX.Element {
     <>
       <label>
         Shown{' '}
-        <select
-          id="range"
-          value={range}
-          onChange={(event) => {
-            range.value = event.currentTarget.value
-          }}
-        >
+        <select id="range" value={range} onChange={(event) => set(range, event.currentTarget.value)}>
           {TIMELINE_RANGES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}
@@ -109,9 +104,7 @@ function TimelineRange(): JSX.Element {
           max="1000"
           value={position}
           disabled={!canMove()}
-          onInput={(event) => {
-            position.value = Number(event.currentTarget.value)
-          }}
+          onInput={(event) => set(position, Number(event.currentTarget.value))}
         />
       </label>
     </>
@@ -285,9 +278,7 @@ class RequestRow extends Component<RowProps> {
         tabIndex={isTabStop ? 0 : -1}
         aria-selected={isSelected}
         class={problem === null ? undefined : 'failed'}
-        onClick={() => {
-          selectedNumber.value = n
-        }}
+        onClick={() => set(selectedNumber, n)}
       >
         <td class="time">{formatClock(at)}</td>
         <td>{database}</td>

@@ -1,4 +1,4 @@
-import { batch, signal } from '@preact/signals'
+import { batch, type Signal, signal } from '@preact/signals'
 import { readEventLog } from './event-log.ts'
 import { formatCount } from './format.ts'
 import {
@@ -24,6 +24,11 @@ type FeedEvent =
   | ResponseEvent
 
 const UPDATE_INTERVAL_MS = 250
+
+/** Changes a signal, as the whole of an event handler. */
+export function set<T>(target: Signal<T>, value: T): void {
+  target.value = value
+}
 
 export const tab = signal<'requests' | 'data'>('requests')
 export const connection = signal<'connecting' | 'open' | 'lost'>('connecting')

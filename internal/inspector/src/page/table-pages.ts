@@ -1,4 +1,4 @@
-import { type Cell, execute, executeAll, type Result } from './database-client.ts'
+import { type Cell, execute } from './database-client.ts'
 
 /** A table or a view. */
 export interface Table {
@@ -130,12 +130,12 @@ export async function readCell(
 ): Promise<Cell | null> {
   const from = quote(table.name)
   // selects all columns, so that rows come in the same order as in the list, not in the order of an index
-  const [result] = await executeAll(database, [
+  const { columns, rows } =
     row.rowid === null
-      ? [`select * from (${selectAll(table, order)} limit 1 offset ?)`, [integerCell(row.offset)]]
-      : [`select ${quote(column)} from ${from} where _rowid_ = ?`, [row.rowid]],
-  ])
-  const { columns, rows } = result as Result
+      ? await execute(database, `select * from (${selectAll(table, order)} limit 1 offset ?)`, [
+          integerCell(row.offset),
+        ])
+      : await execute(database, `select ${quote(column)} from ${from} where _rowid_ = ?`, [row.rowid])
   const values = rows[0] ?? []
   if (row.rowid === null && rows[0] && !isSameRow(row, values))
     throw new Error('The rows have changed since they were listed: open the table again.')

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { getUserStatements } from './client-guards.ts'
 import { formatClock, formatCount, formatDuration, shorten } from './format.ts'
-import { changes, currentModel, isShown, selectedNumber, visiblePeriod } from './state.ts'
+import { changes, currentModel, isShown, selectedNumber, set, visiblePeriod } from './state.ts'
 import { findProblem, LOCK_WINDOW_MS, type Span, type WireModel, type WireRequest } from './wire-model.ts'
 
 /** A transaction with its requests, or a request outside a transaction. */
@@ -300,9 +300,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
         top={7}
         bottom={bottom}
         title={`${shorten(text, 200)}\n${formatDuration(end - at)}`}
-        onClick={() => {
-          selectedNumber.value = request.n
-        }}
+        onClick={() => set(selectedNumber, request.n)}
       />
     </>
   )

@@ -5,7 +5,7 @@ import { Progress } from '../progress.ts'
 import { ImportSource } from './import-source.ts'
 import { ImportTarget } from './import-target.ts'
 import { RowLoader } from './row-loader.ts'
-import { scanRows } from './scan-rows.ts'
+import { rejectBadRows, scanRows } from './scan-rows.ts'
 
 /** What to import, and how. */
 export interface ImportOptions {
@@ -35,7 +35,7 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
     const scan = await scanRows(source, { target, types, columns, signal: context.signal })
     const loader = new RowLoader(db, { scan, target, source, skipsBadRows, signal: context.signal })
     await loader.prepare(resume)
-    if (!skipsBadRows) scan.throwIfBad()
+    if (!skipsBadRows) rejectBadRows(scan)
     const report = (): void =>
       progress.show(`${loader.position.toLocaleString('en')} rows`, loader.position / scan.rowCount)
     await loader.load(report).catch(async (error: unknown) => {

@@ -23,40 +23,27 @@ interface ScanOptions {
 const MAX_LISTED = 20
 
 /** What a first pass over a file has found. */
-export class Scan {
+export interface Scan {
   readonly columns: readonly FileColumn[]
   readonly rowCount: number
   readonly hasHeader: boolean
   /** What may have been a mistake. */
   readonly notes: readonly string[]
+  /** Number of rows that cannot be stored. */
+  readonly badCount: number
   /** Problems of rows, each with its line; the first ones only. */
-  readonly #problems: readonly string[]
-  readonly #badCount: number
+  readonly problems: readonly string[]
+}
 
-  constructor(
-    columns: readonly FileColumn[],
-    rowCount: number,
-    { hasHeader, notes }: Pick<Scan, 'hasHeader' | 'notes'>,
-    { listed, count }: { readonly listed: readonly string[]; readonly count: number },
-  ) {
-    this.columns = columns
-    this.rowCount = rowCount
-    this.hasHeader = hasHeader
-    this.notes = notes
-    this.#problems = listed
-    this.#badCount = count
-  }
-
-  /** @throws Error if a row cannot be stored */
-  throwIfBad(): void {
-    if (this.#badCount === 0) return
-    const hints = findDelimiterNotes(this.columns.map(({ name }) => name))
-    const more = this.#badCount - this.#problems.length
-    const list = [...this.#problems, ...(more > 0 ? [`and ${more} more`] : [])]
-    throw new Error(
-      `${this.#badCount === 1 ? 'a row' : `${this.#badCount} rows`} cannot be stored, so nothing was imported; --skip-bad-rows imports the others:\n  ${[...list, ...hints].join('\n  ')}`,
-    )
-  }
+/** @throws Error if a row cannot be stored */
+export function rejectBadRows({ columns, badCount, problems }: Scan): void {
+  if (badCount === 0) return
+  const hints = findDelimiterNotes(columns.map(({ name }) => name))
+  const more = badCount - problems.length
+  const list = [...problems, ...(more > 0 ? [`and ${more} more`] : [])]
+  throw new Error(
+    `${badCount === 1 ? 'a row' : `${badCount} rows`} cannot be stored, so nothing was imported; --skip-bad-rows imports the others:\n  ${[...list, ...hints].join('\n  ')}`,
+  )
 }
 
 /** Whether a row is an empty line, which a file with several columns may end with. */
@@ -115,8 +102,8 @@ export async function scanRows(source: ImportSource, options: ScanOptions): Prom
     return column ?? { name: names[index] as string, type, affinity: affinityOf(type) }
   })
   const textNotes = names.flatMap((name, index) => inferences[index]?.describeText(name) ?? [])
-  const details = { hasHeader: givenNames === null, notes: [...findDelimiterNotes(names), ...textNotes] }
-  return new Scan(columns, rowCount, details, { listed: problems, count: badCount })
+  const notes = [...findDelimiterNotes(names), ...textNotes]
+  return { columns, rowCount, hasHeader: givenNames === null, notes, badCount, problems }
 }
 
 /** Characters that separate columns in some files, with the value of --delimiter. */

@@ -3,8 +3,8 @@ import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './database-router.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
-import type { DatabaseOptions, NewDatabaseOptions } from './server-options.ts'
-import { Service, type TokenOptions } from './service.ts'
+import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
+import { Service } from './service.ts'
 
 /** Options of {@link createHandler}. */
 export interface LocalHandlerOptions {

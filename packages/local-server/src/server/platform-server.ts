@@ -2,9 +2,8 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { ApiError, type ControlPlane } from '@batonsql/control-plane'
+import { ApiError } from '@batonsql/control-plane'
 import { createPlatformApp, DumpStore, readLimited } from '@batonsql/control-plane/routes'
-import type { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   createHttpServer,
   errorResponse,
@@ -18,20 +17,12 @@ import { getRequestListener, RequestError } from '@hono/node-server'
 import { loginPage, loginRedirect, parseLogin } from './login-page.ts'
 import { IMITATED_VERSION } from './package-version.ts'
 import type { PlatformOptions } from './platform-options.ts'
-import type { ServerLog } from './server-log.ts'
+import type { ServiceParts } from './service.ts'
 
 /** Dependencies of the platform API's server. */
-export interface PlatformDependencies {
-  readonly controlPlane: ControlPlane
-  readonly access: AccessPolicy
-  readonly dataDirectory: string
-  readonly host: string
+export interface PlatformDependencies extends ServiceParts {
   /** Host and port of the databases, such as `127.0.0.1:8080`. */
   readonly databaseOrigin: () => string
-  readonly version: string
-  /** Returns the metrics in Prometheus's format. */
-  readonly metrics: () => string
-  readonly log: ServerLog
 }
 
 /** How long the upload of a dump may take. */
@@ -50,10 +41,10 @@ export class PlatformServer {
   }
 
   static async start(options: PlatformOptions, parts: PlatformDependencies): Promise<PlatformServer> {
-    const { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log } = parts
+    const { controlPlane, directory, host, databaseOrigin, version, log } = parts
     const http = createHttpServer()
     http.requestTimeout = UPLOAD_LIMIT_MS
-    const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
+    const dumps = await DumpStore.open(join(directory, 'dumps'))
     const server = new PlatformServer(http, host, dumps)
     const api = createPlatformApp({
       plane: controlPlane,
@@ -64,7 +55,7 @@ export class PlatformServer {
       takenNameStatus: options.takenNameStatus ?? 409,
       version: `v${/^sqld (\S+)/.exec(version)?.[1] ?? IMITATED_VERSION}`,
     })
-    const handler = { api, access, controlPlane, metrics }
+    const handler = { ...parts, api }
     const listener = getRequestListener(
       (request, { incoming }) => handle(handler, request, incoming as IncomingMessage),
       { overrideGlobalObjects: false, errorHandler: failureResponse },
@@ -87,7 +78,7 @@ export class PlatformServer {
   }
 }
 
-interface Handler extends Pick<PlatformDependencies, 'access' | 'controlPlane' | 'metrics'> {
+interface Handler extends ServiceParts {
   readonly api: (request: Request) => Promise<Response>
 }
 
@@ -127,7 +118,7 @@ function failureResponse(error: unknown): Response {
 }
 
 /** Returns the metrics, but only to the operator, because they name the databases of all organizations. */
-function metricsResponse({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
+function metricsResponse({ controlPlane, router }: Handler, request: Request): ServiceResponse {
   if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
     const { user, token } = controlPlane.apiTokens.authenticate(
@@ -142,7 +133,7 @@ function metricsResponse({ controlPlane, metrics }: Handler, request: Request): 
     if (!(error instanceof ApiError)) throw error
     return errorResponse(error.status, error.message)
   }
-  return textResponse(200, 'text/plain; version=0.0.4', metrics())
+  return textResponse(200, 'text/plain; version=0.0.4', router.metrics())
 }
 
 /** Serves the page that the vendor's CLI opens in a browser, and handles its form. */

@@ -1,3 +1,4 @@
+import type { TokenAuthorization } from '@batonsql/control-plane'
 import type { RemoteSqldOptions, ReplicaLag } from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
 import type { PlatformOptions } from './platform-options.ts'
@@ -114,4 +115,23 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   readonly schema?: string
   /** Name of its group, whose locations its replicas are in; groups are created with the platform API. @default 'default' */
   readonly group?: string
+}
+
+/** A copy of a database in a file of the data directory. */
+export interface Snapshot {
+  readonly name: string
+  /** Size of its file. */
+  readonly bytes: number
+  /** When its creation began. */
+  readonly createdAt: Date
+}
+
+/** Permissions and lifetime of a new token. */
+export interface TokenOptions {
+  /** @default 'full-access' */
+  readonly authorization?: TokenAuthorization
+  /** Lifetime, such as `15m` or `2w1d`, or `never`. @default 'never' */
+  readonly expiration?: string
+  /** Names of databases that it may attach and read, if they allow it (`allowAttach`). @default [] */
+  readonly readAttach?: readonly string[]
 }

@@ -25,9 +25,11 @@ import {
   type DatabaseOptions,
   type LocalServerOptions,
   type NewDatabaseOptions,
+  type Snapshot,
+  type TokenOptions,
   takesTokens,
 } from './server-options.ts'
-import { Service, type Snapshot, type TokenOptions } from './service.ts'
+import { Service } from './service.ts'
 
 /** The address of a database, in the form that clients accept as their configuration. */
 export interface DatabaseAddress {
@@ -78,7 +80,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     const http = createHttpServer((incoming, outgoing) => void serve(service, incoming, outgoing))
     log.watch(http, 'databases')
     await listen(http, port, host)
-    server = newServer(service, http, host, options.inspector === true, log)
+    server = newServer(service, http)
     if (platform !== undefined) await servePlatform(server, platform)
     log.write('info', 'start', {
       url: server.url,
@@ -110,43 +112,36 @@ function checkCondition(subject: string, condition: ReplicaCondition): void {
 }
 
 // functions, so that the declarations of the package do not contain the parts of a server
-let newServer: (...parts: ServerParts) => LocalServer
+let newServer: (service: Service, http: Server) => LocalServer
 let servePlatform: (server: LocalServer, options: PlatformOptions) => Promise<void>
-type ServerParts = [service: Service, http: Server, host: string, hasInspector: boolean, log: ServerLog]
 
 /** A running local server. */
 export class LocalServer implements AsyncDisposable {
   readonly #service: Service
   readonly #http: Server
-  readonly #host: string
-  readonly #hasInspector: boolean
-  readonly #log: ServerLog
   readonly port: number
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
   static {
-    newServer = (...parts) => new LocalServer(...parts)
+    newServer = (service, http) => new LocalServer(service, http)
     servePlatform = (server, options) => server.#servePlatform(options)
   }
 
-  private constructor(...[service, http, host, hasInspector, log]: ServerParts) {
+  private constructor(service: Service, http: Server) {
     this.#service = service
     this.#http = http
-    this.#host = host
-    this.#hasInspector = hasInspector
-    this.#log = log
     this.port = (http.address() as AddressInfo).port
   }
 
   /** URL of the database `default`; other databases are at `url/<name>/`. */
   get url(): string {
-    return getLocalUrl(this.#host, this.port)
+    return getLocalUrl(this.#service.parts.host, this.port)
   }
 
   /** URL of the request inspector; null without `inspector`, or if the server does not listen on a loopback address. */
   get inspectorUrl(): string | null {
-    return this.#hasInspector && isLoopback(new URL(this.url).hostname)
+    return this.#service.parts.inspector && isLoopback(new URL(this.url).hostname)
       ? `${this.url}${INSPECTOR_PATH}`
       : null
   }
@@ -283,16 +278,12 @@ export class LocalServer implements AsyncDisposable {
   }
 
   async #servePlatform(options: PlatformOptions): Promise<void> {
-    const { controlPlane, access, directory: dataDirectory, version, router } = this.#service.parts
-    const host = this.#host
+    const { parts } = this.#service
     const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
-    const metrics = (): string => router.metrics()
-    const log = this.#log
-    const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
     // most servers have no platform API, whose libraries take longer to load than the rest of the server
     const { PlatformServer } = await import('./platform-server.ts')
-    const server = await PlatformServer.start(options, parts)
-    const local = newPlatform(controlPlane, server.url)
+    const server = await PlatformServer.start(options, { ...parts, databaseOrigin })
+    const local = newPlatform(parts.controlPlane, server.url)
     this.#platform = { server, local }
   }
 
@@ -322,7 +313,7 @@ export class LocalServer implements AsyncDisposable {
       },
       () => this.#service.close(),
     ])
-    this.#log.write('info', 'stop', {})
+    this.#service.parts.log.write('info', 'stop', {})
   }
 }
 

@@ -13,7 +13,6 @@ import {
   parseExpiration,
   parseSizeLimit,
   type SnapshotRow,
-  type TokenAuthorization,
 } from '@batonsql/control-plane'
 import { checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -36,6 +35,8 @@ import {
   type InitialDatabases,
   type LocalServerOptions,
   type NewDatabaseOptions,
+  type Snapshot,
+  type TokenOptions,
   takesTokens,
 } from './server-options.ts'
 
@@ -51,30 +52,11 @@ const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<D
   ...(sizeLimit !== undefined && { sizeLimitBytes: parseSizeLimit(sizeLimit ?? '') }),
 })
 
-/** A copy of a database in a file of the data directory. */
-export interface Snapshot {
-  readonly name: string
-  /** Size of its file. */
-  readonly bytes: number
-  /** When its creation began. */
-  readonly createdAt: Date
-}
-
 const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
   name,
   bytes,
   createdAt: new Date(createdAt),
 })
-
-/** Permissions and lifetime of a new token. */
-export interface TokenOptions {
-  /** @default 'full-access' */
-  readonly authorization?: TokenAuthorization
-  /** Lifetime, such as `15m` or `2w1d`, or `never`. @default 'never' */
-  readonly expiration?: string
-  /** Names of databases that it may attach and read, if they allow it (`allowAttach`). @default [] */
-  readonly readAttach?: readonly string[]
-}
 
 const canParse = (parse: (text: string) => unknown, value: unknown): boolean => {
   try {
@@ -126,9 +108,10 @@ export class Service {
 
   static async start(options: ServiceOptions): Promise<Service> {
     const { backend: kind = 'embedded', domains = {}, platform, inspector = false, log } = options
+    const { listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
     const access = new AccessPolicy({
-      listenHost: options.listenHost,
+      listenHost: host,
       domains,
       domain,
       allowOrigins: options.allowOrigins ?? [],
@@ -155,7 +138,7 @@ export class Service {
       const version = await controlPlane.start(backend)
       router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
       const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
-      service = new Service({ ...parts, takesTokens: takesTokens(options) })
+      service = new Service({ ...parts, host, inspector, log, takesTokens: takesTokens(options) })
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') router.reportNotice(id, LOST_NOTICE)
       await service.#createInitialDatabases(options.databases)
@@ -428,7 +411,8 @@ interface SourceOptions {
   readonly group: GroupRow
 }
 
-interface ServiceParts {
+/** The parts of a running service. */
+export interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock | null
@@ -438,6 +422,9 @@ interface ServiceParts {
   readonly access: AccessPolicy
   readonly version: string
   readonly takesTokens: boolean
+  readonly host: string
+  readonly inspector: boolean
+  readonly log: ServerLog
 }
 
 /** Adds locations to the default group. @throws TypeError for an unknown one */
