@@ -50,7 +50,7 @@ const SLOW_PROGRAMS = [
 /** Slow tests of what rarely fails alone. `npm test` without arguments leaves them out, as scripts/test-parts.mjs prints. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   unit: [
-    'test/command/platform.test.ts',
+    'test/command/{command,platform}.test.ts',
     'test/docs/{examples,readme}/*.test.ts',
     'test/generated/linear-scans/*.test.ts',
     'test/generated/simulation/model.test.ts',
@@ -59,7 +59,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'internal/embedded-engine/src/engine/other-program.test.ts',
   ],
   security: [
-    'test/security/{browser,directory-lock,inspector,inspector-data,large-bodies,server-survives,smuggling,web-pages}.test.ts',
+    'test/security/{browser,directory-lock,inspector,inspector-data,large-bodies,server-survives,smuggling,unsafe-functions,web-pages}.test.ts',
   ],
   embedded: [
     ...SLOW_PROGRAMS,
@@ -82,7 +82,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'test/command/on-our-servers/*.test.ts',
     'test/client/{generated-dumps,histories}.test.ts',
     'test/client/serverless/*.test.ts',
-    'test/platform/{authorization,backup,group-processes,key-sets,organizations,transfers}.test.ts',
+    'test/platform/{authorization,backup,group-processes,key-sets,organizations,replicas,transfers}.test.ts',
     'test/server/real-clients.test.ts',
   ],
 }
