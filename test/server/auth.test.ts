@@ -201,7 +201,12 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await expect(server.createDatabase('c', { sizeLimits: 5 } as object)).rejects.toThrow(
         'unknown option sizeLimits',
       )
-      await expect(server.createDatabase('c', { sizeLimit: '-1' })).rejects.toThrow(TypeError)
+      for (const sizeLimit of ['-1', '', '0'])
+        await expect(server.createDatabase('c', { sizeLimit })).rejects.toThrow(TypeError)
+      for (const expiration of ['', 'none', '0s', '-1h'])
+        await expect(server.createToken('a', { expiration })).rejects.toThrow(
+          /^createToken: expiration must be a duration/,
+        )
       await expect(startLocalServer({ dataDir: '/tmp' } as object)).rejects.toThrow('unknown option dataDir')
     })
   },

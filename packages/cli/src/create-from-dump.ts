@@ -29,7 +29,7 @@ export async function fillFromDump(
     }
   } catch (error) {
     const end = await remove().then(
-      () => 'was deleted again',
+      () => 'was deleted',
       (failure: Error) =>
         `is incomplete and could not be deleted (${failure.message}): delete it with \`baton databases destroy ${name}\``,
     )

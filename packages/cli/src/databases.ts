@@ -83,11 +83,11 @@ async function createOnServer(
   return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
 }
 
-/** Creates a database with a platform API, and waits until it accepts requests. */
+/** Creates a database with a platform API. @param wait whether to wait until it accepts requests */
 async function createOnPlatform(
   platform: PlatformClient,
   { name, fromDatabase, fromSnapshot, group: requestedGroup }: NewDatabase,
-  signal: AbortSignal,
+  { signal, wait = true }: { readonly signal: AbortSignal; readonly wait?: boolean },
 ): Promise<CreatedDatabase> {
   const { databases } = platform
   const group =
@@ -100,7 +100,7 @@ async function createOnPlatform(
     throw new Error(`snapshot "${fromSnapshot}" of database "${fromDatabase}" does not exist`)
   const seed =
     fromDatabase === undefined ? undefined : ({ type: 'database', name: fromDatabase, timestamp } as const)
-  const { hostname } = await databases.create({ name, group, seed }, { wait: true, signal })
+  const { hostname } = await databases.create({ name, group, seed }, { wait, signal })
   const json = { name, group, url: databaseUrl(hostname) }
   return { json, text: json.url }
 }
@@ -146,13 +146,15 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     const [name] = operands as [string]
     const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
     await checkSources(values)
-    const output = await createOnPlatform(platform, { name, fromDatabase, group }, signal)
+    const wait = dumpFile === undefined
+    const output = await createOnPlatform(platform, { name, fromDatabase, group }, { signal, wait })
     const database = {
       name,
-      locate: async () => ({
-        url: output.json.url,
-        authToken: await platform.databases.createToken(name, { expiration: '1h', signal }),
-      }),
+      locate: async () => {
+        await platform.databases.waitUntilReady(name, { signal })
+        const authToken = await platform.databases.createToken(name, { expiration: '1h', signal })
+        return { url: output.json.url, authToken }
+      },
       delete: async () => await platform.databases.delete(name),
     }
     if (dumpFile !== undefined) await fillFromDump(database, dumpFile, context)
@@ -173,7 +175,7 @@ export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
   onServer: async (input) => await createOnServer(input, toFork(input.values, input.operands)),
   onPlatform: apiCommand<typeof FORK_OPTIONS>(
     async (platform, { values, operands, signal }) =>
-      await createOnPlatform(platform, toFork(values, operands), signal),
+      await createOnPlatform(platform, toFork(values, operands), { signal }),
   ),
 })
 

@@ -209,7 +209,7 @@ export const CREATE_DATABASE_OPTIONS = {
   'from-file': text('FILE.db', 'Start with a copy of this SQLite file. Not with a platform API'),
   'from-dump': text(
     'FILE',
-    'Apply this dump to it; - reads it from standard input. If that fails, the database is deleted again',
+    'Apply this dump to it; - reads it from standard input. If that fails, the database is deleted',
   ),
   'from-database': text('NAME', 'Start with a copy of this database of the same server, which stays in use'),
   group: text('NAME', 'Group of the new database (default: that of --from-database, or "default")'),

@@ -1,5 +1,5 @@
 /**
- * For adapters: what query builders, drivers and tools need beside the client. Programs rarely do.
+ * Exports what adapters, drivers and tools need in addition to the client.
  *
  * @module
  */

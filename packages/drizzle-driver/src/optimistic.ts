@@ -30,7 +30,7 @@ export function runInSession<
     },
   )
   return result.catch((error: unknown) => {
-    // Drizzle wraps the errors of queries, also the reason of the signal
+    // Drizzle wraps the errors of queries, including the signal's reason
     const signal = options?.signal
     throw signal?.aborted && error instanceof Error && error.cause === signal.reason ? signal.reason : error
   })

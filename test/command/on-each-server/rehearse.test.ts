@@ -304,7 +304,7 @@ test('the report is text, or Markdown for a pull request', async () => {
   const file = join(folder, 'drop.sql')
   await writeFile(file, 'drop table pet')
   const moved =
-    'values that are now in another table, or combined in one column, count as lost: --allow-loss accepts them'
+    'values moved to another table, or combined into one column, count as lost: --allow-loss accepts them'
   for (const [option, expected] of [
     [[], `Losses\n  pet: dropped with 3 rows\n  ${moved}\n\nSchema\n  - table pet`],
     [['--markdown'], `**Losses**\n\n- pet: dropped with 3 rows\n- ${moved}\n\n**Schema**\n\n- - table pet`],

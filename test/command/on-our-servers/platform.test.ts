@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { Harness, sql } from '../../platform/platform-harness.ts'
@@ -286,7 +287,7 @@ test('databases of a platform API are forked, and restored from snapshots', asyn
   expect((await api('snapshot', 'delete', 'app', 'empty')).output).toBe('deleted empty\n')
 })
 
-test('a database of a platform API is created from a dump, and deleted again if that fails', async () => {
+test('a database of a platform API is created from a dump, and deleted if that fails', async () => {
   await using harness = await Harness.start()
   const env = { BATON_API_URL: harness.platform.url, BATON_API_TOKEN: harness.platform.token }
   const create = (name: string, input: string) =>
@@ -305,6 +306,19 @@ test('a database of a platform API is created from a dump, and deleted again if 
   expect(taken.errors).not.toContain('deleted')
   const failed = await create('x', 'create table t (a); insert into u values (1);')
   expect([failed.code, failed.output]).toEqual([1, ''])
-  expect(failed.errors).toMatch(/^the database "x" was deleted again\n.*no such table: u/)
+  expect(failed.errors).toMatch(/^the database "x" was deleted\n.*no such table: u/)
   expect((await runBaton(['databases', 'show', 'x'], { env })).code).toBe(1)
+})
+
+test('a database that was created for a dump is deleted if the command is interrupted before it is ready', async () => {
+  await using harness = await Harness.start({ readyDelayMs: 3_600_000 })
+  const env = { BATON_API_URL: harness.platform.url, BATON_API_TOKEN: harness.platform.token }
+  const child = startBaton(['databases', 'create', 'x', '--from-dump', '-'], env)
+  const errors = text(child.stderr)
+  await expect.poll(() => harness.server.databaseNames).toContain('x')
+  const exited = once(child, 'exit')
+  child.kill('SIGINT')
+  expect(await exited).toEqual([130, null])
+  expect(await errors).toBe('the database "x" was deleted\n')
+  expect(harness.server.databaseNames).not.toContain('x')
 })

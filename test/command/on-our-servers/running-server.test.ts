@@ -153,12 +153,12 @@ test.each([
   ['begin; create table t (a);', 'the script ends before its COMMIT'],
   ['', 'the script has no statements'],
   ['SQLite format 3\0', 'the input is an SQLite file, not a text'],
-])('a database whose dump is not restored is deleted again: %j', async (input, message) => {
+])('a database whose dump is not restored is deleted: %j', async (input, message) => {
   const { baton, port, env } = await startDev('--database', 'app')
   const create = ['databases', 'create', 'x', '--from-dump', '-', '--port', port]
   const { code, output, errors } = await runBaton(create, { env, input })
   expect([code, output, errors]).toEqual([1, '', expect.stringContaining(message)])
-  expect(errors).toContain('the database "x" was deleted again\n')
+  expect(errors).toContain('the database "x" was deleted\n')
   const list = await baton('databases', 'list', '--port', port, '--json')
   expect(
     JSON.parse(list.output)
@@ -181,7 +181,7 @@ test('Ctrl-C while a dump is restored deletes the incomplete database', async ()
     .poll(() => query(`${url}/x/`, 'select 1 from t limit 1').catch(() => []), { timeout: 60_000 })
     .toEqual([['1']])
   child.kill('SIGINT')
-  expect(await result).toEqual({ code: 130, output: '', errors: 'the database "x" was deleted again\n' })
+  expect(await result).toEqual({ code: 130, output: '', errors: 'the database "x" was deleted\n' })
   expect((await baton('databases', 'list', '--port', port)).output).not.toContain('/x/')
 })
 

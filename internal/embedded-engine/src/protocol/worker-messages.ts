@@ -48,7 +48,7 @@ export interface DatabaseToOpen {
   readonly dialect: Dialect | null
   /** Whether each commit is on disk before it is acknowledged. */
   readonly isDurable: boolean
-  /** Its replication index when this process closed it; null if it has not. */
+  /** Its replication index when this process closed it; null if this process has not closed it. */
   readonly lastIndex: bigint | null
 }
 

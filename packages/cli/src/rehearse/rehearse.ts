@@ -121,7 +121,7 @@ const formatReport = (rehearsal: Rehearsal, { json, markdown }: Input['values'])
 /** State of the real database that a command which uses it by mistake changes. */
 interface SourceState {
   readonly schemaVersion: number
-  /** Changes with each write, on the servers that send it. */
+  /** Changes with each write; null on servers that do not send it. */
   readonly replicationIndex: string | null
   readonly roundTripMs: number
 }

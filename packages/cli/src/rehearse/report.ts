@@ -32,9 +32,10 @@ export interface Rehearsal {
 export const SOURCE_CHANGED =
   'the schema of the real database was changed meanwhile: does the command use another variable for its URL?'
 
-const SOURCE_WRITTEN = 'the real database was written to meanwhile, by other programs or by the command'
+const SOURCE_WRITTEN =
+  'the real database may have been written to meanwhile, by other programs or by the command'
 const MOVED =
-  'values that are now in another table, or combined in one column, count as lost: --allow-loss accepts them'
+  'values moved to another table, or combined into one column, count as lost: --allow-loss accepts them'
 
 function describeSource({ isSourceChanged, isSourceWritten }: Rehearsal): string[] {
   if (isSourceChanged) return [SOURCE_CHANGED]

@@ -81,16 +81,20 @@ async function* readAhead<T>(
   items: AsyncGenerator<T, void, undefined>,
   read: <P>(part: Promise<P>) => Promise<P>,
 ): AsyncGenerator<T, void, undefined> {
-  let next = items.next()
+  const prepare = (): Promise<IteratorResult<T, void>> => {
+    const next = items.next()
+    // reported when it is awaited, unless the restore fails first
+    next.catch(() => {})
+    return next
+  }
+  let next = prepare()
   try {
     for (let item = await read(next); !item.done; item = await read(next)) {
-      next = items.next()
-      // reported when it is awaited, unless the current item fails first
-      next.catch(() => {})
+      next = prepare()
       yield item.value
     }
   } finally {
-    // not awaited, because a source whose next part never arrives cannot be ended
+    // not awaited, because a stalled source cannot be closed
     items.return().catch(() => {})
   }
 }

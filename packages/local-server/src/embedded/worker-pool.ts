@@ -205,6 +205,7 @@ export class WorkerPool {
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
     this.#evictedIds.delete(id)
+    this.#indexes.delete(id)
     this.closeFeed(id)
     await this.#workers.get(id)?.release({ keep: false })
   }

@@ -58,9 +58,10 @@ const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
   createdAt: new Date(createdAt),
 })
 
-const canParse = (parse: (text: string) => unknown, value: unknown): boolean => {
+/** Whether a text is a size or a duration; the platform API has other words for none, such as an empty text. */
+const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
   try {
-    return typeof value === 'string' && parse(value) !== undefined
+    return typeof value === 'string' && parse(value) !== null
   } catch {
     return false
   }
@@ -68,7 +69,7 @@ const canParse = (parse: (text: string) => unknown, value: unknown): boolean => 
 const SETTINGS: RulesOf<DatabaseOptions> = {
   sizeLimit: {
     text: 'a size such as 256mb, or null',
-    accepts: (size) => size === null || canParse(parseSizeLimit, size),
+    accepts: (size) => size === null || isParsed(parseSizeLimit, size),
   },
   blockReads: 'boolean',
   blockWrites: 'boolean',
@@ -88,7 +89,7 @@ const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
   authorization: ['full-access', 'read-only'],
   expiration: {
     text: "a duration such as '15m' or '2w1d', or 'never'",
-    accepts: (text) => canParse(parseExpiration, text),
+    accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
   },
   readAttach: 'object',
 }
