@@ -12,7 +12,8 @@ interface NewDatabase {
 }
 
 /**
- * Applies a dump to a database that was created for it. After an error or an interruption, the database is deleted, and stderr says so.
+ * Applies a dump to a database that was created for it, without the signal of the command, so that it is known to exist. After an
+ * error or an interruption, the database is deleted, and stderr says so.
  * @param file the path of the dump, or `-` for the input of the command
  */
 export async function fillFromDump(
@@ -21,6 +22,7 @@ export async function fillFromDump(
   context: CommandContext,
 ): Promise<void> {
   try {
+    context.signal.throwIfAborted()
     const db = createClient(await locate())
     try {
       await restoreDump(db, file, context)

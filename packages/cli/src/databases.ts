@@ -87,7 +87,7 @@ async function createOnServer(
 async function createOnPlatform(
   platform: PlatformClient,
   { name, fromDatabase, fromSnapshot, group: requestedGroup }: NewDatabase,
-  { signal, wait = true }: { readonly signal: AbortSignal; readonly wait?: boolean },
+  { signal, wait = true }: { readonly signal?: AbortSignal; readonly wait?: boolean },
 ): Promise<CreatedDatabase> {
   const { databases } = platform
   const group =
@@ -126,19 +126,16 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     const { 'from-dump': dumpFile, 'from-file': file, 'from-database': fromDatabase, group } = values
     await checkSources(values)
     const fromFile = file === undefined ? undefined : resolve(file)
-    const output = await createOnServer(input, { name, fromFile, fromDatabase, group })
+    if (dumpFile === undefined) return await createOnServer(input, { name, fromFile, fromDatabase, group })
+    const uninterrupted = { ...context, signal: new AbortController().signal }
+    const output = await createOnServer({ ...input, context: uninterrupted }, { name, group })
     const { url, authToken } = output.json
     const database = {
       name,
       locate: async () => ({ url, authToken }),
-      delete: async () =>
-        await control(
-          values,
-          { command: 'delete', name },
-          { ...context, signal: new AbortController().signal },
-        ),
+      delete: async () => await control(values, { command: 'delete', name }, uninterrupted),
     }
-    if (dumpFile !== undefined) await fillFromDump(database, dumpFile, context)
+    await fillFromDump(database, dumpFile, context)
     return output
   },
   onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, context }) => {
@@ -146,18 +143,19 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     const [name] = operands as [string]
     const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
     await checkSources(values)
-    const wait = dumpFile === undefined
-    const output = await createOnPlatform(platform, { name, fromDatabase, group }, { signal, wait })
+    if (dumpFile === undefined)
+      return await createOnPlatform(platform, { name, fromDatabase, group }, { signal })
+    const output = await createOnPlatform(platform, { name, group }, { wait: false })
+    const { url } = output.json
     const database = {
       name,
       locate: async () => {
         await platform.databases.waitUntilReady(name, { signal })
-        const authToken = await platform.databases.createToken(name, { expiration: '1h', signal })
-        return { url: output.json.url, authToken }
+        return { url, authToken: platform.databaseToken({ database: name, expiration: '1h' }) }
       },
       delete: async () => await platform.databases.delete(name),
     }
-    if (dumpFile !== undefined) await fillFromDump(database, dumpFile, context)
+    await fillFromDump(database, dumpFile, context)
     return output
   }),
 })

@@ -85,7 +85,8 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure.
+   * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure. A response that
+   * is too large ends the stream, until the client has seen that the server evaluates conditions.
    * @throws SqlError with `statementIndex` and the earlier `results`, whose changes are kept
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
