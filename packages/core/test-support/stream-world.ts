@@ -7,11 +7,11 @@ import {
 } from '../src/codec/control.ts'
 import { type Handle, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
 import { type CallOutcome, ENDED_BY_SERVER } from '../src/request/sql-request.ts'
-import type { Rejection } from '../src/stream/classify-failure.ts'
 import {
   type Effect,
   isInTransaction,
   nextWake,
+  type Rejection,
   type StreamEvent,
   StreamMachine,
   type StreamState,

@@ -8,11 +8,11 @@ import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
 import type { Http } from '../http/http.ts'
-import type { Permit } from '../http/limiter.ts'
 import { notSent, type RequestOptions, type SendResult } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
+import type { ExecuteOnlyState, StreamState } from './machine.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
 // previous one fails: if it has lost the transaction, it runs the next statement outside of it. So a statement is sent alone, or
@@ -36,18 +36,13 @@ export type StreamResults = readonly (WireStreamResult | undefined)[]
 /** Encodes the operations of a request. @param index replication index, if the request carries one */
 export type Encode = (index: string | null) => readonly string[]
 
-/** Whether the stream holds the write lock or the request may acquire it, and the write permit of the stream. */
-export interface LockUse {
-  readonly mayHoldLock: boolean
-  readonly permit: Permit | null
-}
-
 /** A request, and how it is sent. */
 export interface Sending {
   readonly request: SqlRequest
   /** Whether it also closes the stream. */
-  readonly close: boolean
-  readonly lock: LockUse
+  readonly closes: boolean
+  /** Whether the stream holds the write lock or the request may acquire it. */
+  readonly mayHoldLock: boolean
   /** The earliest deadline of its calls. */
   readonly deadline: Deadline
   /** Aborted when one of its calls is. */
@@ -57,20 +52,9 @@ export interface Sending {
 /** Sends the requests of one stream. */
 export interface SendingStream {
   readonly http: Http
-  readonly executeOnly: ExecuteOnlyState
-  /** Continues the stream; null while the server has none, as far as the client knows. */
-  readonly baton: string | null
+  readonly state: Pick<StreamState, 'baton' | 'executeOnly'>
   /** Sends operations on the stream. @param encode encodes them; by default those of the request */
   post(sending: Sending, encode?: Encode): Promise<SendResult<StreamResults>>
-}
-
-/** What is known of the transaction of a stream whose server supports only `execute`. */
-interface ExecuteOnlyState {
-  /** Whether a statement failed and may have ended the transaction. */
-  isUnproven: boolean
-  isLost: boolean
-  /** When BEGIN was sent. */
-  begunAt: number
 }
 
 /** Detects whether the server rejects every batch, but supports `execute`. @returns the failure of a request; otherwise null */
@@ -108,16 +92,16 @@ export async function sendExecutes(
   sending: Sending,
   batchResponse: SendResult<StreamResults> | null,
 ): Promise<SendResult<StreamResults>> {
-  const { http, baton } = stream
+  const { http, state } = stream
   const { deadline, request, signal } = sending
   if (batchResponse && !http.server.isExecuteOnly) {
     const failure = await detectExecuteOnly(http, { deadline, signal })
     // unless the server is execute-only, it rejected the batch for another reason, such as an invalid baton
-    if (failure || !http.server.isExecuteOnly) return (baton === null && failure) || batchResponse
+    if (failure || !http.server.isExecuteOnly) return (state.baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
   for (const [index, call] of request.calls.entries()) {
-    const failure = await execution.run(call, sending.close && index === request.calls.length - 1)
+    const failure = await execution.run(call, sending.closes && index === request.calls.length - 1)
     if (failure) return failure
   }
   return { isOk: true, value: [{ type: 'ok', response: { type: 'batch', result: execution.result } }] }
@@ -138,7 +122,7 @@ class Execution {
   constructor(stream: SendingStream, sending: Sending) {
     this.#stream = stream
     this.#sending = sending
-    this.#state = stream.executeOnly
+    this.#state = stream.state.executeOnly ??= { isUnproven: false, isLost: false, begunAt: 0 }
     this.#results = sending.request.encodeSteps(LAYOUT).map(() => null)
     this.#errors = this.#results.map(() => null)
   }
@@ -365,12 +349,13 @@ class Execution {
     const isFirst = this.#isFirst
     this.#isFirst = false
     // a new stream would not be in the transaction
-    if (!isFirst && this.#stream.baton === null) return invalidResponse('no baton in the middle of a stream')
+    if (!isFirst && this.#stream.state.baton === null)
+      return invalidResponse('no baton in the middle of a stream')
     const encode = (index: string | null): string[] =>
       statements.map(
         (json, position) => `{"type":"execute","stmt":${withIndex(json, position === 0 ? index : null)}}`,
       )
-    const response = await this.#stream.post({ ...this.#sending, close }, encode)
+    const response = await this.#stream.post({ ...this.#sending, closes: close }, encode)
     // the call must not be retried as a whole, because an earlier part of it was executed
     if (!response.isOk) {
       if (isFirst) return response

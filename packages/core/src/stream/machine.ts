@@ -1,5 +1,13 @@
 import type { Clock } from '../base/clock.ts'
-import { ProtocolError } from '../base/errors.ts'
+import {
+  asNotApplied,
+  DatabaseError,
+  HttpError,
+  ProtocolError,
+  type StreamError,
+  TransportError,
+  withOutcome,
+} from '../base/errors.ts'
 import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { ControlStatement } from '../codec/control.ts'
 import type { ResolvedConfig } from '../config.ts'
@@ -15,7 +23,6 @@ import {
   type Results,
 } from '../request/queued-call.ts'
 import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
-import { classifyFailure, findRejection, type Rejection } from './classify-failure.ts'
 
 // The core of a stream: `step` changes the state and says what must be done, and `nextWake` when it must be called again. Nothing
 // here knows of promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
@@ -39,6 +46,15 @@ interface TransactionState {
   hasWarned: boolean
   /** Whether its COMMIT or ROLLBACK is queued or in flight. */
   isEnding: boolean
+}
+
+/** What is known of a transaction on a server that supports only `execute`; see `execute-only.ts`. */
+export interface ExecuteOnlyState {
+  /** Whether a statement failed and may have ended the transaction. */
+  isUnproven: boolean
+  isLost: boolean
+  /** When BEGIN was sent. */
+  begunAt: number
 }
 
 /** The state of a stream. */
@@ -67,6 +83,8 @@ export interface StreamState {
   baton: string | null
   /** The baton before an aborted request whose response may still arrive. */
   late: { readonly baton: string | null } | null
+  /** Null unless single statements were sent instead of a batch. */
+  executeOnly: ExecuteOnlyState | null
 }
 
 /** A loss, and what is known of the lost transaction. */
@@ -75,6 +93,16 @@ export interface StreamLoss extends Loss {
   /** Whether another call of the client waited for the write lock that the transaction held. */
   readonly hasBlocked: boolean
 }
+
+/** Why a call is rejected. The shell of its stream makes an error of it. */
+export type Rejection =
+  | { readonly type: 'error'; readonly error: unknown }
+  /** The stream was closed or lost. */
+  | { readonly type: 'ended' }
+  | { readonly type: 'stream'; readonly code: StreamError['code']; readonly message: string }
+  | { readonly type: 'misuse'; readonly message: string }
+  | { readonly type: 'queueFull' }
+  | { readonly type: 'timeout'; readonly timeoutMs: number }
 
 interface Events {
   call: { call: QueuedCall }
@@ -118,7 +146,7 @@ interface Events {
 interface Effects {
   /** Sends the event `flush` after the calls of this tick. */
   flushSoon: {}
-  send: { calls: readonly QueuedCall[]; closes: boolean; mayHoldLock: boolean }
+  send: { calls: readonly QueuedCall[]; closes: boolean }
   openCursor: { call: QueuedCall }
   /** @param endsStream whether the stream ends too */
   stopCursor: { call: QueuedCall; endsStream: boolean; rejection: Rejection }
@@ -199,6 +227,7 @@ const newStreamState = (): StreamState => ({
   permit: 'none',
   baton: null,
   late: null,
+  executeOnly: null,
 })
 
 /** Whether a transaction was begun and not ended, as far as the client knows. */
@@ -565,7 +594,7 @@ export class StreamMachine {
     const { state } = this
     state.phase = 'sending'
     const closes = !state.isOpen && state.queue.length === 0
-    this.#do({ type: 'send', calls, closes, mayHoldLock: holdsLock(state) || calls.some(needsWriteLock) })
+    this.#do({ type: 'send', calls, closes })
   }
 
   // responses
@@ -643,20 +672,19 @@ export class StreamMachine {
   /** Handles a request without a usable response: the stream and its transaction are lost. */
   #fail(calls: readonly QueuedCall[], error: unknown, { continuesStream, sentAt }: LastSending): void {
     const { state } = this
-    const request = {
+    const failure = classifyFailure({
       error,
       continuesStream,
       durationMs: this.#now - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
       commits: calls[0]?.transactionEnd === 'commit',
       isAborted: calls.some(({ options: { signal } }) => signal?.aborted && signal.reason === error),
-    }
-    const failure = classifyFailure(request)
+    })
     // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
     if (failure.isUnknownStream) state.baton = null
     else this.#do({ type: 'closed' })
     this.#lose({ code: failure.code, message: failure.message, cause: error })
-    for (const call of calls) this.#reject(call, findRejection(call, request, failure))
+    for (const call of calls) this.#reject(call, findRejection(call, failure))
   }
 
   /** Declares the stream and its transaction lost, unless they already are. */
@@ -760,4 +788,78 @@ export class StreamMachine {
     const remainingMs = Math.max(0, endsAt - now)
     this.#do({ type: 'emit', event: { type: 'transaction:expiring', id: transaction.id, remainingMs } })
   }
+}
+
+/** A request on a stream that got no usable response. */
+export interface FailedRequest {
+  readonly error: unknown
+  /** Time from sending it to the error, in ms. */
+  readonly durationMs: number
+  /** Whether it continued an existing stream. */
+  readonly continuesStream: boolean
+  readonly inTransaction: boolean
+  /** Whether the error is the reason of an aborted signal, which says nothing about the request. */
+  readonly isAborted: boolean
+  /** Whether one of its calls is a COMMIT. */
+  readonly commits: boolean
+}
+
+/** A failed request, and its effect on the stream. */
+interface StreamFailure extends FailedRequest {
+  readonly code: StreamError['code']
+  readonly message: string
+  /** Whether the server has no such stream, in which case there is nothing to close. */
+  readonly isUnknownStream: boolean
+  /** Whether it is certain that the server executed none of the request. */
+  readonly notExecuted: boolean
+}
+
+export function classifyFailure(request: FailedRequest): StreamFailure {
+  const { error, durationMs, continuesStream, inTransaction, commits, isAborted } = request
+  const http = error instanceof HttpError ? error : null
+  const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
+  const isExpired = http?.serverCode === 'STREAM_EXPIRED'
+  // A proxy may have sent the request twice, and this may be the rejection of the second copy. The first was certainly not
+  // executed if the stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
+  const notExecuted = isExpired
+    ? durationMs < STREAM_IDLE_MS
+    : !isAborted && error instanceof TransportError && error.outcome === 'not_applied'
+  const isOutcomeUnknown = commits && !notExecuted
+  return {
+    ...request,
+    code: isOutcomeUnknown
+      ? 'STREAM_CLOSED'
+      : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
+    message: isExpired
+      ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
+      : `${isOutcomeUnknown ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
+    isUnknownStream,
+    notExecuted,
+  }
+}
+
+export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
+
+/** Returns why a call of a failed request is rejected. */
+export function findRejection(call: FailedCall, failure: StreamFailure): Rejection {
+  const { error, continuesStream } = failure
+  const { signal } = call.options
+  const commits = call.transactionEnd === 'commit'
+  const as = (reason: unknown): Rejection => ({ type: 'error', error: reason })
+  const mayBeApplied = !call.isReadOnly && (call.scope !== 'transaction' || commits)
+  // aborted by its own signal, whose reason may be the error of a time limit
+  if (signal?.aborted && error === signal.reason)
+    return as(mayBeApplied ? withOutcome(error, 'unknown') : error)
+  if (call.isReadOnly && failure.isUnknownStream) return { type: 'ended' }
+  // without a COMMIT no change is kept, regardless of what the request did
+  const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)
+  if (isNotApplied) {
+    const provesNotApplied = error instanceof DatabaseError && error.outcome === 'not_applied'
+    return provesNotApplied && !failure.isUnknownStream ? as(error) : { type: 'ended' }
+  }
+  if (call.isReadOnly) return as(asNotApplied(error))
+  // a proxy may have sent it twice, and this may be the rejection of the second copy
+  return as(
+    (continuesStream || commits) && error instanceof HttpError ? withOutcome(error, 'unknown') : error,
+  )
 }

@@ -18,8 +18,7 @@ import {
   rejectionError,
 } from './cursor-exchange.ts'
 import { holdsLock, isInTransaction, isOutdated } from './machine.ts'
-import type { HandleCall, ServerStream } from './server-stream.ts'
-import { choosePolicy, isUnsupportedPath } from './stream-connection.ts'
+import { choosePolicy, type HandleCall, isUnsupportedPath, type ServerStream } from './server-stream.ts'
 
 /** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: RowsOptions }
@@ -164,7 +163,7 @@ export class RowReader implements Cursor {
         type: 'noResponse',
         calls: [{ ...call, reject }],
         error,
-        sending: this.#stream.connection.lastSending,
+        sending: this.#stream.lastSending,
       })
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction, closing the stream undoes nothing
@@ -225,7 +224,7 @@ export class RowReader implements Cursor {
 
   async #leaveEarly(): Promise<void> {
     this.stoppedEarly = true
-    this.#stream.connection.rowids.forget()
+    this.#stream.rowids.forget()
     if (this.#allRows) return
     await this.#finish()
     if (this.#request.isReadOnly) return
@@ -261,11 +260,11 @@ export class RowReader implements Cursor {
 
   /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
-    const { connection, http } = this.#stream
+    const { address, http, state } = this.#stream
     if (!http.server.hasCursors) return await this.#readAll()
-    const { baton, address } = connection
+    const { baton } = state
     const request = this.#request
-    const mayHoldLock = request.needsWriteLock || holdsLock(this.#stream.state)
+    const mayHoldLock = request.needsWriteLock || holdsLock(state)
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
@@ -275,7 +274,7 @@ export class RowReader implements Cursor {
         body: (index) => {
           // the time limit applies to each wait for the server
           deadline.restart()
-          connection.recordSend()
+          this.#stream.recordSend()
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(UNPROVEN_V3_GUARD, index)}}`
         },
         address,
@@ -325,15 +324,11 @@ export class RowReader implements Cursor {
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
   async #readAll(): Promise<readonly Line[]> {
-    const { connection, http, state } = this.#stream
+    const { http, rowids } = this.#stream
     const [call] = this.#request.calls as [QueuedCall]
     const request = new SqlRequest([{ ...call, cursor: undefined }])
     this.#isSent = true
-    const mayHoldLock = request.needsWriteLock || holdsLock(state)
-    const [result] = unwrap(
-      await connection.send(request, false, { mayHoldLock, permit: this.#stream.permit }),
-    )
-    const { rowids } = connection
+    const [result] = unwrap(await this.#stream.send(request, false))
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
     if (outcome?.loss) throw this.#lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
@@ -374,7 +369,7 @@ export class RowReader implements Cursor {
   }
 
   #handleEntry(entry: CursorEntry): Row[] {
-    const { connection, http } = this.#stream
+    const { http, rowids } = this.#stream
     const { config, replica } = http
     if (!('type' in entry)) this.#stream.setBaton(entry.baton)
     else if (entry.type === 'replication_index') replica.record(entry.replication_index)
@@ -386,10 +381,10 @@ export class RowReader implements Cursor {
       onColumns?.(entry.cols.map(({ name }) => name ?? ''))
     } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
     else if (entry.type === 'step_end') {
-      connection.rowids.read(entry, this.#statement)
+      rowids.read(entry, this.#statement)
       this.#isComplete = true
     } else if (entry.type === 'step_error' || entry.type === 'error') {
-      connection.rowids.forget()
+      rowids.forget()
       const outcome = this.isReadOnly ? 'not_applied' : undefined
       const error = new SqlError(entry.error, this.#statement.sql, null, [], outcome)
       throw error.code === 'TRANSACTION_TIMEOUT' ? this.#lose(takeoverLoss(error)) : error

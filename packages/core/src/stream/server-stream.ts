@@ -1,5 +1,8 @@
-import { copyError, SqlError, StreamError, withOutcome } from '../base/errors.ts'
+import { copyError, HttpError, SqlError, StreamError, withOutcome } from '../base/errors.ts'
+import { joinSignals } from '../base/join-signals.ts'
+import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
+import { UNPROVEN_V3_GUARD, V3_GUARD } from '../codec/batch.ts'
 import {
   COMMIT,
   type ControlStatement,
@@ -8,27 +11,38 @@ import {
   rollbackToStatement,
   savepointStatement,
 } from '../codec/control.ts'
+import { InsertedRowids } from '../codec/inserted-rowids.ts'
+import {
+  CLOSE as CLOSE_STREAM,
+  decodePipeline,
+  pipelineBody,
+  readReplicationIndex,
+} from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { Http } from '../http/http.ts'
+import { type Address, followBaseUrl } from '../config.ts'
+import { type Http, type ServerFeatures, unwrap } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import type { Permit } from '../http/limiter.ts'
+import { notSent, type SendResult } from '../http/message.ts'
+import { CLOSE, CONCURRENT, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import { lockHint } from '../http/write-lock.ts'
 import { nextId } from '../observe/events.ts'
 import type { AtomicBatchOptions, CallOptions } from '../options.ts'
 import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
 import { type Settlement, SqlRequest } from '../request/sql-request.ts'
 import { queueFullError, timeoutError } from '../transport/failure.ts'
-import type { Rejection } from './classify-failure.ts'
+import type { Encode, Sending, SendingStream, StreamResults } from './execute-only.ts'
 import {
   type Effect,
+  holdsLock,
   isInTransaction,
+  type LastSending,
   nextWake,
+  type Rejection,
   type StreamEvent,
   type StreamLoss,
   StreamMachine,
-  type StreamState,
 } from './machine.ts'
-import { StreamConnection } from './stream-connection.ts'
 
 const FLUSH = { type: 'flush' } as const
 
@@ -36,10 +50,18 @@ const FLUSH = { type: 'flush' } as const
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'handle'>
 
 /** The shell of a stream: performs what `step` decides, and reports what happens. Decides nothing. */
-export class ServerStream implements OpenStream {
+export class ServerStream implements OpenStream, SendingStream {
   readonly http: Http
-  readonly connection: StreamConnection
   readonly #machine: StreamMachine
+  readonly state: StreamMachine['state']
+  /** Whether the client, when it is closed, waits for the call that opens this stream. */
+  readonly #isTracked: boolean
+  /** The server that the stream is bound to. */
+  address: Address
+  /** Set if the stream is bound to `/v2`, whatever the client detects about the server later. */
+  #V2Guard: ServerFeatures['V2Guard']
+  readonly rowids = new InsertedRowids()
+  lastSending: LastSending = { sentAt: 0, continuesStream: false }
   #resolveEnded!: () => void
   /** Settles when the stream no longer accepts calls. */
   readonly ended = new Promise<void>((resolve) => (this.#resolveEnded = resolve))
@@ -48,6 +70,7 @@ export class ServerStream implements OpenStream {
   /** Settles when the COMMIT or ROLLBACK has. */
   ending: Promise<unknown> | null = null
   #isPerforming = false
+  #isOpenOnServer = false
   #permit: Permit | null = null
   #wakeAt = Infinity
   #cancelWake: (() => void) | null = null
@@ -59,30 +82,19 @@ export class ServerStream implements OpenStream {
   /** Errors of the statements of transactions. */
   #failures: WeakSet<Error> | null = null
 
-  /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
     this.http = http
+    this.address = http.config.address
+    this.#isTracked = isTracked
     this.#machine = new StreamMachine(http)
-    this.connection = new StreamConnection(this, isTracked)
-  }
-
-  get state(): StreamState {
-    return this.#machine.state
-  }
-
-  /** Records the baton of a response, which continues the stream. */
-  setBaton(baton: string | null): void {
-    const { state } = this.#machine
-    if ((state.baton === null) !== (baton === null)) this.http.lifetime.trackStream(this, baton !== null)
-    state.baton = baton
+    this.state = this.#machine.state
   }
 
   /** Tells the machine what has happened, and performs what it decides. @throws the error of a misuse */
   dispatch(event: StreamEvent): void {
     const { effects, state } = this.#machine
-    const hadBaton = state.baton !== null
     this.#machine.step(event)
-    if ((state.baton !== null) !== hadBaton) this.http.lifetime.trackStream(this, !hadBaton)
+    this.#track()
     const { refusal } = this.#machine
     if (refusal) {
       this.#machine.refusal = null
@@ -91,10 +103,25 @@ export class ServerStream implements OpenStream {
     // an event of an observer or of an effect: its effects follow the earlier ones
     if (this.#isPerforming) return
     this.#isPerforming = true
-    for (let effect = effects.shift(); effect; effect = effects.shift()) this.#perform(effect)
+    for (const effect of effects) this.#perform(effect)
+    effects.length = 0
     this.#isPerforming = false
     // the calls of a tick are not watched before they are sent
     if (state.phase !== 'collecting') this.#setTimer()
+  }
+
+  /** Records the baton of a response, which continues the stream. */
+  setBaton(baton: string | null): void {
+    this.state.baton = baton
+    this.#track()
+  }
+
+  /** Tells the client whether the stream is open on the server. */
+  #track(): void {
+    const isOpen = this.state.baton !== null
+    if (isOpen === this.#isOpenOnServer) return
+    this.#isOpenOnServer = isOpen
+    this.http.lifetime.trackStream(this, isOpen)
   }
 
   #perform(effect: Effect): void {
@@ -111,7 +138,7 @@ export class ServerStream implements OpenStream {
       case 'stopCursor':
         return effect.call.cursor?.stop(effect.endsStream, this.#toError(effect.rejection))
       case 'sendClose':
-        return void this.connection.close().then(() => this.dispatch({ type: 'closed' }))
+        return void this.#sendClose().then(() => this.dispatch({ type: 'closed' }))
       case 'resolve':
         effect.call.stopWatch?.()
         return effect.call.resolve(effect.results)
@@ -144,34 +171,145 @@ export class ServerStream implements OpenStream {
 
   readonly #flush = (): void => this.dispatch(FLUSH)
 
-  async #send({ calls, closes, mayHoldLock }: Extract<Effect, { type: 'send' }>): Promise<void> {
-    const { connection, http } = this
+  async #send({ calls, closes }: Extract<Effect, { type: 'send' }>): Promise<void> {
+    const { http } = this
     for (const call of calls) call.stopWatch?.()
     const request = new SqlRequest(calls)
     this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
-    const result = await connection.send(request, closes, { mayHoldLock, permit: this.permit })
-    if (!result.isOk) {
-      const { error } = result
-      if (result.isSent)
-        return this.dispatch({ type: 'noResponse', calls, error, sending: connection.lastSending })
+    const result = await this.send(request, closes)
+    let settlement: Settlement
+    try {
+      settlement = request.read(unwrap(result)[0], { intMode: http.config.intMode, rowids: this.rowids })
+    } catch (error) {
+      if (result.isOk || result.isSent)
+        return this.dispatch({ type: 'noResponse', calls, error, sending: this.lastSending })
       const aborted = new Map<QueuedCall, unknown>()
       for (const call of calls)
         if (call.options.signal?.aborted) aborted.set(call, call.options.signal.reason)
       return this.dispatch({ type: 'notSent', calls, error, aborted })
     }
-    let settlement: Settlement
-    try {
-      settlement = request.read(result.value[0], {
-        intMode: http.config.intMode,
-        rowids: connection.rowids,
-      })
-    } catch (error) {
-      return this.dispatch({ type: 'noResponse', calls, error, sending: connection.lastSending })
-    }
     const { server } = http
     if (settlement.evaluatesConditions) server.evaluatesConditions = true
     if (calls[0]?.scope !== 'autocommit') server.isExecuteOnly ??= false
-    this.dispatch({ type: 'response', calls, settlement, closes, sending: connection.lastSending })
+    this.dispatch({ type: 'response', calls, settlement, closes, sending: this.lastSending })
+  }
+
+  /** Sends one request, in the form that the server supports. Never rejects. */
+  async send(request: SqlRequest, closes: boolean): Promise<SendResult<StreamResults>> {
+    const { lifetime, server } = this.http
+    const isNew = this.state.baton === null
+    const isCounted = isNew && !this.#isTracked
+    if (isCounted) {
+      try {
+        lifetime.begin()
+      } catch (error) {
+        return notSent(error)
+      }
+    }
+    const { calls } = request
+    const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a))
+    const signals = calls.flatMap(({ options }) => options.signal ?? [])
+    const joinedSignals = signals.length > 1 ? joinSignals(signals) : null
+    const signal = joinedSignals?.signal ?? signals[0]
+    const mayHoldLock = holdsLock(this.state) || request.needsWriteLock
+    const sending = { request, closes, mayHoldLock, deadline, signal }
+    const isBatch = calls[0]?.scope !== 'autocommit'
+    let result = server.isExecuteOnly && isBatch ? null : await this.post(sending)
+    // another call may have detected `/v3` in the meantime
+    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
+      this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
+      result = await this.post(sending)
+    }
+    const mayBeExecuteOnly =
+      isBatch && result && !result.isOk && (result.error as Partial<HttpError>).status === 400
+    if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
+      const { sendExecutes } = await import('./execute-only.ts')
+      result = await sendExecutes(this, sending, result)
+    }
+    joinedSignals?.stop()
+    if (!result.isOk && result.readLateResponse) this.awaitLate(result.readLateResponse())
+    if (isCounted) lifetime.end()
+    return result
+  }
+
+  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  post(
+    { closes, deadline, mayHoldLock, request, signal }: Sending,
+    encode?: Encode,
+  ): Promise<SendResult<StreamResults>> {
+    const { http } = this
+    const { baton } = this.state
+    if (baton === null) this.#V2Guard ??= http.server.V2Guard
+    const V2Guard = this.#V2Guard
+    // every attempt has the same steps: the response to an earlier one may be read last
+    const { evaluatesConditions } = http.server
+    return http.exchange(
+      `/v${V2Guard ? 2 : 3}/pipeline`,
+      (index) => {
+        this.recordSend()
+        const guard = V2Guard
+          ? new V2Guard(evaluatesConditions ? 'commit' : 'begin')
+          : evaluatesConditions
+            ? V3_GUARD
+            : UNPROVEN_V3_GUARD
+        const operations = encode?.(index) ?? [request.encode(guard, index)]
+        return pipelineBody(closes ? [...operations, CLOSE_STREAM] : operations, baton)
+      },
+      {
+        deadline,
+        signal,
+        limiter: baton === null ? (mayHoldLock ? http.writes : http.reads) : null,
+        needsIndex: request.isFirst,
+        mayOmitIndex: baton === null && request.isReadOnly,
+        policy: choosePolicy(request, baton, mayHoldLock),
+        calls: request.calls,
+        inTransaction: request.calls[0]?.scope === 'transaction',
+        permit: this.state.permit === 'held' ? this.#permit : null,
+      },
+      (text) => this.#read(text, closes),
+      this.address,
+    )
+  }
+
+  /** Called just before a request is sent. */
+  recordSend(): void {
+    this.lastSending = { sentAt: this.http.clock.now(), continuesStream: this.state.baton !== null }
+  }
+
+  #read(text: string, closes: boolean): StreamResults {
+    const { config, replica, server } = this.http
+    const response = decodePipeline(text)
+    const { baton, base_url: baseUrl, results } = response
+    this.setBaton(closes ? null : (baton ?? null))
+    // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
+    if (this.#V2Guard) server.V2Guard = this.#V2Guard
+    else server.hasV3 ||= this.state.baton !== null
+    this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
+    replica.record(readReplicationIndex(response))
+    return results
+  }
+
+  /** Closes the stream on the server. Never rejects. */
+  async #sendClose(): Promise<void> {
+    const { http } = this
+    const body = pipelineBody([CLOSE_STREAM], this.state.baton)
+    // a request that is aborted earlier could leave the write lock held
+    const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
+    // aborted only when the client is closed: an abort creates a DOMException with a stack, a fifth of a transaction's CPU time
+    const controller = new AbortController()
+    const { signal } = controller
+    const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
+    const path = `/v${this.#V2Guard ? 2 : 3}/pipeline`
+    const response = http.exchange(
+      path,
+      () => body,
+      options,
+      () => {},
+      this.address,
+    )
+    http.lifetime.addBackground(response, () => controller.abort())
+    // not retried, with or without a response
+    await response
   }
 
   /** Waits for the response to an aborted request, after which the stream can be closed. @param response reads its baton */
@@ -179,11 +317,6 @@ export class ServerStream implements OpenStream {
     this.dispatch({ type: 'aborted' })
     const end = (isOk: boolean) => (): void => this.dispatch({ type: 'lateResponse', isOk })
     this.http.lifetime.addBackground(response.then(end(true), end(false)))
-  }
-
-  /** The write permit that the transaction holds. */
-  get permit(): Permit | null {
-    return this.state.permit === 'held' ? this.#permit : null
   }
 
   #acquirePermit(): void {
@@ -400,4 +533,22 @@ export class ServerStream implements OpenStream {
   undoneError(error: unknown): unknown {
     return error instanceof Error && this.#failures?.has(error) ? withOutcome(error, 'not_applied') : error
   }
+}
+
+/** Whether the server does not support the path. A 404 for another reason has a JSON body. */
+export const isUnsupportedPath = (error: unknown): boolean =>
+  error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
+
+/**
+ * Returns the policy of a request on a stream.
+ * @param mayHoldLock whether the stream holds the write lock or the request may acquire it
+ */
+export function choosePolicy(
+  { isReadOnly }: SqlRequest,
+  baton: string | null,
+  mayHoldLock: boolean,
+): RequestPolicy {
+  if (mayHoldLock) return WRITE
+  if (!isReadOnly) return CONCURRENT
+  return baton === null ? READ : CONTINUE
 }

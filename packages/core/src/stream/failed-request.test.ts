@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
-import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './classify-failure.ts'
+import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './machine.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
 const invalidBaton = new HttpError(400, 'h', 'Received an invalid baton')
@@ -71,7 +71,7 @@ describe('the error of', () => {
     overrides: Partial<FailedRequest> = {},
   ): unknown => {
     const failedRequest = request(error, { commits: callFields.transactionEnd === 'commit', ...overrides })
-    const rejection = findRejection(call(callFields), failedRequest, classifyFailure(failedRequest))
+    const rejection = findRejection(call(callFields), classifyFailure(failedRequest))
     return rejection.type === 'error' ? rejection.error : lost
   }
 
