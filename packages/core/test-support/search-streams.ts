@@ -44,15 +44,15 @@ export interface SearchResult {
 /** Searches all orders of moves, shortest first, up to a number of states. */
 export function searchStates(maxStates: number): SearchResult {
   const visited = new Set<number>()
-  // a state is kept as the moves that lead to it, which takes less memory than a copy
-  let level: (readonly number[])[] = [[]]
+  // A state is kept as the moves that lead to it, which takes less memory than a copy: a letter for the position of each move
+  let level = ['']
   let depth = 0
   for (; level.length > 0 && visited.size < maxStates; depth += 1) {
-    const next: (readonly number[])[] = []
+    const next: string[] = []
     for (const path of level) {
       const count = replay(path).world.moves().length
       for (let move = 0; move < count && visited.size < maxStates; move += 1) {
-        const longerPath = [...path, move]
+        const longerPath = path + String.fromCharCode(FIRST_LETTER + move)
         const { world, moves } = replay(longerPath)
         world.check()
         const key = hash(world.key())
@@ -69,12 +69,14 @@ export function searchStates(maxStates: number): SearchResult {
   return { states: visited.size, depth, finding: null }
 }
 
+const FIRST_LETTER = 32
+
 /** Makes moves in a new world. @param path their positions among the moves that are possible */
-function replay(path: readonly number[]): { readonly world: World; readonly moves: readonly string[] } {
+function replay(path: string): { readonly world: World; readonly moves: readonly string[] } {
   const world = new World(2)
   const moves: string[] = []
-  for (const position of path) {
-    const move = world.moves()[position]
+  for (const letter of path) {
+    const move = world.moves()[letter.charCodeAt(0) - FIRST_LETTER]
     if (!move) break
     moves.push(move[0])
     move[1]()

@@ -97,6 +97,8 @@ const EMPTY = {
 const SENDING = { sentAt: 0, continuesStream: true }
 const NEW_SENDING = { sentAt: 0, continuesStream: false }
 const SET = -1
+/** The ids of the calls of each stream begin after a multiple of this. */
+const FIRST_ID = 100
 export type Fault = (effects: readonly Effect[]) => readonly Effect[]
 type Move = readonly [name: string, apply: () => void]
 
@@ -306,7 +308,7 @@ export class World {
     const inTransaction = isInTransaction(state)
     const isEnd = fields.transactionEnd !== undefined
     const call: Call = {
-      id: index * 100 + calls.length + 1,
+      id: index * FIRST_ID + calls.length + 1,
       statements: [],
       scope: inTransaction || isEnd ? 'transaction' : 'autocommit',
       prefix: [],
@@ -600,14 +602,14 @@ export class World {
     else writes.splice(position, 1)
   }
 
-  /** Returns a text that is equal for worlds with the same future. */
+  /** Returns a text that is equal for worlds with the same future, whichever stream is which. */
   key(): string {
     const { now } = this
     const streams = this.#streams.map((stream) => {
       const { calls, savepoint, state, writes } = stream
       const { loss, queue, transaction } = state
       const ids = (list: readonly QueuedCall[] | undefined): unknown => list?.map(keyOf)
-      return [
+      return JSON.stringify([
         state.phase,
         state.isOpen,
         loss?.code,
@@ -638,24 +640,24 @@ export class World {
         ids(stream.late?.calls),
         stream.cursor && keyOf(stream.cursor),
         savepoint?.end,
-        writes,
-        calls.map(({ outcome, transaction: id }) => `${outcome}${id}`),
-      ]
+        writes?.map((id) => (id === SET ? id : toPosition(id))),
+        calls.map(({ id, outcome, transaction }) => `${outcome}${transaction}${this.applied.has(id)}`),
+        this.#holder === stream,
+        this.#waiting.indexOf(stream),
+      ])
     })
-    return JSON.stringify([
-      streams,
-      [...this.applied].toSorted(),
-      this.#holder?.index,
-      this.#waiting.map(({ index }) => index),
-    ])
+    return streams.toSorted().join()
   }
 }
+
+/** Returns the position of a call in its stream, from its id. */
+const toPosition = (id: number): number => id % FIRST_ID
 
 const keyOf = (call: QueuedCall): unknown => {
   const { canCoalesce, cursor, handle, id, isUnparsed, isWrite, parses, prefix, transactionEnd } =
     call as Call
   return [
-    id,
+    toPosition(id),
     isWrite,
     transactionEnd,
     prefix.map(({ sql }) => sql),

@@ -32,6 +32,8 @@ export interface TransactionOptions extends CallOptions {
   readonly maxRetries?: number | undefined
 }
 
+const TRANSACTION_OPTIONS = { ...CALL_OPTIONS, mode: TRANSACTION_MODES, maxRetries: 'number' } as const
+
 /** Returns a signal that is aborted with that of the options, or when their time is over; null if they have neither. */
 function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
   if (!signal && timeoutMs === undefined) return null
@@ -107,7 +109,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     options: TransactionOptions = {},
   ): Promise<T> {
     checkCallback(callback)
-    checkOptions(options, { ...CALL_OPTIONS, mode: TRANSACTION_MODES, maxRetries: 'number' })
+    checkOptions(options, TRANSACTION_OPTIONS)
     const http = getHttp(this)
     const { lifetime, events } = http
     const { mode, maxRetries = 0 } = options

@@ -30,6 +30,7 @@ export class InsertedRowids {
     const mayBeRepeated = this.#last === null || rowid === this.#last
     this.#last = rowid
     if (count === 0 || kind !== 'insert') return null
+    if (!mayBeRepeated && BEGINS_WITH_INSERT.test(sql)) return BigInt(rowid)
     const text = sql.replace(SEPARATORS, ' ')
     if (mayBeRepeated && (rowid === '0' || DO_UPDATE.test(text))) return null
     return inserts(text) ? BigInt(rowid) : null
@@ -44,6 +45,8 @@ export class InsertedRowids {
 /** Matches quoted text, comments and whitespace. */
 const SEPARATORS = /* @__PURE__ */ (() =>
   new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*(?:\\]|$)|${BLANK}`, 'g'))()
+/** Most statements; others may begin with a comment, or with WITH. */
+const BEGINS_WITH_INSERT = /^\s*(?:insert|replace)\s/i
 /** An INSERT without these words updates nothing. */
 const DO_UPDATE = /(?<![\w$])do +update(?![\w$])/i
 

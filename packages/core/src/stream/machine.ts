@@ -373,10 +373,6 @@ export class StreamMachine {
     this.effects.push(effect)
   }
 
-  get #now(): number {
-    return this.#client.clock.now()
-  }
-
   // calls and control statements
 
   #enqueue(call: QueuedCall): void {
@@ -425,7 +421,7 @@ export class StreamMachine {
     state.prefix = [...state.prefix, statement]
     state.transaction = {
       id,
-      begunAt: this.#now,
+      begunAt: this.#client.clock.now(),
       lockedSince: null,
       lockNumber: this.#client.writeLock.acquired,
       hasWarned: false,
@@ -495,7 +491,7 @@ export class StreamMachine {
 
   /** Restarts the time limits of the queued calls, before and after a wait that does not count. */
   #restartDeadlines(): void {
-    const now = this.#now
+    const now = this.#client.clock.now()
     for (const { deadline } of this.state.queue) deadline.endsAt = now + deadline.timeoutMs
   }
 
@@ -526,7 +522,7 @@ export class StreamMachine {
     if (state.permit === 'queued' || (!head && this.#hasPendingBegin)) this.#releasePermit()
     if (!head) {
       if (!state.isOpen) this.#close()
-      else if (state.transaction) state.phaseSince = this.#now
+      else if (state.transaction) state.phaseSince = this.#client.clock.now()
     } else if (endsLocally) {
       this.#take(1)
       this.#settleCall(head, { results: [] })
@@ -545,12 +541,11 @@ export class StreamMachine {
 
   /** Rejects the calls of handles that were rolled back. */
   #removeUndone(): void {
-    for (const call of this.state.queue.filter(({ handle }) => handle && isUndone(handle)))
-      this.#remove(call, {
-        type: 'stream',
-        code: 'STREAM_CLOSED',
-        message: endMessage(call.handle as Handle),
-      })
+    for (const call of this.state.queue.slice()) {
+      const { handle } = call
+      if (handle && isUndone(handle))
+        this.#remove(call, { type: 'stream', code: 'STREAM_CLOSED', message: endMessage(handle) })
+    }
   }
 
   /** Rejects the calls before a queued ROLLBACK, if any; for a transaction that the server has not begun. */
@@ -655,7 +650,7 @@ export class StreamMachine {
     const { state } = this
     if (state.baton === null) this.#releasePermit()
     state.queue.unshift(...calls)
-    const now = this.#now
+    const now = this.#client.clock.now()
     const rejections = calls.map((call): Rejection | null => {
       const { endsAt, timeoutMs } = call.deadline
       if (aborted.has(call)) return { type: 'error', error: aborted.get(call) }
@@ -675,7 +670,7 @@ export class StreamMachine {
     const failure = classifyFailure({
       error,
       continuesStream,
-      durationMs: this.#now - sentAt,
+      durationMs: this.#client.clock.now() - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
       commits: calls[0]?.transactionEnd === 'commit',
       isAborted: calls.some(({ options: { signal } }) => signal?.aborted && signal.reason === error),
@@ -695,7 +690,7 @@ export class StreamMachine {
     const hasLock = transaction !== null && transaction.lockedSince !== null
     state.loss = {
       ...loss,
-      elapsedMs: transaction ? Math.round(this.#now - transaction.begunAt) : undefined,
+      elapsedMs: transaction ? Math.round(this.#client.clock.now() - transaction.begunAt) : undefined,
       hasBlocked: hasLock && (this.#client.hasPendingWrites || isOutdated(state, this.#client)),
     }
     state.isOpen = false
@@ -723,7 +718,7 @@ export class StreamMachine {
   #recordLock(): void {
     const { transaction } = this.state
     if (!transaction || transaction.lockedSince !== null) return
-    transaction.lockedSince = Math.floor(this.#now)
+    transaction.lockedSince = Math.floor(this.#client.clock.now())
     transaction.lockNumber = this.#client.writeLock.acquired + 1
     this.#do({ type: 'recordLock' })
   }
@@ -743,7 +738,7 @@ export class StreamMachine {
   /** Closes the stream on the server, if it may exist there. */
   #close(): void {
     const { state } = this
-    if (state.phase !== 'closing') state.phaseSince = this.#now
+    if (state.phase !== 'closing') state.phaseSince = this.#client.clock.now()
     state.phase = 'closing'
     if (state.late) return
     if (state.baton === null) this.#finishClose()
@@ -758,7 +753,7 @@ export class StreamMachine {
 
   #wake(): void {
     const { state } = this
-    const now = this.#now
+    const now = this.#client.clock.now()
     if (now < nextWake(state, this.#client)) return
     // the server has closed the stream by now, so other writers need not wait for a response that may never arrive
     if (state.phase === 'closing') this.#releasePermit()
