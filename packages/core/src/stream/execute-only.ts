@@ -8,7 +8,7 @@ import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
 import type { Http } from '../http/http.ts'
-import { notSent, type RequestOptions, type SendResult } from '../http/message.ts'
+import { type NoResponse, notSent, type RequestOptions, type SendResult } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
@@ -100,15 +100,20 @@ export async function sendExecutes(
     if (failure || !http.server.isExecuteOnly) return (state.baton === null && failure) || batchResponse
   }
   const execution = new Execution(stream, sending)
-  for (const [index, call] of request.calls.entries()) {
-    const failure = await execution.run(call, sending.closes && index === request.calls.length - 1)
-    if (failure) return failure
+  try {
+    for (const [index, call] of request.calls.entries())
+      await execution.run(call, sending.closes && index === request.calls.length - 1)
+  } catch (error) {
+    if (execution.failure === null) throw error
+    return execution.failure
   }
   return { isOk: true, value: [{ type: 'ok', response: { type: 'batch', result: execution.result } }] }
 }
 
-/** Executes the calls of one request, one after the other. */
+/** Executes the calls of one request, one after the other. Its methods throw after a request without a usable response. */
 class Execution {
+  /** That request. */
+  failure: NoResponse<StreamResults> | null = null
   readonly #stream: SendingStream
   readonly #sending: Sending
   readonly #state: ExecuteOnlyState
@@ -131,67 +136,70 @@ class Execution {
     return { step_results: this.#results, step_errors: this.#errors }
   }
 
-  /** Executes a call, unless the transaction was lost. @returns the failure of a request; otherwise null */
-  async run(call: QueuedCall, close: boolean): Promise<SendResult<StreamResults> | null> {
+  /** Executes a call, unless the transaction was lost. @param closes whether its last request closes the stream */
+  async run(call: QueuedCall, closes: boolean): Promise<void> {
     const { prefix, scope, statements, transactionEnd } = call
     const commands = [...prefix, ...statements]
-    const firstStep = this.#nextStep
+    const first = this.#nextStep
     this.#nextStep += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
-    if (scope === 'chain') return await this.#executeEach(commands, firstStep, close, call)
-    if (scope === 'atomic') return await this.#executeAtomic(call, commands, firstStep, close)
+    if (scope === 'chain') return await this.#executeEach(commands, first, closes, call)
+    if (scope === 'atomic') {
+      await this.#execute(call, commands, first, false)
+      return await this.#endAtomic(first, commands.length, closes)
+    }
     if (prefix.some(({ kind }) => kind === 'begin')) {
       // they describe the previous transaction of the stream
       this.#state.isUnproven = false
       this.#state.isLost = false
     }
     this.#isLost ||= this.#state.isLost
-    const failure = this.#isLost ? null : await this.#proveTransaction()
-    if (failure || (this.#isLost && transactionEnd !== 'commit')) return failure
-    if (transactionEnd !== 'commit') return await this.#executeGroup(call, commands, firstStep, close)
-    return await this.#commit(call, firstStep, close)
+    if (!this.#isLost && this.#state.isUnproven) await this.#proveTransaction()
+    if (transactionEnd === 'commit') await this.#commit(call, first, closes)
+    else if (!this.#isLost) await this.#execute(call, commands, first, closes)
   }
 
-  async #commit(
-    call: QueuedCall,
-    firstStep: number,
-    close: boolean,
-  ): Promise<SendResult<StreamResults> | null> {
+  /** Sends a COMMIT after the results of the control statements before it. */
+  async #commit(call: QueuedCall, first: number, closes: boolean): Promise<void> {
     const { prefix } = call
-    const commit = firstStep + prefix.length
-    const failure =
-      this.#isLost || prefix.length === 0
-        ? null
-        : await this.#executeGroup({ ...call, statements: [] }, prefix, firstStep, false)
+    const commit = first + prefix.length
+    if (!this.#isLost && prefix.length > 0)
+      await this.#execute({ ...call, statements: [] }, prefix, first, false)
+    if (!this.#isLost && this.#hasFailed(first, prefix.length)) return
+    if (!this.#isLost) await this.#executeEach([COMMIT], first + prefix.length, closes)
+    if (!this.#isLost && !NO_TRANSACTION.test(this.#errors[commit]?.message ?? '')) return
     // reports the loss: this step succeeds only if the transaction was lost
-    if (this.#isLost) this.#results[commit + 1] = NO_ROWS
-    if (failure || this.#isLost || this.#hasFailed(firstStep, prefix.length)) return failure
-    const response = await this.#send([COMMIT.json], close)
-    if (!response.isOk) return response
-    this.#record(commit, response.value[0])
-    if (NO_TRANSACTION.test(this.#errors[commit]?.message ?? '')) {
-      this.#errors[commit] = null
-      this.#results[commit + 1] = NO_ROWS
-    }
-    return null
+    this.#errors[commit] = null
+    this.#results[commit + 1] = NO_ROWS
+  }
+
+  /** Ends the transaction of a batch. Its COMMIT is sent after the results of its statements have arrived. */
+  async #endAtomic(first: number, count: number, closes: boolean): Promise<void> {
+    const commit = first + count
+    if (!this.#isLost && !this.#hasFailed(first, count)) await this.#executeEach([COMMIT], commit, closes)
+    if (this.#results[commit]) return
+    // closing the stream rolls back
+    if (closes) this.#results[commit + 1] = NO_ROWS
+    else await this.#executeEach([ROLLBACK], commit + 1, false)
   }
 
   /** Executes statements one by one, until one fails. Changes made before the failure are kept if they belong to a chain. */
   async #executeEach(
     commands: readonly EncodedStatement[],
-    firstStep: number,
-    close: boolean,
+    first: number,
+    closes: boolean,
     chain?: QueuedCall,
-  ): Promise<SendResult<StreamResults> | null> {
+  ): Promise<void> {
     for (const [index, { json, sql }] of commands.entries()) {
-      const response = await this.#send([json], close && index === commands.length - 1)
-      if (!response.isOk) {
-        // the earlier statements of a chain are committed
-        const mayBeApplied = commands.slice(0, index).some(({ kind }) => kind !== 'read')
-        if (mayBeApplied) chain?.reject(withOutcome(response.error, 'unknown'))
-        return response
-      }
-      this.#record(firstStep + index, response.value[0])
-      const wireError = this.#errors[firstStep + index]
+      const [result] = await this.#send([json], closes && index === commands.length - 1).catch(
+        (error: unknown) => {
+          // the earlier statements of a chain are committed
+          const mayBeApplied = commands.slice(0, index).some(({ kind }) => kind !== 'read')
+          if (mayBeApplied) chain?.reject(withOutcome(error, 'unknown'))
+          throw error
+        },
+      )
+      this.#record(first + index, result)
+      const wireError = this.#errors[first + index]
       if (!wireError) continue
       this.#state.isUnproven = true
       const error = new SqlError(wireError, sql)
@@ -200,35 +208,6 @@ class Execution {
       if (error.outcome === 'unknown' && error.constraint === null) chain?.reject(error)
       break
     }
-    return null
-  }
-
-  /** Executes a transaction. Its COMMIT is sent after the results of its statements have arrived. */
-  async #executeAtomic(
-    call: QueuedCall,
-    commands: readonly EncodedStatement[],
-    firstStep: number,
-    close: boolean,
-  ): Promise<SendResult<StreamResults> | null> {
-    const failure = await this.#executeGroup(call, commands, firstStep, false)
-    if (failure) return failure
-    const commit = firstStep + commands.length
-    const hasSucceeded = !this.#isLost && !this.#hasFailed(firstStep, commands.length)
-    if (hasSucceeded) {
-      const response = await this.#send([COMMIT.json], close)
-      if (!response.isOk) return response
-      this.#record(commit, response.value[0])
-      if (this.#results[commit]) return null
-    }
-    if (close) {
-      // closing the stream rolls back
-      this.#results[commit + 1] = NO_ROWS
-      return null
-    }
-    const response = await this.#send([ROLLBACK.json], close)
-    if (!response.isOk) return response
-    this.#record(commit + 1, response.value[0])
-    return null
   }
 
   /**
@@ -236,40 +215,32 @@ class Execution {
    * preceded by a BEGIN that must fail. Once half of the transaction's time limit has passed, statements are sent one by one: from then on, another writer might
    * take over the lock between a test BEGIN and the statement after it. The server rejects the first statement after a takeover.
    */
-  async #executeGroup(
+  async #execute(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
-    firstStep: number,
-    close: boolean,
-  ): Promise<SendResult<StreamResults> | null> {
-    const { prefix } = call
-    const isTursodb = this.#stream.http.tursodb !== null
-    const now = this.#stream.http.clock.now()
-    const beginIndex = prefix.findIndex(({ kind }) => kind === 'begin')
+    first: number,
+    closes: boolean,
+  ): Promise<void> {
+    const { clock, tursodb } = this.#stream.http
+    const now = clock.now()
+    const beginIndex = call.prefix.findIndex(({ kind }) => kind === 'begin')
     if (beginIndex >= 0) this.#state.begunAt = now
-    if (now - this.#state.begunAt > TRANSACTION_WINDOW_MS / 2)
-      return await this.#executeEach(commands, firstStep, close)
-    const groupLength = this.#countHarmless(call)
-    if (groupLength < commands.length) {
-      const group = commands.slice(0, groupLength)
-      const failure = await this.#executeTogether(call, group, firstStep, false)
-      if (failure || this.#isLost || this.#hasFailed(firstStep, groupLength)) return failure
-      return await this.#executeEach(commands.slice(groupLength), firstStep + groupLength, close)
-    }
-    const failure = await this.#executeTogether(call, commands, firstStep, close)
-    const isLocked = this.#errors[firstStep + beginIndex]?.code === 'SQLITE_BUSY'
-    if (failure || close || !isLocked || isTursodb || !this.#stream.http.tursodb) return failure
-    // the engine was detected by this error: BEGIN is sent again, alone, so that it waits
-    const response = await this.#send([ROLLBACK.json], false)
-    if (!response.isOk) return response
-    this.#isLost = false
-    this.#state.isLost = false
-    this.#state.isUnproven = false
-    for (const index of commands.keys()) {
-      this.#results[firstStep + index] = null
-      this.#errors[firstStep + index] = null
-    }
-    return await this.#executeGroup(call, commands, firstStep, false)
+    const isLate = now - this.#state.begunAt > TRANSACTION_WINDOW_MS / 2
+    const count = isLate ? 0 : this.#countHarmless(call)
+    const isWhole = count >= commands.length
+    if (count > 0) await this.#executeTogether(call, commands.slice(0, count), first, closes && isWhole)
+    const isLocked = beginIndex >= 0 && this.#errors[first + beginIndex]?.code === 'SQLITE_BUSY'
+    if (isLocked && !(closes && isWhole) && tursodb === null && this.#stream.http.tursodb) {
+      // the engine was detected by this error: BEGIN is sent again, alone, so that it waits
+      await this.#send([ROLLBACK.json], false)
+      this.#isLost = false
+      this.#state.isLost = false
+      this.#state.isUnproven = false
+      this.#results.fill(null, first, first + commands.length)
+      this.#errors.fill(null, first, first + commands.length)
+      await this.#execute(call, commands, first, closes)
+    } else if (!isWhole && !this.#isLost && !this.#hasFailed(first, count))
+      await this.#executeEach(commands.slice(count), first + count, closes)
   }
 
   /** Returns how many commands of a call may share the first request. */
@@ -286,9 +257,9 @@ class Execution {
   async #executeTogether(
     call: QueuedCall,
     commands: readonly EncodedStatement[],
-    firstStep: number,
-    close: boolean,
-  ): Promise<SendResult<StreamResults> | null> {
+    first: number,
+    closes: boolean,
+  ): Promise<void> {
     const { prefix, scope } = call
     /** The step of each operation; `test` for a BEGIN that must fail. */
     const steps: (number | 'test')[] = []
@@ -300,13 +271,12 @@ class Execution {
         steps.push('test')
       }
       operations.push(json)
-      steps.push(firstStep + index)
+      steps.push(first + index)
     }
-    const response = await this.#send(operations, close)
-    if (!response.isOk) return response
+    const results = await this.#send(operations, closes)
     let hasFailed = false
     for (const [index, step] of steps.entries()) {
-      const result = response.value[index]
+      const result = results[index]
       if (step === 'test') {
         if (provesTransaction(result)) continue
         this.#isLost = true
@@ -322,22 +292,18 @@ class Execution {
     }
     if (scope === 'transaction' && this.#isLost) this.#state.isLost = true
     else if (scope === 'transaction' && hasFailed) this.#state.isUnproven = true
-    return null
   }
 
-  /** Proves that the transaction exists, if a statement that failed may have ended it. */
-  async #proveTransaction(): Promise<SendResult<StreamResults> | null> {
-    if (!this.#state.isUnproven) return null
-    const response = await this.#send([TEST_BEGIN.json], false)
-    if (!response.isOk) return response
+  /** Proves that the transaction exists, after a statement that failed and may have ended it. */
+  async #proveTransaction(): Promise<void> {
+    const [result] = await this.#send([TEST_BEGIN.json], false)
     this.#state.isUnproven = false
-    this.#isLost = !provesTransaction(response.value[0])
+    this.#isLost = !provesTransaction(result)
     if (this.#isLost) this.#state.isLost = true
-    return null
   }
 
-  #hasFailed(firstStep: number, count: number): boolean {
-    return this.#results.slice(firstStep, firstStep + count).includes(null)
+  #hasFailed(first: number, count: number): boolean {
+    return this.#results.slice(first, first + count).includes(null)
   }
 
   #record(step: number, result: WireStreamResult | undefined): void {
@@ -345,35 +311,37 @@ class Execution {
     else this.#results[step] = result?.response.result as WireResult
   }
 
-  async #send(statements: readonly string[], close: boolean): Promise<SendResult<StreamResults>> {
+  async #send(statements: readonly string[], closes: boolean): Promise<StreamResults> {
     const isFirst = this.#isFirst
     this.#isFirst = false
     // a new stream would not be in the transaction
     if (!isFirst && this.#stream.state.baton === null)
-      return invalidResponse('no baton in the middle of a stream')
+      return this.#fail(invalidResponse('no baton in the middle of a stream'))
     const encode = (index: string | null): string[] =>
       statements.map(
         (json, position) => `{"type":"execute","stmt":${withIndex(json, position === 0 ? index : null)}}`,
       )
-    const response = await this.#stream.post({ ...this.#sending, closes: close }, encode)
-    // the call must not be retried as a whole, because an earlier part of it was executed
-    if (!response.isOk) {
-      if (isFirst) return response
-      // a proxy may have sent it twice, and this may be the rejection of the second copy
-      const { error } = response
-      return {
-        ...response,
-        isSent: true,
-        error: error instanceof HttpError ? withOutcome(error, 'unknown') : error,
-      }
+    const response = await this.#stream.post({ ...this.#sending, closes }, encode)
+    if (response.isOk) {
+      const results = response.value.slice(0, statements.length)
+      if (results.length === statements.length && results.every(isResult)) return response.value
+      return this.#fail(invalidResponse('the response omits a result'))
     }
-    const isComplete =
-      response.value.length >= statements.length && response.value.slice(0, statements.length).every(isResult)
-    return isComplete ? response : invalidResponse('the response omits a result')
+    // the call must not be retried as a whole, because an earlier part of it was executed
+    if (isFirst) return this.#fail(response)
+    // a proxy may have sent it twice, and this may be the rejection of the second copy
+    const { error } = response
+    const unknownError = error instanceof HttpError ? withOutcome(error, 'unknown') : error
+    return this.#fail({ ...response, isSent: true, error: unknownError })
+  }
+
+  #fail(failure: NoResponse<StreamResults>): never {
+    this.failure = failure
+    throw failure.error
   }
 }
 
-const invalidResponse = (message: string): SendResult<never> => ({
+const invalidResponse = (message: string): NoResponse<never> => ({
   isOk: false,
   isSent: true,
   error: new ProtocolError(message),
