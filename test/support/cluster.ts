@@ -1,4 +1,4 @@
-import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { type SqldChild, startSqldChild } from '@batonsql/sqld-gateway/process'
 import { stablePort } from './stable-port.ts'
 
 /** A primary and its replicas, each a separate libsql-server on this machine. */
@@ -18,19 +18,19 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
   const grpc = `127.0.0.1:${await stablePort()}`
   const port = await stablePort()
   const primaryUrl = `http://127.0.0.1:${port}`
-  const startPrimary = (): Promise<SqldProcess> =>
-    startSqld({
+  const startPrimary = (): Promise<SqldChild> =>
+    startSqldChild({
       dataDirectory,
       port,
       serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl],
     })
   let primary = await startPrimary()
-  const replicas: SqldProcess[] = []
+  const replicas: SqldChild[] = []
   for (let index = 0; index < replicaCount; index++) {
     const replicaPort = await stablePort()
     const serverArguments = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', primaryUrl]
     serverArguments.push('--http-self-url', `http://127.0.0.1:${replicaPort}`)
-    replicas.push(await startSqld({ port: replicaPort, serverArguments }))
+    replicas.push(await startSqldChild({ port: replicaPort, serverArguments }))
   }
   return {
     primaryUrl,

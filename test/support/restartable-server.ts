@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { startSqld } from '@batonsql/local-server/sqld'
+import { startSqldChild } from '@batonsql/sqld-gateway/process'
 import { stablePort } from './stable-port.ts'
 
 /** A database of limited size on a server that can be restarted. libsql-server is killed first, as in a crash. */
@@ -30,7 +30,7 @@ export async function openRestartableServer(
 
 async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
   const port = await stablePort()
-  let sqld = await startSqld({ dataDirectory, port })
+  let sqld = await startSqldChild({ dataDirectory, port })
   const { url } = sqld
   await sqld.admin.configure('default', {
     allow_attach: false,
@@ -42,7 +42,7 @@ async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<
     config: { url },
     async restart() {
       await sqld.kill()
-      sqld = await startSqld({ dataDirectory, port })
+      sqld = await startSqldChild({ dataDirectory, port })
     },
     [Symbol.asyncDispose]: () => sqld.close(),
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { startLocalServer } from '@batonsql/local-server'
-import { startSqld } from '@batonsql/local-server/sqld'
+import { startSqldChild } from '@batonsql/sqld-gateway/process'
 import type { Subject } from './run-sequence.ts'
 
 /** Special properties of a database. */
@@ -41,7 +41,7 @@ export async function startEmbeddedSource(): Promise<SubjectSource> {
 
 /** Starts the real server as a source of databases, without a Baton server in front of it. */
 export async function startSqldSource(): Promise<SubjectSource> {
-  const server = await startSqld({ namespaces: true })
+  const server = await startSqldChild({ namespaces: true })
   return {
     async create({ allowAttach = false, isSchema = false, schema }: SubjectKind = {}) {
       const name = randomUUID()

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
-import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
+import { type SqldChild, startSqldChild } from '@batonsql/sqld-gateway/process'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { sql } from '../../platform/platform-harness.ts'
 import { ObjectStore } from '../../support/object-store.ts'
@@ -21,13 +21,13 @@ async function createTemporaryDirectory(): Promise<string> {
   return directory
 }
 
-async function startSqldForTest(options: Parameters<typeof startSqld>[0]): Promise<SqldProcess> {
-  const server = await startSqld(options)
+async function startSqldForTest(options: Parameters<typeof startSqldChild>[0]): Promise<SqldChild> {
+  const server = await startSqldChild(options)
   onTestFinished(() => server.close())
   return server
 }
 
-function startControlPlane(dataDirectory: string, { url, adminAccess }: SqldProcess): Promise<LocalServer> {
+function startControlPlane(dataDirectory: string, { url, adminAccess }: SqldChild): Promise<LocalServer> {
   return startLocalServer(createOptions(dataDirectory, url, adminAccess))
 }
 
@@ -61,7 +61,7 @@ test('runs a primary with two replicas behind the control plane', async () => {
     port,
     serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl],
   })
-  const replicas: SqldProcess[] = []
+  const replicas: SqldChild[] = []
   for (const _ of [1, 2]) {
     const replicaPort = await stablePort()
     const replicaUrl = `http://127.0.0.1:${replicaPort}`

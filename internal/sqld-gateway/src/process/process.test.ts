@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findSqld } from './binary.ts'
-import { startSqld } from './process.ts'
+import { startSqld, startSqldChild } from './process.ts'
 
 const isMissing = await findSqld().then(
   () => false,
@@ -92,10 +92,10 @@ test.skipIf(isMissing)(
   async () => {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
     const config = { allow_attach: false, block_reads: false, block_writes: false }
-    const first = await startSqld({ dataDirectory, namespaces: true })
+    const first = await startSqldChild({ dataDirectory, namespaces: true })
     await first.admin.create('app', config)
     await first.close()
-    await using second = await startSqld({ dataDirectory, namespaces: true })
+    await using second = await startSqldChild({ dataDirectory, namespaces: true })
     await second.admin.checkpoint('app')
     expect(await second.admin.configureIfExists('app', { ...config, block_reads: true })).toBe(true)
     await expect(second.admin.checkpoint('other')).rejects.toThrow("doesn't exist")

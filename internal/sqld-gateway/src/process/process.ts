@@ -89,14 +89,17 @@ interface StartPlan {
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptions(options, OPTIONS, 'startSqld')
-  return await restartSqld(null, options)
+  return await startSqldChild(options)
 }
 
-/** Starts a server in place of one that has exited unexpectedly. */
-export async function restartSqld(previous: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
+/** Starts libsql-server. @param previous the server in place of which it is started, since that has exited unexpectedly */
+export async function startSqldChild(
+  options: SqldOptions = {},
+  previous: SqldChild | null = null,
+): Promise<SqldChild> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
-  let server: SqldProcess | null = null
+  let server: SqldChild | null = null
   const lock = await DirectoryLock.acquire(directory, () => void server?.kill())
   try {
     await killOrphan(directory)
@@ -106,7 +109,7 @@ export async function restartSqld(previous: SqldProcess | null, options: SqldOpt
       previous?.crashedOnMigration === true,
     )
     const started = await startWithFreePorts(binary, directory, options)
-    server = new SqldProcess({
+    server = new SqldChild({
       ...started,
       version: await readVersion(binary),
       resumesMigration,
@@ -139,35 +142,48 @@ interface SqldParts extends StartedServer {
   readonly temporary: TemporaryDirectory | null
 }
 
-/** A running libsql-server. */
-export class SqldProcess implements AsyncDisposable {
+/** A libsql-server that was started. */
+export interface SqldProcess extends AsyncDisposable {
+  /** `http://127.0.0.1:PORT`; the URL of the database without `namespaces`. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** URL and key of the admin API, for another control plane. */
+  readonly adminAccess: { readonly adminUrl: string; readonly adminKey: string }
+  /** The version as the program reports it, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  readonly version: string
+  readonly pid: number
+  /** Whether the process is running. */
+  readonly isRunning: boolean
+  /** Kills the process and keeps its data, like a crash or a power failure. */
+  kill(): Promise<void>
+  /** Stops the server; open transactions are rolled back. Removes a temporary data directory. */
+  close(): Promise<void>
+}
+
+export class SqldChild implements SqldProcess {
   readonly #parts: SqldParts
   #closing: Promise<void> | null = null
+  readonly host = '127.0.0.1'
 
-  /** Called only by {@link startSqld}. */
   constructor(parts: SqldParts) {
     this.#parts = parts
     killAtExit(parts.child)
   }
 
-  /** `http://127.0.0.1:PORT`; the URL of the database without `namespaces`. */
   get url(): string {
-    return `http://127.0.0.1:${this.port}`
+    return `http://${this.host}:${this.port}`
   }
 
-  readonly host = '127.0.0.1'
-
-  /** URL and key of the admin API, for another control plane. */
-  get adminAccess(): { readonly adminUrl: string; readonly adminKey: string } {
+  get adminAccess(): SqldProcess['adminAccess'] {
     const { adminPort, adminKey } = this.#parts.plan
-    return { adminUrl: `http://127.0.0.1:${adminPort}`, adminKey }
+    return { adminUrl: `http://${this.host}:${adminPort}`, adminKey }
   }
 
   get port(): number {
     return this.#parts.plan.port
   }
 
-  /** The version as the program reports it, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
   get version(): string {
     return this.#parts.version
   }
@@ -181,7 +197,6 @@ export class SqldProcess implements AsyncDisposable {
     return this.#parts.admin
   }
 
-  /** Whether the process is running. */
   get isRunning(): boolean {
     const { child } = this.#parts
     return child.exitCode === null && child.signalCode === null
@@ -192,13 +207,11 @@ export class SqldProcess implements AsyncDisposable {
     return !this.isRunning && this.#parts.resumesMigration && MIGRATION_CRASH.test(this.#parts.log())
   }
 
-  /** Kills the process and keeps its data, like a crash or a power failure. */
   async kill(): Promise<void> {
     await stopChild(this.#parts.child, 'SIGKILL')
     await this.close()
   }
 
-  /** Stops the server; open transactions are rolled back. Removes a temporary data directory. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

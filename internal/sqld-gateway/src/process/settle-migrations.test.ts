@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findSqld } from './binary.ts'
-import { type SqldProcess, startSqld } from './process.ts'
+import { type SqldProcess, startSqld, startSqldChild } from './process.ts'
 import { settleMigrations } from './settle-migrations.ts'
 
 const isMissing = await findSqld().then(
@@ -41,7 +41,7 @@ async function createDirectory(
 ): Promise<string> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
-  const server = await startSqld({ dataDirectory, namespaces: true })
+  const server = await startSqldChild({ dataDirectory, namespaces: true })
   await server.admin.create('schema', CONFIG, { shared_schema: true })
   for (const child of children) await server.admin.create(child, CONFIG, { shared_schema_name: 'schema' })
   await server.admin.create('other', CONFIG)

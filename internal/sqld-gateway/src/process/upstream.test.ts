@@ -10,7 +10,7 @@ import { newDatabaseId, type RemoteSqldOptions } from '@batonsql/server-common/b
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
-import type { SqldProcess } from './process.ts'
+import type { SqldChild } from './process.ts'
 import { Upstream } from './upstream.ts'
 import { READ_PERMISSIONS } from './upstream-tokens.ts'
 
@@ -45,7 +45,7 @@ async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
 
 test.skipIf(isMissing)('calls to the admin API are retried if the server has just exited', async () => {
   const upstream = await startUpstream()
-  const { pid, adminAccess } = (await upstream.ensureRunning()) as SqldProcess
+  const { pid, adminAccess } = (await upstream.ensureRunning()) as SqldChild
   process.kill(pid, 'SIGKILL')
   spawnSync(process.execPath, ['-e', WAIT_UNTIL_REFUSED, new URL(adminAccess.adminUrl).port], {
     timeout: 30_000,
@@ -62,11 +62,11 @@ test.skipIf(isMissing)('calls to the admin API are retried if the server has jus
 
 test.skipIf(isMissing)('closing during a restart leaves no server running', async () => {
   const upstream = await startUpstream()
-  const { pid } = (await upstream.ensureRunning()) as SqldProcess
+  const { pid } = (await upstream.ensureRunning()) as SqldChild
   const restarted = upstream.restart()
   await upstream.close()
   await restarted
-  const last = (await upstream.ensureRunning().catch(() => null)) as SqldProcess | null
+  const last = (await upstream.ensureRunning().catch(() => null)) as SqldChild | null
   expect([upstream.isRunning, last]).toEqual([false, null])
   expect(() => process.kill(pid, 0)).toThrow()
 })

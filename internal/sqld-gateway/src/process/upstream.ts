@@ -16,7 +16,7 @@ import {
   TruncatedResponseError,
   type UpstreamResponse,
 } from './exchange.ts'
-import { restartSqld, SqldProcess } from './process.ts'
+import { SqldChild, startSqldChild } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
 import {
   buildNamespaceHeader,
@@ -98,7 +98,7 @@ export class Upstream {
   #process: SqldTarget | null = null
   #pool: Pool | null = null
   /** The server, if it was started here. */
-  #localProcess: SqldProcess | null = null
+  #localProcess: SqldChild | null = null
   #restarting: Promise<unknown> | null = null
   #isClosed = false
   #isExitReported = false
@@ -133,13 +133,14 @@ export class Upstream {
     // a replica receives all data again; old data may include databases that were removed
     if (primary !== undefined) await rm(join(directory, 'sqld'), { recursive: true, force: true })
     const run = async (serverArguments: readonly string[]): Promise<SqldTarget> => {
-      this.#localProcess = await restartSqld(this.#localProcess, {
+      const serverOptions = {
         dataDirectory: directory,
         namespaces: true,
         ...(sqldPath !== undefined && { sqldPath }),
         publicKeyPem: controlKey.publicPem,
         serverArguments,
-      })
+      }
+      this.#localProcess = await startSqldChild(serverOptions, this.#localProcess)
       return this.#localProcess
     }
     if (primary !== undefined)
@@ -245,7 +246,7 @@ export class Upstream {
     this.#isClosed = true
     await this.#restarting?.catch(() => {})
     void this.#pool?.destroy()
-    if (this.#process instanceof SqldProcess) await this.#process.kill()
+    if (this.#process instanceof SqldChild) await this.#process.kill()
   }
 
   async close(): Promise<void> {

@@ -329,10 +329,10 @@ export class ProtocolError extends BaseError {
     super(message, { cause })
     this.outcome = outcome
   }
+}
 
-  /** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
-  static of(error: unknown): unknown {
-    if (error instanceof DatabaseError || error instanceof RangeError) return error
-    return new ProtocolError('malformed response', { cause: error })
-  }
+/** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
+export function toProtocolError(error: unknown): unknown {
+  if (error instanceof DatabaseError || error instanceof RangeError) return error
+  return new ProtocolError('malformed response', { cause: error })
 }

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
-import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
+import { asNotApplied, SqlError, toProtocolError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -83,6 +83,6 @@ function read(text: string, sql: string): StatementDescription {
       isReadOnly,
     }
   } catch (error) {
-    throw ProtocolError.of(error)
+    throw toProtocolError(error)
   }
 }

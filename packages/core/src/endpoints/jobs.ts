@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions, TIME } from '@batonsql/options'
-import { asNotApplied, ProtocolError, SqlError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError, toProtocolError } from '../base/errors.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
 import type { CallOptions } from '../options.ts'
@@ -138,7 +138,7 @@ function read<T>(text: string, decode: (body: Readonly<Record<string, unknown>>)
   try {
     return decode(JSON.parse(text) as Readonly<Record<string, unknown>>)
   } catch (error) {
-    throw asNotApplied(ProtocolError.of(error))
+    throw asNotApplied(toProtocolError(error))
   }
 }
 

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
-import { asNotApplied, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import { asNotApplied, HttpError, ProtocolError, TransportError, toProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -163,7 +163,7 @@ function read({ event, data }: ServerSentEvent): ChangeEvent | null {
     const { insert = 0, update = 0, delete: deleted = 0, unknown = 0 } = counts
     return { type: 'changes', insert, update, delete: deleted, unknown }
   } catch (error) {
-    throw ProtocolError.of(error)
+    throw toProtocolError(error)
   }
 }
 

@@ -1,4 +1,4 @@
-import { asNotApplied, ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError, type StreamError, toProtocolError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import {
@@ -194,7 +194,7 @@ export class SqlRequest {
       })
       return { outcomes, evaluatesConditions }
     } catch (error) {
-      throw ProtocolError.of(error)
+      throw toProtocolError(error)
     }
   }
 
@@ -270,7 +270,7 @@ function readOutcome(call: QueuedCall, read: () => CallOutcome): CallOutcome {
   try {
     return read()
   } catch (error) {
-    const reason = ProtocolError.of(error)
+    const reason = toProtocolError(error)
     if (reason instanceof RangeError && !call.isReadOnly) {
       reason.message += '; the statement has run'
       Object.assign(reason, { outcome: 'unknown' })

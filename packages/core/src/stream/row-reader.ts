@@ -1,4 +1,11 @@
-import { asNotApplied, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import {
+  asNotApplied,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+  toProtocolError,
+} from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
@@ -364,7 +371,7 @@ export class RowReader implements Cursor {
     try {
       return this.#handleEntry(JSON.parse(line) as CursorEntry)
     } catch (error) {
-      throw ProtocolError.of(error)
+      throw toProtocolError(error)
     }
   }
 
