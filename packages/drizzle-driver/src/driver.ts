@@ -42,6 +42,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
   /** The client: for statements without Drizzle, and to close it if `drizzle()` created it. */
   readonly $client: Client
 
+  /** @internal */
   constructor(client: Client, context: SessionContext<ExtractTablesWithRelations<TSchema>>) {
     const { cache } = context
     const runner = new QueryRunner(client, async (tables) => await cache?.onMutate({ tables }))

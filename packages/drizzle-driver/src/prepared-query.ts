@@ -45,6 +45,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   /** Tables that the query changes. */
   readonly changedTables: readonly string[]
 
+  /** @internal */
   constructor(plan: QueryPlan) {
     const { executeMethod, query, cache, metadata, cacheConfig } = plan
     super('async', executeMethod, query, cache, metadata, cacheConfig)

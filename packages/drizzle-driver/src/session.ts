@@ -39,9 +39,11 @@ export class BatonSession<
   static override readonly [entityKind]: string = 'BatonSession'
   /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
+  /** @internal */
   readonly runner: QueryRunner
   readonly #context: SessionContext<TSchema>
 
+  /** @internal */
   constructor(runner: QueryRunner, context: SessionContext<TSchema>) {
     super(context.dialect)
     this.runner = runner
@@ -87,7 +89,10 @@ export class BatonSession<
     return this.runner.transaction((runner) => callback(this.toTransaction(runner)), behavior)
   }
 
-  /** Returns a transaction whose queries run on a runner. */
+  /**
+   * Returns a transaction whose queries run on a runner.
+   * @internal
+   */
   toTransaction(runner: QueryRunner): BatonTransaction<TFullSchema, TSchema> {
     const { dialect, schema } = this.#context
     const session = new BatonSession<TFullSchema, TSchema>(runner, this.#context)

@@ -17,6 +17,7 @@ export class BatonTransaction<
    */
   readonly batch: BatchMethod
 
+  /** @internal */
   constructor(
     batch: BatchMethod,
     ...rest: ConstructorParameters<typeof SQLiteTransaction<'async', RunResult, TFullSchema, TSchema>>

@@ -26,7 +26,10 @@ export abstract class SqlExecutor<Options extends BatchOptions = BatchOptions> {
   readonly #batchOptions: RulesOf<Options>
   readonly #check: (statement: EncodedStatement) => void
 
-  /** @param check rejects statements of `execute`; by default those that begin or end transactions */
+  /**
+   * @internal
+   * @param check rejects statements of `execute`; by default those that begin or end transactions
+   */
   constructor(
     run: Run<Options | StatementOptions>,
     batchOptions: RulesOf<Options> = BATCH_OPTIONS as RulesOf<Options>,

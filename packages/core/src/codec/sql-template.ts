@@ -9,7 +9,10 @@ export class SqlFragment {
   readonly sql: string
   readonly args: readonly InValue[]
 
-  /** Puts each part after the text with the same index. */
+  /**
+   * Puts each part after the text with the same index.
+   * @internal
+   */
   constructor(texts: readonly string[], parts: readonly SqlPart[]) {
     const pieces = [texts[0] ?? '']
     for (const [index, part] of parts.entries())

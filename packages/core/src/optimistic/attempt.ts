@@ -31,6 +31,7 @@ export abstract class Attempt extends SqlExecutor {
   readonly writer: Pick<SqlExecutor, 'execute' | 'batch'>
   #isReading = true
 
+  /** @internal */
   constructor(callOptions: CallOptions, read: Send, write: Send) {
     super((statements, scope, options) => {
       if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
@@ -47,6 +48,7 @@ export abstract class Attempt extends SqlExecutor {
     })
   }
 
+  /** @internal */
   protected endReads(): void {
     this.#isReading = false
   }

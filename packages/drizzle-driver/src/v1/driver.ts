@@ -33,6 +33,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
   /** The client: for statements without Drizzle, and to close it if `drizzle()` created it. */
   readonly $client: Client
 
+  /** @internal */
   constructor(client: Client, context: SessionContext<TRelations>) {
     const { cache } = context
     const runner = new QueryRunner(client, async (tables) => await cache?.onMutate({ tables }))

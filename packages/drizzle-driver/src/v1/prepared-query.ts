@@ -30,6 +30,7 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
   /** Tables that the query changes. */
   readonly changedTables: readonly string[]
 
+  /** @internal */
   constructor(plan: QueryPlan) {
     const { query, mode, executeMethod, mapper, metadata, cacheConfig, cache, logger, paramsInErrors } = plan
     const changedTables = metadata && metadata.type !== 'select' ? metadata.tables() : []

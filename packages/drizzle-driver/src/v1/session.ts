@@ -28,9 +28,11 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   static override readonly [entityKind]: string = 'BatonSession'
   /** Runs queries in one request: all of them are applied, or none. */
   readonly batch: BatchMethod
+  /** @internal */
   readonly runner: QueryRunner
   readonly #context: SessionContext<TRelations>
 
+  /** @internal */
   constructor(runner: QueryRunner, context: SessionContext<TRelations>) {
     super(context.dialect, 'async')
     this.runner = runner
@@ -77,7 +79,10 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     return await this.runner.transaction((runner) => callback(this.toTransaction(runner)), behavior)
   }
 
-  /** Returns a transaction whose queries run on a runner. */
+  /**
+   * Returns a transaction whose queries run on a runner.
+   * @internal
+   */
   toTransaction(runner: QueryRunner): BatonTransaction<TRelations> {
     const { dialect, relations } = this.#context
     const session = new BatonSession<TRelations>(runner, this.#context)

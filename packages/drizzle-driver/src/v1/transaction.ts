@@ -18,6 +18,7 @@ export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsy
    */
   readonly batch: BatchMethod
 
+  /** @internal */
   constructor(
     batch: BatchMethod,
     ...rest: ConstructorParameters<typeof SQLiteAsyncTransaction<'async', RunResult, TRelations>>
