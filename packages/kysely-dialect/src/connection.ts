@@ -34,16 +34,26 @@ export class BatonConnection implements DatabaseConnection {
   #abortController: AbortController | null = null
   /** Whether migrations run without a transaction, and whether one has changed something. */
   #migrating: 'unchanged' | 'changed' | null = null
-  /** The reads or writes of an optimistic transaction whose queries it runs. */
+  /**
+   * The reads or writes of an optimistic transaction whose queries it runs.
+   * @internal
+   */
   attempt: Executor | null = null
-  /** The loop that reads the rows of a stream, if any. */
+  /**
+   * The loop that reads the rows of a stream, if any.
+   * @internal
+   */
   rowLoop: RowLoop | null = null
 
   constructor(client: Client) {
     this.#client = client
   }
 
-  /** The client, for an optimistic transaction. @throws TypeError on a connection with its own session or transaction */
+  /**
+   * The client, for an optimistic transaction.
+   * @throws TypeError on a connection with its own session or transaction
+   * @internal
+   */
   get idleClient(): Client {
     if (this.#transaction || this.#session || this.attempt)
       throw new TypeError('optimistic() needs a Kysely instance without a transaction or settings of its own')
@@ -111,7 +121,10 @@ export class BatonConnection implements DatabaseConnection {
     await this.release()
   }
 
-  /** Called when Kysely's Migrator begins and ends to run migrations on this connection. */
+  /**
+   * Called when Kysely's Migrator begins and ends to run migrations on this connection.
+   * @internal
+   */
   setMigrating(isMigrating: boolean): void {
     this.#migrating = isMigrating ? 'unchanged' : null
   }
@@ -123,7 +136,10 @@ export class BatonConnection implements DatabaseConnection {
     await this.#session?.close()
   }
 
-  /** Ends a transaction that was lost, so that the connection can be used again. Never rejects. */
+  /**
+   * Ends a transaction that was lost, so that the connection can be used again. Never rejects.
+   * @internal
+   */
   async leaveTransaction(): Promise<void> {
     await this.#end('rollback')
   }
