@@ -175,17 +175,12 @@ export class Http {
         headers,
         body,
       })
-      exchange.response.then(
-        (response) => {
-          isSettled = true
-          this.writeLock.acquired += writes
-          waiter.resolve(response)
-        },
-        (error: unknown) => {
-          isSettled = true
-          waiter.reject(error)
-        },
-      )
+      const settle = (acquired: number) => (): void => {
+        isSettled = true
+        this.writeLock.acquired += acquired
+      }
+      exchange.response.then(settle(writes), settle(0))
+      exchange.response.then(waiter.resolve, waiter.reject)
       const result = message.read(await waiter.promise)
       const value = result instanceof Promise ? await result : result
       this.#retries.succeeded()

@@ -16,7 +16,6 @@ import type { ClientEvent } from '../observe/events.ts'
 import {
   type Cursor,
   endMessage,
-  type Handle,
   isUndone,
   needsWriteLock,
   type QueuedCall,
