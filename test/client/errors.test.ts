@@ -12,14 +12,11 @@ import {
   TransportError,
 } from '@batonsql/core'
 import { failWhen, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('taken')"]))
 
 const SECRET = 'an argument that must stay secret'

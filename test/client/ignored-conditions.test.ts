@@ -1,14 +1,11 @@
 import { type Client, createClient, executeMultiple, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { openTestClient } from '../support/test-server.ts'
 
 // Servers that run every step of a batch, whatever its condition. Nothing that a batch or a transaction does there may be kept.
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-afterAll(() => direct.close())
+const { database, db: direct } = await openTestClient()
 beforeEach(() =>
   direct.batch([
     'drop table if exists t',

@@ -7,13 +7,10 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
 const selectValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by a')).rows.map(({ a }) => a)

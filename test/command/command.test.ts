@@ -1,32 +1,25 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
-import { collectOutput, runBaton, startBaton } from '../support/baton-command.ts'
+import { collectOutput, readUntil, runBaton, startBaton } from '../support/baton-command.ts'
+import { hasSqld } from '../support/has-sqld.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
+import { words } from '../support/words.ts'
 
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 describe('baton dev', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'serves the printed URLs and stops cleanly on %s',
     async (signal) => {
       const child = startBaton(['dev', '--port', '0', '--database', 'app'])
       const result = collectOutput(child)
-      let output = ''
-      for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-        output += chunk.toString()
-        if (/^inspector: .*\n/m.test(output)) break
-      }
+      const output = await readUntil(child.stdout, /^inspector: .*\n/m)
       const [, url = ''] = /^app: (\S+)$/m.exec(output) ?? []
       expect(await query(url, 'SELECT 1')).toEqual([['1']])
       const [, inspector = ''] = /^inspector: (\S+)/m.exec(output) ?? []
@@ -38,12 +31,8 @@ describe('baton dev', () => {
 
   test('continues when the readers of its output and of its log have gone', async () => {
     const child = startBaton(['dev', '--port', '0', '--log', 'requests'])
-    let output = ''
     // leaving the loop closes the pipe
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-      output += chunk.toString()
-      if (/^database: .*\n/m.test(output)) break
-    }
+    const output = await readUntil(child.stdout, /^database: .*\n/m)
     child.stderr.destroy()
     const [, url = ''] = /^database: (\S+)$/m.exec(output) ?? []
     for (let request = 0; request < 5; request += 1) expect(await query(url, 'SELECT 1')).toEqual([['1']])
@@ -59,13 +48,7 @@ test('--json and --token-file print everything a program needs, with the secrets
   // a file that other users can read is replaced
   await writeFile(file, 'old', { mode: 0o644 })
   const child = startBaton([
-    'dev',
-    '--port',
-    '0',
-    '--platform-port',
-    '0',
-    '--json',
-    '--token-file',
+    ...words('dev --port 0 --platform-port 0 --json --token-file'),
     file,
     '--database',
     'app',
@@ -73,11 +56,7 @@ test('--json and --token-file print everything a program needs, with the secrets
     'db.test',
   ])
   const result = collectOutput(child)
-  let output = ''
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    output += chunk.toString()
-    if (output.endsWith('\n')) break
-  }
+  const output = await readUntil(child.stdout, /\n$/)
   expect(output).not.toContain('token')
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect(await readdir(folder)).toEqual(['tokens.json'])
@@ -99,11 +78,7 @@ test('--json and --token-file print everything a program needs, with the secrets
 test('does not print tokens if the output is not a terminal, and prints a note instead', async () => {
   const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
   const result = collectOutput(child)
-  let output = ''
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    output += chunk.toString()
-    if (/^tokens: /m.test(output)) break
-  }
+  const output = await readUntil(child.stdout, /^tokens: /m)
   expect(output).toContain(
     'tokens: not printed, because the output is not a terminal; --token-file FILE writes them',
   )
@@ -126,23 +101,11 @@ test.skipIf(terminalProblem !== null)(
 )
 
 test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
-  const server = startBaton([
-    'dev',
-    '--port',
-    '0',
-    '--host',
-    '0.0.0.0',
-    '--domain',
-    'db.test=default',
-    '--allow-origin',
-    'https://a.b',
-  ])
+  const server = startBaton(
+    words('dev --port 0 --host 0.0.0.0 --domain db.test=default --allow-origin https://a.b'),
+  )
   const result = collectOutput(server)
-  let output = ''
-  for await (const chunk of server.stdout as AsyncIterable<Buffer>) {
-    output += chunk.toString()
-    if (output.includes('--auth requires tokens')) break
-  }
+  const output = await readUntil(server.stdout, /--auth requires tokens/)
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
   const usedPort = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([usedPort.code, usedPort.errors]).toEqual([
@@ -180,11 +143,7 @@ test.skipIf(!hasSqld)('dev --replica starts replicas, and prints their URLs', as
   const replicas = ['--replica', 'fra', '--replica', 'lhr', '--replica-lag', 'fra=20']
   const child = startBaton(['dev', '--backend', 'sqld', '--port', '0', '--json', ...replicas])
   const result = collectOutput(child)
-  let output = ''
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    output += chunk.toString()
-    if (output.endsWith('\n')) break
-  }
+  const output = await readUntil(child.stdout, /\n$/)
   const { url, databases } = JSON.parse(output)
   expect(databases.default.replicas).toEqual({ fra: `${url}/fra_default/`, lhr: `${url}/lhr_default/` })
   const { fra, lhr } = databases.default.replicas
@@ -196,7 +155,7 @@ test.skipIf(!hasSqld)('dev --replica starts replicas, and prints their URLs', as
 })
 
 test('process.exit() leaves no temporary directory behind', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
+  const folder = createTemporaryDirectory()
   const program = (backend: string): string =>
     `import { startLocalServer } from '@batonsql/local-server'
      await startLocalServer({ backend: '${backend}' }); process.exit(0)`
@@ -216,7 +175,6 @@ test('process.exit() leaves no temporary directory behind', async () => {
     const remaining = await readdir(folder)
     expect(remaining.filter((name) => name.startsWith('baton-'))).toEqual([])
   }
-  await rm(folder, { recursive: true })
 })
 
 test.each([

@@ -1,14 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
 
 const server = await startLocalServer({ platform: {} })
-const folder = await mkdtemp(join(tmpdir(), 'baton-platform-'))
-afterAll(() => Promise.all([server.close(), rm(folder, { recursive: true, force: true })]))
+const folder = createTemporaryDirectory(afterAll)
+afterAll(() => server.close())
 const platform = server.platform as NonNullable<typeof server.platform>
 
 test('baton databases and baton database-tokens use the platform API', async () => {

@@ -1,16 +1,11 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
 import { runBaton, startBaton } from '../support/baton-command.ts'
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
+import { hasSqld } from '../support/has-sqld.ts'
 
 /** Starts `baton serve` with a platform API for the rest of the test. */
 async function startServe() {

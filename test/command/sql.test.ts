@@ -1,20 +1,19 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdtemp, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import { batonCommand, batonEnv, killAfterTests, runBaton, startBaton } from '../support/baton-command.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 // The parts of `baton sql` that do not depend on the server.
 
-const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 const server = await startLocalServer()
 const { url } = server
 afterAll(() => server.close())

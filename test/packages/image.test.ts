@@ -1,17 +1,16 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { GenericContainer, Wait } from 'testcontainers'
 import { afterAll, expect, inject, test } from 'vitest'
 import { findTargets } from '../support/targets.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { ROOT } from './run.ts'
 import { openTarball } from './tarballs.ts'
 
 const PORT = 8080
 const INSTALL_COMMAND = 'RUN npm install --no-audit --no-fund @batonsql/cli @batonsql/local-server '
-const folder = mkdtempSync(join(tmpdir(), 'baton-dockerfile-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 
 /** Builds the image of the local server, with the packages of this checkout instead of the published ones. */
 async function buildImage(): Promise<GenericContainer> {

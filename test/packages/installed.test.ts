@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
@@ -8,6 +7,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestContext, test } from 'vitest'
 import { blocksOf } from '../docs/readme/blocks.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { testFunctions } from './functions.ts'
 import {
   downloadBun,
@@ -67,8 +67,7 @@ client.execute('selec').catch(async (error: unknown) => {
 `
 const TOO_OLD_NODES = ['20.19.0', '18.20.8']
 
-const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 const problem = await registryProblem()
 beforeEach(({ skip }) => {
   if (problem !== null) skip(`installed packages: ${problem}`)
@@ -366,7 +365,6 @@ import { findSqld } from '@batonsql/local-server/sqld'
     const TMPDIR = createEmptyFolder(`tmp-${name.replaceAll(/\W/g, '-')}`)
     const program = `import { readdirSync } from 'node:fs'
       import { startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
       await startLocalServer()
       console.log(readdirSync(process.env.TMPDIR).length)
       process.exit(0)`

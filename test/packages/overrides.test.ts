@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { LIBRARIES } from './libraries.ts'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
@@ -14,8 +14,7 @@ import { FOLDERS, openTarball } from './tarballs.ts'
 const CLIENT_OVERRIDE = 'npm:@batonsql/libsql-client@latest'
 const DRIZZLE_DEPENDENCIES = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
 
-const folder = mkdtempSync(join(tmpdir(), 'baton-overrides-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 const problem = await registryProblem()
 beforeEach(({ skip }) => {
   if (problem !== null) skip(`overrides: ${problem}`)

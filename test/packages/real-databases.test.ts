@@ -1,16 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import { type Client, createClient, dump, readRows, restore } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { downloadDatabases, PACKAGES } from './real-databases.ts'
 import { registryProblem, run } from './run.ts'
 
 // Databases of published packages are dumped, restored and compared row by row.
 
-const folder = mkdtempSync(join(tmpdir(), 'baton-real-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+const folder = createTemporaryDirectory(afterAll)
 
 const problem = await registryProblem()
 const hasPip = await run(['python3', '-m', 'pip', '--version'], { cwd: folder }).then(

@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { ROOT, run } from './run.ts'
 import { FOLDERS, manifestOf, openTarball, pack, type Tarball } from './tarballs.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 
 /** The alias under which the drop-in installs the package that it replaces. */
 const ORIGINAL_ALIAS = 'libsql-client-original'

@@ -9,8 +9,7 @@ async function createDatabases() {
   const app = await harness.createDatabase('app')
   const other = await harness.createDatabase('other')
   await sql(other.host, await harness.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
-  const configure = (body: object) =>
-    harness.requestOk('PATCH', `${harness.orgPath}/databases/other/configuration`, { body })
+  const configure = (body: object) => harness.requestOk('PATCH', 'databases/other/configuration', { body })
   return { harness, app, other, configure }
 }
 
@@ -32,12 +31,9 @@ test('a copy has the allowed addresses of its source', async () => {
   const copy = await harness.createDatabase('copy', { seed: { type: 'database', name: 'other' } })
   const token = await harness.tokenFor('copy')
   expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(403)
-  const { allowed_ips: allowed } = await harness.requestOk(
-    'GET',
-    `${harness.orgPath}/databases/copy/configuration`,
-  )
+  const { allowed_ips: allowed } = await harness.requestOk('GET', 'databases/copy/configuration')
   expect(allowed).toEqual(OTHER_ADDRESS.allowed_ips)
-  await harness.requestOk('PATCH', `${harness.orgPath}/databases/copy/configuration`, {
+  await harness.requestOk('PATCH', 'databases/copy/configuration', {
     body: LOCAL_ADDRESSES,
   })
   expect((await sql(copy.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])

@@ -1,18 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { words } from '../support/words.ts'
 import { DOCUMENTED_ROUTES, fill, type KnownRoute, UNDOCUMENTED_ROUTES } from './documented-routes.ts'
 import { Harness } from './platform-harness.ts'
 
-const SCOPES = [
-  'read',
-  'db:create',
-  'db:delete',
-  'db:configure',
-  'db:mint-token',
-  'db:rotate-creds',
-  'group:configure',
-  'group:mint-token',
-  'group:rotate-creds',
-]
+const SCOPES = words(`
+    read db:create db:delete db:configure db:mint-token db:rotate-creds group:configure
+    group:mint-token group:rotate-creds
+  `)
 
 /** A token, and its properties that are known without a request to the server. */
 interface Caller {
@@ -33,12 +27,12 @@ const callers: Caller[] = []
 
 beforeAll(async () => {
   harness = await Harness.start()
-  const { platform, orgPath } = harness
+  const { platform } = harness
   const organization = platform.organization
   organizationId = await harness.organizationId()
   const owner = { level: 'organization', role: 'owner' } as const
-  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
-  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'doomed', location: 'local' } })
+  await harness.createGroup('team')
+  await harness.createGroup('doomed')
   await harness.createDatabase('app', { group: 'team' })
   const group = 'team'
   const databaseToken = await harness.tokenFor('app')
@@ -49,7 +43,7 @@ beforeAll(async () => {
     group: 'doomed',
     scopes: ['full-access'],
   })
-  await harness.requestOk('DELETE', `${orgPath}/groups/doomed`)
+  await harness.requestOk('DELETE', 'groups/doomed')
   callers.push(
     { ...owner, name: 'no token', token: null, rejected: 401 },
     { ...owner, name: 'not a JWT', token: 'nonsense', rejected: 401 },
@@ -70,7 +64,7 @@ beforeAll(async () => {
   }
   for (const role of ['member', 'viewer', 'admin'] as const) {
     const token = await platform.createUser({ username: role })
-    await harness.requestOk('POST', `${orgPath}/members`, { body: { username: role, role } })
+    await harness.requestOk('POST', 'members', { body: { username: role, role } })
     callers.push({ name: role, token, level: 'unrestricted', role })
   }
   const outsider = await platform.createUser({ username: 'stranger' })
@@ -244,9 +238,9 @@ test('admins can list and revoke all tokens of their organization, members only 
   const { organization } = platform
   const tokenFor = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''
   const memberToken = await harness.createApiToken('by-member', { organization }, tokenFor('member'))
-  expect((await harness.sendRequest('GET', orgPath, { token: memberToken })).status).toBe(200)
+  expect(await harness.statusOf('GET', orgPath, { token: memberToken })).toBe(200)
   const listTokens = async (caller: string): Promise<{ name: string; id: string }[]> =>
-    (await harness.requestOk('GET', `${orgPath}/api-tokens`, { token: tokenFor(caller) })).tokens
+    (await harness.requestOk('GET', 'api-tokens', { token: tokenFor(caller) })).tokens
   expect((await listTokens('member')).map(({ name }) => name)).toEqual(['by-member'])
   expect(await listTokens('viewer')).toEqual([])
   const tokens = await listTokens('admin')
@@ -256,7 +250,7 @@ test('admins can list and revoke all tokens of their organization, members only 
   expect(tokens.map(({ name }) => name)).not.toContain('foreign')
   const idOf = (name: string): string => tokens.find((token) => token.name === name)?.id ?? ''
   const revoke = (id: string, caller: string) =>
-    harness.sendRequest('DELETE', `${orgPath}/api-tokens/${id}`, { token: tokenFor(caller) })
+    harness.sendRequest('DELETE', `api-tokens/${id}`, { token: tokenFor(caller) })
   // not 403, which would reveal that it exists
   expect((await revoke(idOf('organization'), 'member')).status).toBe(404)
   const foreign = (await harness.requestOk('GET', '/v1/auth/api-tokens', { token: tokenFor('stranger') }))
@@ -264,17 +258,15 @@ test('admins can list and revoke all tokens of their organization, members only 
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
-    (
-      await harness.sendRequest('GET', '/v1/organizations/other', {
-        token: tokenFor('of another organization'),
-      })
-    ).status,
+    await harness.statusOf('GET', '/v1/organizations/other', {
+      token: tokenFor('of another organization'),
+    }),
   ).toBe(200)
   expect(await revoke(idOf('by-member'), 'admin')).toEqual({
     status: 200,
     body: { token: idOf('by-member') },
   })
-  expect((await harness.sendRequest('GET', orgPath, { token: memberToken })).status).toBe(401)
+  expect(await harness.statusOf('GET', orgPath, { token: memberToken })).toBe(401)
   // a token for one organization does not reveal the tokens of another
   const path = `/v1/organizations/other/api-tokens/${foreignId}`
   const organizationToken = tokenFor('organization')

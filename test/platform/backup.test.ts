@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, Harness, sql } from './platform-harness.ts'
 
 test('a copy of the data directory of a stopped server is a complete backup', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
-  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const root = createTemporaryDirectory()
   const [data, backup] = [join(root, 'data'), join(root, 'backup')]
   let token = ''
   {
@@ -19,10 +18,10 @@ test('a copy of the data directory of a stopped server is a complete backup', as
   await cp(data, backup, { recursive: true })
   {
     await using harness = await Harness.start({}, data)
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+    await harness.requestOk('DELETE', 'databases/app')
   }
   await using harness = await Harness.start({}, backup)
-  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+  const { database } = await harness.requestOk('GET', 'databases/app')
   expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
 })
 
@@ -43,8 +42,7 @@ async function locateFile(data: string, id: string): Promise<[folder: string, fi
 test.each(Object.keys(LOSSES))(
   'a database without its %s responds with 404, and is not created again',
   async (loss) => {
-    const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
-    onTestFinished(() => rm(data, { recursive: true, force: true }))
+    const data = createTemporaryDirectory()
     const ids = new Map<string, string>()
     {
       await using harness = await Harness.start({}, data)
@@ -67,7 +65,7 @@ test.each(Object.keys(LOSSES))(
       expect.stringMatching(/stopped: its file is missing or empty/),
     ])
     files.push(await removeData('running'))
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/kept`)
+    const { database } = await harness.requestOk('GET', 'databases/kept')
     const sendRequest = async (name: string, text: string): Promise<number> =>
       (await sql(database.Hostname.replace('kept', name), await harness.tokenFor(name), text)).status
     for (const name of ['stopped', 'running'])
@@ -79,28 +77,24 @@ test.each(Object.keys(LOSSES))(
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
     const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }
-    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body: fork })).status).toBe(
-      400,
-    )
+    expect(await harness.statusOf('POST', 'databases', { body: fork })).toBe(400)
     // an empty snapshot would look like the content
-    const snapshots = `${harness.orgPath}/databases/running/snapshots`
-    expect((await harness.sendRequest('POST', snapshots, { body: {} })).status).toBe(400)
+    const snapshots = 'databases/running/snapshots'
+    expect(await harness.statusOf('POST', snapshots, { body: {} })).toBe(400)
     expect((await harness.requestOk('GET', snapshots)).snapshots).toEqual([])
     expect([await sendRequest('kept', 'SELECT * FROM t'), await sendRequest('never', 'SELECT 1')]).toEqual([
       200, 200,
     ])
     const existing = { body: { name: 'stopped', group: 'default' } }
-    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, existing)).status).toBe(409)
-    for (const name of ['stopped', 'running'])
-      await harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`)
+    expect(await harness.statusOf('POST', 'databases', existing)).toBe(409)
+    for (const name of ['stopped', 'running']) await harness.requestOk('DELETE', `databases/${name}`)
     await harness.createDatabase('running')
     expect(await sendRequest('running', 'SELECT 1')).toBe(200)
   },
 )
 
 test('a damaged file affects only its own database, and the database works again when the file is repaired', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
-  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const root = createTemporaryDirectory()
   const [data, copy] = [join(root, 'data'), join(root, 'copy')]
   let id = ''
   {
@@ -108,7 +102,7 @@ test('a damaged file affects only its own database, and the database works again
     id = (await harness.createDatabase('damaged')).id
     for (const name of ['damaged', 'kept']) {
       if (name === 'kept') await harness.createDatabase(name)
-      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/${name}`)
+      const { database } = await harness.requestOk('GET', `databases/${name}`)
       await sql(database.Hostname, await harness.tokenFor(name), [
         'CREATE TABLE t (a)',
         'INSERT INTO t VALUES (1)',
@@ -124,7 +118,7 @@ test('a damaged file affects only its own database, and the database works again
   onTestFinished(() => consoleError.mockRestore())
   await using harness = await Harness.start({}, data)
   const sendRequest = async (name: string) => {
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/${name}`)
+    const { database } = await harness.requestOk('GET', `databases/${name}`)
     return await sql(database.Hostname, await harness.tokenFor(name), 'SELECT a FROM t')
   }
   for (let round = 0; round < 3; round += 1)
@@ -139,8 +133,7 @@ test('a damaged file affects only its own database, and the database works again
 })
 
 test('close() while calls are in flight keeps acknowledged changes, and applies none partially', async () => {
-  const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
-  onTestFinished(() => rm(data, { recursive: true, force: true }))
+  const data = createTemporaryDirectory()
   const firstHarness = await Harness.start({}, data)
   await firstHarness.createDatabase('doomed')
   const acknowledged: string[] = []
@@ -148,14 +141,14 @@ test('close() while calls are in flight keeps acknowledged changes, and applies 
     await firstHarness.createDatabase(`db-${index}`)
     acknowledged.push(`db-${index}`)
   })
-  const deletion = firstHarness.requestOk('DELETE', `${firstHarness.orgPath}/databases/doomed`)
+  const deletion = firstHarness.requestOk('DELETE', 'databases/doomed')
   const settled = Promise.allSettled([deletion, ...calls])
   await Promise.race(calls)
   await firstHarness[Symbol.asyncDispose]()
   const isDeleted = (await settled)[0].status === 'fulfilled'
 
   await using harness = await Harness.start({}, data)
-  const { databases } = await harness.requestOk('GET', `${harness.orgPath}/databases`)
+  const { databases } = await harness.requestOk('GET', 'databases')
   const names: string[] = databases.map(({ Name }: { Name: string }) => Name)
   expect(names).toEqual(expect.arrayContaining(acknowledged))
   if (isDeleted) expect(names).not.toContain('doomed')

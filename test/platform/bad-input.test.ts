@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { words } from '../support/words.ts'
 import { Harness, type TestResponse } from './platform-harness.ts'
 
 let harness: Harness
@@ -17,7 +18,7 @@ afterAll(() => harness[Symbol.asyncDispose]())
 /** Reads everything that the API returns about the organization. */
 async function readEverything(): Promise<unknown> {
   const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
-  return await Promise.all(paths.map((path) => harness.requestOk('GET', `${orgPath}/${path}`)))
+  return await Promise.all(paths.map((path) => harness.requestOk('GET', path)))
 }
 
 /** Sends a request without normalizing its path. */
@@ -171,7 +172,7 @@ test('requests that only the service supports are rejected with the code `not_su
     { ...database, seed: { type: 'database_upload' } },
     withSeed({ timestamp: '2024-01-01T00:00:00Z' }),
   ])
-    expect(await harness.sendRequest('POST', `${orgPath}/databases`, { body })).toMatchObject({
+    expect(await harness.sendRequest('POST', 'databases', { body })).toMatchObject({
       status: 400,
       body: { error: expect.any(String), code: 'not_supported' },
     })
@@ -226,55 +227,50 @@ test('an invalid request is rejected with a reason, and changes nothing', async 
 })
 
 test.each([
-  '/v1/organizations/local/databases/../databases/app',
-  '/v1/organizations/local/databases/%2e%2e/databases/app',
-  '/v1/organizations/local/databases/.%2e/%2e./app',
-  '/v1/organizations/local/databases/x%2f..%2fapp',
-  '/v1/organizations/local/databases/app%2f',
-  '/v1/organizations/local/databases/app%5c..',
-  '/v1/organizations/local/databases/app%00',
-  '/v1/organizations/local/databases/app%0d%0a',
-  '/v1/organizations/local/databases/%',
-  '/v1/organizations/local/databases/%c0%ae%c0%ae',
-  '/v1/organizations/./local/databases/app',
+  ...words(`
+    /v1/organizations/local/databases/../databases/app
+    /v1/organizations/local/databases/%2e%2e/databases/app
+    /v1/organizations/local/databases/.%2e/%2e./app /v1/organizations/local/databases/x%2f..%2fapp
+    /v1/organizations/local/databases/app%2f /v1/organizations/local/databases/app%5c..
+    /v1/organizations/local/databases/app%00 /v1/organizations/local/databases/app%0d%0a
+    /v1/organizations/local/databases/% /v1/organizations/local/databases/%c0%ae%c0%ae
+    /v1/organizations/./local/databases/app
+  `),
   '/v1/organizations/local/databases\\app',
   'http://127.0.0.1/v1/organizations/local/databases/app',
   '*',
 ])('rejects DELETE of the invalid path %s', async (path) => {
   const { status, body } = await sendRaw('DELETE', path)
   expect([status, body]).toEqual([400, { error: 'invalid path' }])
-  expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(200)
+  expect(await harness.statusOf('GET', 'databases/app')).toBe(200)
 })
 
-test.each([
-  '/v1/organizations/local/databases//app',
-  '//v1/organizations/local/databases/app',
-  '//127.0.0.1/v1/organizations/local/databases/app',
-  '/v1/organizations/local/databases/app%20',
-  '/v1/organizations/local/databases/APP',
-  '/v1/organizations/local/databases/app-local',
-  '/V1/organizations/local/databases/app',
-  '/v1/organizations/LOCAL/databases/app',
-  '/v1/organizations/local/databases/app%252f',
-  '/v1/organizations/__proto__/databases/app',
-  '/v1/organizations/local/databases/__proto__',
-])('responds with 404 to DELETE of a missing resource: %s', async (path) => {
+test.each(
+  words(`
+    /v1/organizations/local/databases//app //v1/organizations/local/databases/app
+    //127.0.0.1/v1/organizations/local/databases/app /v1/organizations/local/databases/app%20
+    /v1/organizations/local/databases/APP /v1/organizations/local/databases/app-local
+    /V1/organizations/local/databases/app /v1/organizations/LOCAL/databases/app
+    /v1/organizations/local/databases/app%252f /v1/organizations/__proto__/databases/app
+    /v1/organizations/local/databases/__proto__
+  `),
+)('responds with 404 to DELETE of a missing resource: %s', async (path) => {
   expect((await sendRaw('DELETE', path)).status).toBe(404)
-  expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(200)
+  expect(await harness.statusOf('GET', 'databases/app')).toBe(200)
 })
 
 test('a body that is too large is rejected before it is read', async () => {
   const padding = 'x'.repeat(3 * 1_024 ** 2)
   const response = await sendRaw(
     'POST',
-    `${orgPath}/databases`,
+    'databases',
     JSON.stringify({ name: 'big', group: 'default', padding }),
   )
   expect([response.status, response.body]).toEqual([
     413,
     { error: 'a request body is limited to 1048576 bytes' },
   ])
-  expect((await harness.sendRequest('GET', `${orgPath}/databases/big`)).status).toBe(404)
+  expect(await harness.statusOf('GET', 'databases/big')).toBe(404)
 })
 
 test.each([
@@ -293,10 +289,10 @@ test.each([
 })
 
 test('keys are case-insensitive, regardless of the content type', async () => {
-  await harness.requestOk('POST', `${orgPath}/groups`, {
+  await harness.requestOk('POST', 'groups', {
     body: { Name: 'shouted', LOCATION: 'local', Version: '' },
   })
-  expect((await harness.sendRequest('GET', `${orgPath}/groups/shouted`)).status).toBe(200)
+  expect(await harness.statusOf('GET', 'groups/shouted')).toBe(200)
 })
 
 test('requests from web pages on other sites and hosts are rejected', async () => {

@@ -1,23 +1,19 @@
 // The effect of `block_writes` on open transactions, and on migrations of a shared schema.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { generateChange, hashDatabases, ROUTES, SCHEMA } from '../security/generated-statements.ts'
 import { seeded } from '../support/random.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
 
 const configure = (harness: Harness, name: string, body: object): Promise<unknown> =>
-  harness.requestOk('PATCH', `${harness.orgPath}/databases/${name}/configuration`, { body })
+  harness.requestOk('PATCH', `databases/${name}/configuration`, { body })
 
 const blockWrites = (harness: Harness, name: string): Promise<unknown> =>
   configure(harness, name, { block_writes: true })
 
 test('an open transaction is rolled back, and cannot be committed', async () => {
   const harness = await Harness.forTest()
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
-  await sql(host, token, 'CREATE TABLE t (a)')
+  const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
   const { baton } = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (1)'], { keepOpen: true })
   await blockWrites(harness, 'app')
   expect(await sql(host, token, 'COMMIT', { baton })).toMatchObject({
@@ -29,8 +25,7 @@ test('an open transaction is rolled back, and cannot be committed', async () => 
 
 test('a read transaction with a read-only token continues', async () => {
   const harness = await Harness.forTest()
-  const { host } = await harness.createDatabase('app')
-  await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+  const { host } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
   const reader = await harness.tokenFor('app', '?authorization=read-only')
   const { baton } = await sql(host, reader, ['BEGIN', 'SELECT count(*) FROM t'], { keepOpen: true })
   await blockWrites(harness, 'app')
@@ -43,11 +38,10 @@ test('a read transaction with a read-only token continues', async () => {
 })
 
 test('no statement of a writer changes the file, however it is sent', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   {
     await using harness = await Harness.start({}, directory)
-    const { host } = await harness.createDatabase('app')
-    const token = await harness.tokenFor('app')
+    const { host, token } = await harness.openDatabase('app')
     expect(await sql(host, token, SCHEMA)).toMatchObject({ error: null })
     await blockWrites(harness, 'app')
     const before = await hashDatabases(directory)
@@ -73,7 +67,6 @@ test('no statement of a writer changes the file, however it is sent', async () =
     expect(await hashDatabases(directory)).toEqual(before)
     expect(Object.keys(before).length).toBeGreaterThan(0)
   }
-  await rm(directory, { recursive: true })
 })
 
 async function createSharedSchema() {

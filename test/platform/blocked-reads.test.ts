@@ -4,12 +4,13 @@ import { Harness, sql } from './platform-harness.ts'
 /** Creates a database with a row that must not be readable while reads are blocked. */
 async function createDatabase() {
   const harness = await Harness.forTest()
-  const { host, id } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
-  await sql(host, token, ['CREATE TABLE t (secret)', "INSERT INTO t VALUES ('secret')"])
+  const { host, id, token } = await harness.openDatabase('app', [
+    'CREATE TABLE t (secret)',
+    "INSERT INTO t VALUES ('secret')",
+  ])
   const setBlocked = async (isBlocked: boolean): Promise<void> => {
     const body = { block_reads: isBlocked, allow_attach: true }
-    await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, { body })
+    await harness.requestOk('PATCH', 'databases/app/configuration', { body })
   }
   return { harness, host, id, token, setBlocked }
 }
@@ -19,7 +20,7 @@ describe('block_reads', () => {
     const { harness, setBlocked } = await createDatabase()
     await setBlocked(true)
     const copy = (name: string) =>
-      harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+      harness.sendRequest('POST', 'databases', {
         body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
       })
     expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
@@ -50,15 +51,19 @@ describe('block_reads', () => {
     }
   })
 
-  test('change streams are closed, and no new ones can be opened', async () => {
+  test('change streams are closed, and neither a new one nor a dump can be opened', async () => {
     const { host, token, setBlocked } = await createDatabase()
-    const listen = () =>
-      fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
+    const get = (path: string) =>
+      fetch(`http://${host}/${path}`, { headers: { authorization: `Bearer ${token}` } })
+    const listen = () => get('beta/listen?table=t')
     const stream = await listen()
     await setBlocked(true)
     // libsql-server aborts the stream, and the embedded server closes it
-    await stream.text().catch(() => {})
+    const events = await stream.text().catch(() => '')
+    await sql(host, token, "INSERT INTO t VALUES ('late')")
+    expect(events).not.toContain('changes')
     expect((await listen()).status).toBe(403)
+    expect(await (await get('dump')).text()).not.toContain('secret')
     await setBlocked(false)
     const reopened = await listen()
     expect(reopened.status).toBe(200)

@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness } from './platform-harness.ts'
 
 /*
@@ -134,8 +134,7 @@ test('serves a session of the CLI from login to logout', async () => {
     location: 'ams',
     group: 'crew',
   })
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const form = new FormData()
   form.append('file', new Blob(['BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (42); COMMIT;']), 'dump.sql')
   const uploadReply = await fetch(`${harness.platform.url}${ORGANIZATION}/databases/dumps`, {

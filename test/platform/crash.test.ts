@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, groupFolders, sql } from './platform-harness.ts'
 
 /** Number of calls that are made while the server is repeatedly killed. */
@@ -222,12 +222,9 @@ class Slot {
 test(`SIGKILL at random times during ${CALL_COUNT} calls keeps acknowledged changes, and applies none partially`, {
   timeout: 180_000 + CALL_COUNT * 1_000,
 }, async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
+  const directory = createTemporaryDirectory()
   let running = await startServer(directory)
-  onTestFinished(async () => {
-    await kill(running)
-    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
-  })
+  onTestFinished(() => kill(running))
   const slots = Array.from({ length: SLOT_COUNT }, (_, number) => new Slot(number))
   const countCalls = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
   let kills = 0
@@ -279,12 +276,9 @@ async function checkGroups(running: ServerProcess, directory: string): Promise<v
 
 test('databases and their settings are restored after libsql-server itself is killed', async () => {
   if (inject('target') !== 'sqld') return
-  const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
+  const directory = createTemporaryDirectory()
   const running = await startServer(directory)
-  onTestFinished(async () => {
-    await kill(running)
-    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
-  })
+  onTestFinished(() => kill(running))
   const slot = new Slot(0)
   for (let call = 0; call < 3; call += 1) await slot.makeCall(running)
   const pids: number[] = []

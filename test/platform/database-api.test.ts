@@ -23,9 +23,10 @@ async function listen(host: string, token: string, query: string) {
 
 test('a change stream reports the requested actions, or all if none are given; the table is required', async () => {
   const harness = await Harness.forTest()
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
-  await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
+  const { host, token } = await harness.openDatabase('app', [
+    'CREATE TABLE t (a)',
+    'INSERT INTO t VALUES (1), (2)',
+  ])
   const allActions = await listen(host, token, '?table=t')
   const deletes = await listen(host, token, '?table=t&action=delete')
   const deletesAndInserts = await listen(host, token, '?table=t&action=delete&action=insert')

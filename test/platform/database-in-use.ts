@@ -129,7 +129,7 @@ export interface AccessChange {
 }
 
 const post = async ({ harness }: DatabaseInUse, path: string, body?: object): Promise<void> =>
-  void (await harness.requestOk('POST', `${harness.orgPath}/${path}`, { ...(body && { body }) }))
+  void (await harness.requestOk('POST', path, { ...(body && { body }) }))
 
 /** Every way in which access to a database ends, if the database still exists afterwards. */
 export const ACCESS_CHANGES: readonly AccessChange[] = [

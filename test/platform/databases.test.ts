@@ -1,8 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
 
 describe('the initial state of a database', () => {
@@ -24,9 +22,9 @@ describe('the initial state of a database', () => {
     ).toEqual([['1'], ['2']])
     await sql(copy.host, copyToken, 'DELETE FROM t')
     expect((await sql(source.host, token, 'SELECT count(*) FROM t')).rows).toEqual([['2']])
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/copy`)
+    const { database } = await harness.requestOk('GET', 'databases/copy')
     expect(database.parent).toEqual({ id: source.id, name: 'source', branched_at: expect.any(String) })
-    const children = await harness.requestOk('GET', `${harness.orgPath}/databases?parent=${source.id}`)
+    const children = await harness.requestOk('GET', `databases?parent=${source.id}`)
     expect(children.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['copy'])
   })
 
@@ -111,7 +109,7 @@ describe('the initial state of a database', () => {
     const harness = await Harness.forTest()
     const url = await upload(harness, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+    const { status, body: reply } = await harness.sendRequest('POST', 'databases', {
       body,
     })
     expect([status, reply]).toEqual([400, { error: expect.stringMatching(reason) }])
@@ -126,15 +124,13 @@ describe('the initial state of a database', () => {
     const harness = await Harness.forTest()
     const url = await upload(harness, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+    const { status, body: reply } = await harness.sendRequest('POST', 'databases', {
       body,
     })
     expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
-    expect((await harness.sendRequest('GET', `${harness.orgPath}/databases/app`)).status).toBe(404)
+    expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
     // the name is available again, and a dump can be used only once
-    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body })).body.error).toBe(
-      'dump not found',
-    )
+    expect((await harness.sendRequest('POST', 'databases', { body })).body.error).toBe('dump not found')
     await harness.createDatabase('app')
   })
 
@@ -151,32 +147,30 @@ describe('the initial state of a database', () => {
       { name: 'x', group: 'default', seed: { type: 'database', name: 'parent' } },
       { name: 'x', group: 'default', schema: 'child' },
     ])
-      expect((await harness.sendRequest('POST', `${harness.orgPath}/databases`, { body })).status).toBe(400)
-    const schemas = await harness.requestOk('GET', `${harness.orgPath}/databases?type=schema`)
+      expect(await harness.statusOf('POST', 'databases', { body })).toBe(400)
+    const schemas = await harness.requestOk('GET', 'databases?type=schema')
     expect(schemas.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
-    const logical = await harness.requestOk('GET', `${harness.orgPath}/databases?type=logical`)
-    expect(logical).toEqual(await harness.requestOk('GET', `${harness.orgPath}/databases`))
+    const logical = await harness.requestOk('GET', 'databases?type=logical')
+    expect(logical).toEqual(await harness.requestOk('GET', 'databases'))
     const job = await fetch(`http://${parent.host}/v1/jobs/1`, {
       headers: { authorization: `Bearer ${parentToken}` },
     })
     expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
-    const { databases } = await harness.requestOk('GET', `${harness.orgPath}/databases?schema=parent`)
+    const { databases } = await harness.requestOk('GET', 'databases?schema=parent')
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
-    const rejected = await harness.sendRequest('DELETE', `${harness.orgPath}/databases/parent`)
+    const rejected = await harness.sendRequest('DELETE', 'databases/parent')
     expect([rejected.status, rejected.body.error]).toEqual([
       400,
       expect.stringContaining('are still refering to it'),
     ])
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/child`)
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/parent`)
+    await harness.requestOk('DELETE', 'databases/child')
+    await harness.requestOk('DELETE', 'databases/parent')
     // deleting a group removes both, regardless of the order in which they were created
-    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name: 'team', location: 'local' },
-    })
+    await harness.createGroup('team')
     await harness.createDatabase('parent', { group: 'team', is_schema: true })
     await harness.createDatabase('child', { group: 'team', schema: 'parent' })
-    await harness.requestOk('DELETE', `${harness.orgPath}/groups/team`)
-    expect((await harness.requestOk('GET', `${harness.orgPath}/databases`)).databases).toHaveLength(1)
+    await harness.requestOk('DELETE', 'groups/team')
+    expect((await harness.requestOk('GET', 'databases')).databases).toHaveLength(1)
   })
 })
 
@@ -185,7 +179,7 @@ describe('configuration', () => {
     const harness = await Harness.forTest()
     const { host } = await harness.createDatabase('app', { size_limit: '256mb' })
     const token = await harness.tokenFor('app')
-    const path = `${harness.orgPath}/databases/app/configuration`
+    const path = 'databases/app/configuration'
     const change = (body: object) => harness.requestOk('PATCH', path, { body })
     await sql(host, token, 'CREATE TABLE t (a)')
     expect(await harness.requestOk('GET', path)).toEqual({
@@ -216,12 +210,10 @@ describe('configuration', () => {
     await change({ allowed_ips: ['127.0.0.0/8'] })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     expect(await change({ allowed_ips: null, delete_protection: true })).toMatchObject({ allowed_ips: [] })
-    expect((await harness.sendRequest('DELETE', `${harness.orgPath}/databases/app`)).body.error).toContain(
-      'delete_protection',
-    )
-    expect((await harness.sendRequest('DELETE', `${harness.orgPath}/groups/default`)).status).toBe(400)
+    expect((await harness.sendRequest('DELETE', 'databases/app')).body.error).toContain('delete_protection')
+    expect(await harness.statusOf('DELETE', 'groups/default')).toBe(400)
     await change({ delete_protection: false })
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+    await harness.requestOk('DELETE', 'databases/app')
   })
 })
 
@@ -231,10 +223,7 @@ test('a list is returned in pages of the requested size', async () => {
   const names: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
     const query: string = cursor === '' ? '' : `&cursor=${cursor}`
-    const { databases, pagination } = await harness.requestOk(
-      'GET',
-      `${harness.orgPath}/databases?limit=2${query}`,
-    )
+    const { databases, pagination } = await harness.requestOk('GET', `databases?limit=2${query}`)
     expect(databases.length).toBeLessThanOrEqual(2)
     names.push(...databases.map(({ Name }: { Name: string }) => Name))
     cursor = pagination.next
@@ -245,55 +234,46 @@ test('a list is returned in pages of the requested size', async () => {
 test('the next page of a list begins after the last item, even if items were deleted in between', async () => {
   const harness = await Harness.forTest()
   for (const name of ['a', 'b', 'c', 'd']) await harness.createDatabase(name)
-  const first = await harness.requestOk('GET', `${harness.orgPath}/databases?limit=2`)
+  const first = await harness.requestOk('GET', 'databases?limit=2')
   expect(first.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['default', 'a'])
-  for (const name of ['default', 'a'])
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`)
-  const second = await harness.requestOk(
-    'GET',
-    `${harness.orgPath}/databases?limit=2&cursor=${first.pagination.next}`,
-  )
+  for (const name of ['default', 'a']) await harness.requestOk('DELETE', `databases/${name}`)
+  const second = await harness.requestOk('GET', `databases?limit=2&cursor=${first.pagination.next}`)
   expect(second.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['b', 'c'])
 })
 
 test('a server whose group and database `default` were deleted starts again', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const harness = await Harness.start({}, directory)
-  await harness.requestOk('DELETE', `${harness.orgPath}/groups/default`)
+  await harness.requestOk('DELETE', 'groups/default')
   await harness[Symbol.asyncDispose]()
   await using restarted = await Harness.start({}, directory)
-  expect((await restarted.requestOk('GET', `${restarted.orgPath}/databases`)).databases).toEqual([])
+  expect((await restarted.requestOk('GET', 'databases')).databases).toEqual([])
 })
 
 test('a new database responds with 404 until the configured delay has passed', async () => {
   const harness = await Harness.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
+  const { host, token } = await harness.openDatabase('app')
   expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
   await sleep(800)
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
-  const duplicate = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+  const duplicate = await harness.sendRequest('POST', 'databases', {
     body: { name: 'app', group: 'default' },
   })
   expect(duplicate).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
 })
 
 test('a database created while the clock was ahead responds after the clock is set back, and after a restart', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  const directory = createTemporaryDirectory()
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
   onTestFinished(() => clock.mockRestore())
   {
     await using harness = await Harness.start({}, directory)
-    const { host } = await harness.createDatabase('app')
-    const token = await harness.tokenFor('app')
-    await sql(host, token, 'CREATE TABLE t (a)')
+    const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
     clock.mockRestore()
     expect((await sql(host, token, 'SELECT * FROM t')).status).toBe(200)
   }
   await using restarted = await Harness.start({}, directory)
-  const { Hostname: host } = (await restarted.requestOk('GET', `${restarted.orgPath}/databases/app`)).database
+  const { Hostname: host } = (await restarted.requestOk('GET', 'databases/app')).database
   expect((await sql(host, await restarted.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
@@ -302,7 +282,7 @@ test('after a deletion, the name can be reused, and no data of the old database 
   const original = await harness.createDatabase('app')
   const token = await harness.tokenFor('app')
   await sql(original.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+  await harness.requestOk('DELETE', 'databases/app')
   expect((await sql(original.host, token, 'SELECT a FROM t')).status).toBe(404)
   const replacement = await harness.createDatabase('app')
   expect(replacement.id).not.toBe(original.id)
@@ -317,10 +297,9 @@ test('after a deletion, the name can be reused, and no data of the old database 
 
 test('reports the size of a database soon after its first write, even if the size was requested before', async () => {
   const harness = await Harness.forTest()
-  const { host } = await harness.createDatabase('app')
-  await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await harness.openDatabase('app', ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   const getSize = async () =>
-    (await harness.requestOk('GET', `${harness.orgPath}/usage`)).organization.usage.storage_bytes as number
+    (await harness.requestOk('GET', 'usage')).organization.usage.storage_bytes as number
   await expect.poll(getSize, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
@@ -335,9 +314,9 @@ test('only a database that accepts requests is healthy; the bare URL reports on 
   expect(await getHealth(`${harness.server.url}/nowhere`)).toEqual([404, ''])
   await harness.platform.archiveGroup('default')
   expect(await getHealth(`http://${host}`)).toEqual([503, ''])
-  await harness.requestOk('POST', `${harness.orgPath}/groups/default/unarchive`)
+  await harness.requestOk('POST', 'groups/default/unarchive')
   expect(await getHealth(`http://${host}`)).toEqual([200, ''])
-  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+  await harness.requestOk('DELETE', 'databases/app')
   expect(await getHealth(`http://${host}`)).toEqual([404, ''])
   await harness.server.deleteDatabase('default')
   expect(await getHealth(harness.server.url)).toEqual([200, ''])
@@ -346,14 +325,14 @@ test('only a database that accepts requests is healthy; the bare URL reports on 
 test('a protected database cannot be deleted, not even by the program that runs the server', async () => {
   const harness = await Harness.forTest()
   const { host } = await harness.createDatabase('app')
-  const path = `${harness.orgPath}/databases/app`
+  const path = 'databases/app'
   await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
   await expect(harness.server.deleteDatabase('app')).rejects.toThrow('is protected from deletion')
-  expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
+  expect(await harness.statusOf('DELETE', path)).toBe(400)
   expect((await sql(host, await harness.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
   await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
   await harness.server.deleteDatabase('app')
-  expect((await harness.sendRequest('GET', path)).status).toBe(404)
+  expect(await harness.statusOf('GET', path)).toBe(404)
 })
 
 test('times reported by the server are passed on unchanged', async () => {
@@ -371,14 +350,11 @@ test('times reported by the server are passed on unchanged', async () => {
 })
 
 test('rows read and written are counted, including those before a restart and of deleted databases', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  const usageOf = async (harness: Harness) =>
-    (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database
-  const totalOf = async (harness: Harness) =>
-    (await harness.requestOk('GET', `${harness.orgPath}/usage`)).organization.usage
+  const directory = createTemporaryDirectory()
+  const usageOf = async (harness: Harness) => (await harness.requestOk('GET', 'databases/app/usage')).database
+  const totalOf = async (harness: Harness) => (await harness.requestOk('GET', 'usage')).organization.usage
   const runStatements = async (harness: Harness, statements: string[]): Promise<void> => {
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    const { database } = await harness.requestOk('GET', 'databases/app')
     expect((await sql(database.Hostname, await harness.tokenFor('app'), statements)).error).toBeNull()
   }
   let usageBeforeRestart: { rows_read: number; rows_written: number }
@@ -398,7 +374,7 @@ test('rows read and written are counted, including those before a restart and of
       rows_written: expect.any(Number),
     })
     expect([usageBeforeRestart.rows_read >= 3, usageBeforeRestart.rows_written >= 3]).toEqual([true, true])
-    const { top_queries: queries } = await harness.requestOk('GET', `${harness.orgPath}/databases/app/stats`)
+    const { top_queries: queries } = await harness.requestOk('GET', 'databases/app/stats')
     expect(queries).toContainEqual({ query: 'SELECT * FROM t', rows_read: 3, rows_written: 0 })
   }
   await using harness = await Harness.start({}, directory)
@@ -410,10 +386,10 @@ test('rows read and written are counted, including those before a restart and of
   expect((await usageOf(harness)).total.rows_read).toBe(usageBeforeRestart.rows_read + 3)
   const past = await harness.requestOk(
     'GET',
-    `${harness.orgPath}/databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z`,
+    'databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z',
   )
   expect(past.database.total).toMatchObject({ rows_read: 0, rows_written: 0 })
   const total = await totalOf(harness)
-  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+  await harness.requestOk('DELETE', 'databases/app')
   expect(await totalOf(harness)).toMatchObject({ rows_read: total.rows_read, databases: 1 })
 })

@@ -133,7 +133,7 @@ test.concurrent('a deletion aborts requests that only read', async () => {
     send(client, 'GET', '/export/1'),
   ]
   await Promise.all(readers.map(({ started }) => started))
-  await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+  await harness.requestOk('DELETE', 'databases/app')
   for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isComplete: false })
 })
 
@@ -143,7 +143,7 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
     {
       name: 'a deletion',
-      change: ({ harness, name }) => harness.requestOk('DELETE', `${harness.orgPath}/databases/${name}`),
+      change: ({ harness, name }) => harness.requestOk('DELETE', `databases/${name}`),
     },
   ])('$name', async ({ change }) => {
     await using harness = await Harness.start()
@@ -206,8 +206,7 @@ test.concurrent('an aborted export counts as far as it was read', async ({ expec
   // a part has arrived
   await once(response, 'readable')
   aborted.abort()
-  const readUsage = async () =>
-    (await harness.requestOk('GET', `${harness.orgPath}/databases/app/usage`)).database.total
+  const readUsage = async () => (await harness.requestOk('GET', 'databases/app/usage')).database.total
   await expect.poll(async () => (await readUsage()).bytes_synced).toBeGreaterThan(0)
   // the file has 16 MB
   expect((await readUsage()).bytes_synced).toBeLessThan(16_000_000)

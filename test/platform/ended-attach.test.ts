@@ -8,7 +8,7 @@ async function createAttachable() {
   const harness = await Harness.forTest()
   const { id, host: secretHost } = await harness.createDatabase('secret')
   const { host } = await harness.createDatabase('app')
-  const path = `${harness.orgPath}/databases/secret`
+  const path = 'databases/secret'
   const configure = (body: object) => harness.requestOk('PATCH', `${path}/configuration`, { body })
   await configure({ allow_attach: true })
   const secretToken = await harness.tokenFor('secret')
@@ -79,9 +79,7 @@ test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
   [
     'the database has moved to another group',
     async ({ harness, path }) => {
-      await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-        body: { name: 'far', location: 'local' },
-      })
+      await harness.createGroup('far')
       const body = { org: harness.platform.organization, group: 'far' }
       await harness.requestOk('POST', `${path}/transfer`, { body })
     },

@@ -1,16 +1,10 @@
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
-
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
-}
 
 async function sendRequest(host: string, token: string): Promise<Response> {
   return await fetch(`http://${host}/export/1`, { headers: { authorization: `Bearer ${token}` } })
@@ -31,9 +25,8 @@ function inspect(file: string) {
 
 test('each export is a snapshot of the database, and does not block writers', async () => {
   const harness = await Harness.forTest()
-  const directory = await createTemporaryDirectory()
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
+  const directory = createTemporaryDirectory()
+  const { host, token } = await harness.openDatabase('app')
   const reader = await harness.tokenFor('app', '?authorization=read-only')
   const creation = await sql(host, token, [
     'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT, note)',
@@ -87,7 +80,7 @@ test('an export needs a token for the database, and fails while reads are blocke
   for (const method of ['GET', 'HEAD'])
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
       expect([method, path, await getStatus(method, path)]).toEqual([method, path, status])
-  await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, {
+  await harness.requestOk('PATCH', 'databases/app/configuration', {
     body: { block_reads: true },
   })
   expect([
@@ -98,8 +91,7 @@ test('an export needs a token for the database, and fails while reads are blocke
 
 test('at most four exports of a database run at a time; an abandoned one releases its slot, and other databases are not affected', async () => {
   const harness = await Harness.forTest()
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
+  const { host, token } = await harness.openDatabase('app')
   // more than fits in the buffers between server and client
   const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
   await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
@@ -123,7 +115,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   timeout: 180_000,
 }, async () => {
   const harness = await Harness.forTest()
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']
   const stopController = new AbortController()
   onTestFinished(() => stopController.abort())
@@ -162,7 +154,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect((await readdir(exportDirectory)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
   // a database that cannot be read does not prevent the export of the others
-  await harness.requestOk('PATCH', `${harness.orgPath}/databases/two/configuration`, {
+  await harness.requestOk('PATCH', 'databases/two/configuration', {
     body: { block_reads: true },
   })
   const partialTarget = join(directory, 'some')

@@ -1,24 +1,18 @@
 // A replica that does not start affects neither its primary nor the other databases of the group.
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { groupFolders } from './platform-harness.ts'
 
 const REASON = 'thread panicked at /build/secret.rs'
 
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-failed-replicas-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
-
 /** Writes a program that fails if it is started with an option, and otherwise runs libsql-server. */
 async function failWith(option: string): Promise<string> {
-  const file = join(await createTemporaryDirectory(), 'sqld')
+  const file = join(createTemporaryDirectory(), 'sqld')
   const script = `#!/bin/sh
 case "$*" in *${option}*) echo '${REASON}' >&2; exit 1;; esac
 exec '${await findSqld()}' "$@"
@@ -62,7 +56,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     'that does not start because %s fails is not added, and nothing else is affected',
     async (option) => {
       const log = collectLog()
-      const dataDirectory = await createTemporaryDirectory()
+      const dataDirectory = createTemporaryDirectory()
       await using server = await startLocalServer({
         backend: 'sqld',
         sqldPath: await failWith(option),
@@ -114,7 +108,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   )
 
   test('starts if the data directory is given by a relative path', async () => {
-    const dataDirectory = relative(process.cwd(), await createTemporaryDirectory())
+    const dataDirectory = relative(process.cwd(), createTemporaryDirectory())
     await using server = await startLocalServer({ backend: 'sqld', dataDirectory, replicas: ['fra'] })
     const { fra = '' } = server.replicaUrls('default')
     await using db = createClient({ url: fra })
@@ -123,7 +117,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test('can be added to a server whose data directory is given by a relative path', async () => {
-    const dataDirectory = relative(process.cwd(), await createTemporaryDirectory())
+    const dataDirectory = relative(process.cwd(), createTemporaryDirectory())
     await using server = await startLocalServer({ backend: 'sqld', dataDirectory, platform: {} })
     const { url, authToken } = await server.createDatabase('app')
     expect(await select(url, authToken)).toEqual(ROWS)

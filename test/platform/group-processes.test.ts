@@ -1,18 +1,12 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
 
 /** The maximum number of streams of a libsql-server. */
 const MAX_STREAMS = 128
-
-async function createDataDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-groups-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
 
 /** Finds the process ids of the running servers, by group id. */
 async function findProcesses(directory: string): Promise<ReadonlyMap<string, number>> {
@@ -37,9 +31,7 @@ async function populate(
   harness: Harness,
 ): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
   const createGroup = async (name: string) => {
-    const { group } = await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name, location: 'local' },
-    })
+    const { group } = await harness.createGroup(name)
     const { host } = await harness.createDatabase(name, { group: name })
     const token = await harness.tokenFor(name)
     expect((await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])).error).toBeNull()
@@ -58,13 +50,13 @@ test('streams of a deleted database release their slots to other databases of th
   )
   expect(new Set((await Promise.all(streams)).map(({ status }) => status))).toEqual(new Set([200]))
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).status).toBe(429)
-  await harness.requestOk('DELETE', `${harness.orgPath}/databases/gone`)
+  await harness.requestOk('DELETE', 'databases/gone')
   expect((await sql(remaining.host, remainingToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
 })
 
 describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () => {
   test('is stopped and its data removed when the group is deleted; another group’s libsql-server keeps running', async () => {
-    const directory = await createDataDirectory()
+    const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { red, blue } = await populate(harness)
     const pids = await findProcesses(directory)
@@ -73,19 +65,17 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
       keepOpen: true,
     })
-    await harness.requestOk('DELETE', `${harness.orgPath}/groups/red`)
+    await harness.requestOk('DELETE', 'groups/red')
     expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
     expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
     // a group without a database has nothing to stop
-    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name: 'empty', location: 'local' },
-    })
-    await harness.requestOk('DELETE', `${harness.orgPath}/groups/empty`)
+    await harness.createGroup('empty')
+    await harness.requestOk('DELETE', 'groups/empty')
   })
 
   test('the folder of a deleted group is removed after a crash; other folders are kept', async () => {
-    const directory = await createDataDirectory()
+    const directory = createTemporaryDirectory()
     {
       await using harness = await Harness.start({}, directory)
       await populate(harness)
@@ -113,7 +103,7 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
   })
 
   test('does not affect another group when it crashes', async () => {
-    const directory = await createDataDirectory()
+    const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { red, blue } = await populate(harness)
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
@@ -144,14 +134,14 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
   }
 
   test('keeps its counts after a restart, without counting anything twice (takes 5 s)', async () => {
-    const directory = await createDataDirectory()
+    const directory = createTemporaryDirectory()
     const getRowsWritten = async (harness: Harness): Promise<number> =>
-      (await harness.requestOk('GET', `${harness.orgPath}/databases/red/usage`)).database.total.rows_written
+      (await harness.requestOk('GET', 'databases/red/usage')).database.total.rows_written
     let before = 0
     {
       await using harness = await Harness.start({}, directory)
       await populate(harness)
-      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+      const { database } = await harness.requestOk('GET', 'databases/red')
       before = await getRowsWritten(harness)
       expect(before).toBeGreaterThan(0)
       const saved = () => readSavedRowsWritten(directory, database.DbId).catch(() => 0)
@@ -160,14 +150,14 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     for (const round of [1, 2]) {
       await using harness = await Harness.start({}, directory)
       expect(await getRowsWritten(harness)).toBe(before + round - 1)
-      const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+      const { database } = await harness.requestOk('GET', 'databases/red')
       await sql(database.Hostname, await harness.tokenFor('red'), 'INSERT INTO t VALUES (2)')
       expect(await getRowsWritten(harness)).toBe(before + round)
     }
   })
 
   test('starts with the first request after a restart, and applies the changes made in the meantime', async () => {
-    const directory = await createDataDirectory()
+    const directory = createTemporaryDirectory()
     let previous = { host: '', token: '' }
     let group = ''
     {
@@ -178,19 +168,19 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     }
     await using harness = await Harness.start({}, directory)
     expect((await findProcesses(directory)).size).toBe(0)
-    await harness.requestOk('POST', `${harness.orgPath}/databases/red/auth/rotate`)
-    await harness.requestOk('PATCH', `${harness.orgPath}/databases/red/configuration`, {
+    await harness.requestOk('POST', 'databases/red/auth/rotate')
+    await harness.requestOk('PATCH', 'databases/red/configuration', {
       body: { block_writes: true },
     })
     expect((await findProcesses(directory)).size).toBe(0)
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+    const { database } = await harness.requestOk('GET', 'databases/red')
     expect((await sql(database.Hostname, previous.token, 'SELECT 1')).status).toBe(401)
     const token = await harness.tokenFor('red')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
     expect([...(await findProcesses(directory)).keys()]).toEqual([group])
     // the other group's usage is known without starting its libsql-server
-    await harness.requestOk('GET', `${harness.orgPath}/databases/blue/usage`)
+    await harness.requestOk('GET', 'databases/blue/usage')
     expect((await findProcesses(directory)).size).toBe(1)
   })
 })
@@ -204,7 +194,7 @@ test('a copy in another group has the rows, and does not affect the original', a
   expect(
     (await sql(host, token, 'INSERT INTO t VALUES (2) RETURNING (SELECT count(*) FROM t)')).error,
   ).toBeNull()
-  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/red`)
+  const { database } = await harness.requestOk('GET', 'databases/red')
   const count = await sql(database.Hostname, await harness.tokenFor('red'), 'SELECT count(*) FROM t')
   expect(count.rows).toEqual([['1']])
 })

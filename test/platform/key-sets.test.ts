@@ -47,8 +47,8 @@ test('databases accept the tokens of a configured issuer, within the limits of i
 test('invalid tokens are rejected', async () => {
   const { harness, issuer, app, inAnHour } = await startWithIssuer()
   const otherDatabase = await harness.createDatabase('other')
-  await harness.requestOk('POST', `${harness.orgPath}/groups`, { body: { name: 'team', location: 'local' } })
-  const { group: team } = await harness.requestOk('GET', `${harness.orgPath}/groups/team`)
+  await harness.createGroup('team')
+  const { group: team } = await harness.requestOk('GET', 'groups/team')
   const jwk = issuer.add('rsa', 'RS256')
   issuer.add('ed', 'EdDSA')
   const validClaims = { a: 'rw', id: app.id, exp: inAnHour }
@@ -152,7 +152,7 @@ test('an issuer is trusted only by the organization that configured it, until it
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
   expect((await sql(app.host, await harness.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
-  expect((await harness.sendRequest('DELETE', `${KEY_SETS_PATH}/idp`)).status).toBe(404)
+  expect(await harness.statusOf('DELETE', `${KEY_SETS_PATH}/idp`)).toBe(404)
   expect(await harness.requestOk('GET', KEY_SETS_PATH)).toEqual({ jwks: [] })
 })
 
@@ -181,8 +181,7 @@ test('an address that is disallowed while a key set is being fetched is rejected
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
-  const configure = (body: object) =>
-    harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, { body })
+  const configure = (body: object) => harness.requestOk('PATCH', 'databases/app/configuration', { body })
   await configure({ allowed_ips: ['10.0.0.1'] })
   resolve()
   expect((await pending).status).toBe(403)
@@ -230,7 +229,7 @@ test('only valid key sets are saved', async () => {
     'nowhere',
     5,
   ])
-    expect((await harness.sendRequest('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).status).toBe(400)
+    expect(await harness.statusOf('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).toBe(400)
   const requestTemplate = (body: object) =>
     harness
       .sendRequest('POST', '/v2/organizations/local/jwks-template', { body })
@@ -244,5 +243,5 @@ test('only valid key sets are saved', async () => {
       body: { jwks_url: 'https://issuer.test/jwks' },
     })
   const body = { jwks_url: 'https://issuer.test/jwks' }
-  expect((await harness.sendRequest('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).status).toBe(400)
+  expect(await harness.statusOf('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).toBe(400)
 })

@@ -65,12 +65,11 @@ const BODIES: Readonly<Record<string, object>> = {
 
 /** Creates the resources that the routes need. */
 export async function populate(harness: Harness): Promise<void> {
-  const { orgPath, platform } = harness
+  const { platform } = harness
   for (const username of ['bob', 'dora', 'leaver']) await platform.createUser({ username })
   for (const username of ['bob', 'leaver'])
-    await harness.requestOk('POST', `${orgPath}/members`, { body: { username, role: 'member' } })
-  for (const name of ['team', 'doomed', 'leaving', 'renamed'])
-    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name, location: 'local' } })
+    await harness.requestOk('POST', 'members', { body: { username, role: 'member' } })
+  for (const name of ['team', 'doomed', 'leaving', 'renamed']) await harness.createGroup(name)
   for (const name of ['app', 'doomed', 'doomed-by-id', 'copy'])
     await harness.createDatabase(name, { group: 'team' })
   for (const name of ['elsewhere', 'doomed'])
@@ -141,13 +140,13 @@ export class LiveCalls {
 
   async #ids(name: string): Promise<Readonly<Record<string, string>>> {
     const harness = this.#harness
-    const { groups } = await harness.requestOk('GET', `${harness.orgPath}/groups`)
+    const { groups } = await harness.requestOk('GET', 'groups')
     const isTeam = ({ name: group }: { readonly name: string }): boolean => group === 'team'
     const database = name.startsWith('DELETE') ? 'doomed-by-id' : 'app'
     return {
       organizationId: await harness.organizationId(),
       groupId: groups.find(isTeam).uuid,
-      databaseId: (await harness.requestOk('GET', `${harness.orgPath}/databases/${database}`)).database.DbId,
+      databaseId: (await harness.requestOk('GET', `databases/${database}`)).database.DbId,
     }
   }
 

@@ -33,7 +33,7 @@ test('reports requests, usage and process statistics in the Prometheus format', 
   }
   const label = '{database="orders",group="default"}'
   // makes the server count the rows now instead of within a few seconds
-  await harness.requestOk('GET', `${harness.orgPath}/databases/orders/usage`)
+  await harness.requestOk('GET', 'databases/orders/usage')
   const text = await read()
   expect(parseMetric(text, 'baton_rows_written_total').get(label)).toBeGreaterThan(2)
   expect(parseMetric(text, 'baton_requests_total').get(label)).toBe(1)
@@ -59,8 +59,8 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
   expect(await getStatus(metricsToken)).toBe(200)
   for (const [method, path] of [
     ['GET', '/v1/organizations'],
-    ['GET', `${harness.orgPath}/databases`],
-    ['POST', `${harness.orgPath}/databases`],
+    ['GET', 'databases'],
+    ['POST', 'databases'],
     ['GET', '/v1/auth/validate'],
     ['GET', '/v1/auth/api-tokens'],
     ['POST', '/v1/auth/api-tokens/more'],
@@ -68,12 +68,10 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
   ] as const)
     expect([
       path,
-      (
-        await harness.sendRequest(method, path, {
-          token: metricsToken,
-          body: method === 'POST' ? {} : undefined,
-        })
-      ).status,
+      await harness.statusOf(method, path, {
+        token: metricsToken,
+        body: method === 'POST' ? {} : undefined,
+      }),
     ]).toEqual([path, 403])
   const createBody = (scopes: string[], restriction = {}) => ({ body: { scopes, ...restriction } })
   for (const request of [
@@ -82,10 +80,10 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
     createBody(['metrics'], { organization: harness.platform.organization }),
     createBody(['metrics'], { organization: harness.platform.organization, group: 'default' }),
   ])
-    expect((await harness.sendRequest('POST', '/v1/auth/api-tokens/wide', request)).status).toBe(400)
+    expect(await harness.statusOf('POST', '/v1/auth/api-tokens/wide', request)).toBe(400)
   const otherToken = await harness.platform.createUser({ username: 'ada' })
   const request = { token: otherToken, ...createBody(['metrics']) }
-  expect((await harness.sendRequest('POST', '/v1/auth/api-tokens/theirs', request)).status).toBe(403)
+  expect(await harness.statusOf('POST', '/v1/auth/api-tokens/theirs', request)).toBe(403)
   await harness.requestOk('DELETE', '/v1/auth/api-tokens/prometheus')
   expect(await getStatus(metricsToken)).toBe(401)
   expect(await getStatus(harness.platform.token, 'POST')).toBe(405)

@@ -50,7 +50,7 @@ test('every method of @tursodatabase/api works, except those with bugs in the cl
   const { platform } = harness
   await platform.createUser({ username: 'ann' })
   await platform.createUser({ username: 'bob' })
-  await harness.requestOk('POST', `${harness.orgPath}/members`, { body: { username: 'bob' } })
+  await harness.requestOk('POST', 'members', { body: { username: 'bob' } })
   await harness.requestOk('POST', '/v1/organizations', { body: { name: 'doomed' } })
   const createClientFor = (org: string) =>
     createClient({ org, token: platform.token, baseUrl: `${platform.url}/v1/` })

@@ -7,7 +7,7 @@ async function createNeighbor(harness: Harness, slug = 'other') {
   const token = await harness.platform.createUser({ username: `owner-of-${slug}` })
   await harness.requestOk('POST', '/v1/organizations', { token, body: { name: slug } })
   const orgPath = `/v1/organizations/${slug}`
-  await harness.requestOk('POST', `${orgPath}/groups`, {
+  await harness.requestOk('POST', 'groups', {
     token,
     body: { name: 'default', location: 'local' },
   })
@@ -17,24 +17,21 @@ async function createNeighbor(harness: Harness, slug = 'other') {
 describe('groups', () => {
   test('deleting a group also removes its databases and tokens; a new group with the same name has none of them', async () => {
     const harness = await Harness.forTest()
-    const { orgPath, platform } = harness
-    const createGroup = () =>
-      harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+    const { platform } = harness
+    const createGroup = () => harness.createGroup('team')
     const { group: oldGroup } = await createGroup()
     const { host } = await harness.createDatabase('app', { group: 'team' })
     const token = await harness.tokenFor('app')
-    const { jwt } = await harness.requestOk('POST', `${orgPath}/groups/team/auth/tokens`)
+    const { jwt } = await harness.requestOk('POST', 'groups/team/auth/tokens')
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await harness.createApiToken('robot', robot)
-    expect((await harness.sendRequest('GET', `${orgPath}/databases/app`, { token: apiToken })).status).toBe(
-      200,
-    )
-    await harness.requestOk('DELETE', `${orgPath}/groups/team`)
+    expect(await harness.statusOf('GET', 'databases/app', { token: apiToken })).toBe(200)
+    await harness.requestOk('DELETE', 'groups/team')
     for (const oldToken of [token, jwt]) expect((await sql(host, oldToken, 'SELECT 1')).status).toBe(404)
     const { group: newGroup } = await createGroup()
     expect(newGroup.uuid).not.toBe(oldGroup.uuid)
-    expect((await harness.sendRequest('GET', `${orgPath}/groups/team`, { token: apiToken })).status).toBe(401)
-    expect(await harness.requestOk('GET', `${orgPath}/databases?group=team`)).toEqual({ databases: [] })
+    expect(await harness.statusOf('GET', 'groups/team', { token: apiToken })).toBe(401)
+    expect(await harness.requestOk('GET', 'databases?group=team')).toEqual({ databases: [] })
     const newDatabase = await harness.createDatabase('app', { group: 'team' })
     for (const oldToken of [token, jwt])
       expect((await sql(newDatabase.host, oldToken, 'SELECT 1')).status).toBe(401)
@@ -43,7 +40,7 @@ describe('groups', () => {
   test('a transfer moves the databases with their rows; all tokens become invalid', async () => {
     const harness = await Harness.forTest()
     const { orgPath, platform } = harness
-    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+    await harness.createGroup('team')
     const { host } = await harness.createDatabase('app', { group: 'team' })
     const token = await harness.tokenFor('app')
     await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
@@ -51,42 +48,40 @@ describe('groups', () => {
     const apiToken = await harness.createApiToken('robot', robot)
     const outsider = await createNeighbor(harness)
     const transfer = (organization: string) =>
-      harness.sendRequest('POST', `${orgPath}/groups/team/transfer`, { body: { organization } })
+      harness.sendRequest('POST', 'groups/team/transfer', { body: { organization } })
     // to non-members, the organization does not exist
     for (const unknown of ['other', 'nowhere'])
       expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
     expect((await transfer('mine')).body).toMatchObject({ name: 'team', primary: 'local' })
-    expect((await harness.sendRequest('GET', `${orgPath}/databases/app`)).status).toBe(404)
-    expect((await harness.sendRequest('GET', orgPath, { token: apiToken })).status).toBe(401)
+    expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
+    expect(await harness.statusOf('GET', orgPath, { token: apiToken })).toBe(401)
     const { database } = await harness.requestOk('GET', '/v1/organizations/mine/databases/app')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
     const { jwt } = await harness.requestOk('POST', '/v1/organizations/mine/databases/app/auth/tokens')
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
     expect(
-      (await harness.sendRequest('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }))
-        .status,
+      await harness.statusOf('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }),
     ).toBe(404)
   })
 
   test('returns the version of libsql-server, for clients that compare it', async () => {
     const harness = await Harness.forTest()
-    const { group } = await harness.requestOk('GET', `${harness.orgPath}/groups/default`)
+    const { group } = await harness.requestOk('GET', 'groups/default')
     expect(group.version).toMatch(/^v0\.24\.\d+$/)
   })
 
   test('an archived group is unavailable until it is unarchived', async () => {
     const harness = await Harness.forTest()
-    const { host } = await harness.createDatabase('app')
-    const token = await harness.tokenFor('app')
+    const { host, token } = await harness.openDatabase('app')
     await harness.platform.archiveGroup('default')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
     const create = () =>
-      harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+      harness.sendRequest('POST', 'databases', {
         body: { name: 'late', group: 'default' },
       })
-    const wakeUp = () => harness.sendRequest('POST', `${harness.orgPath}/databases/app/wakeup`)
+    const wakeUp = () => harness.sendRequest('POST', 'databases/app/wakeup')
     expect(await wakeUp()).toEqual({
       status: 400,
       body: { error: 'database app is part of a group, please unarchive the group instead' },
@@ -94,29 +89,25 @@ describe('groups', () => {
     expect((await create()).body).toEqual({
       error: 'cannot create database on group default because it is archived',
     })
-    expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.archived).toBe(true)
-    await harness.requestOk('POST', `${harness.orgPath}/groups/default/unarchive`)
+    expect((await harness.requestOk('GET', 'databases/app')).database.archived).toBe(true)
+    await harness.requestOk('POST', 'groups/default/unarchive')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
     // groups never sleep, so there is nothing to wake up
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
-    expect((await harness.sendRequest('POST', `${harness.orgPath}/databases/nowhere/wakeup`)).status).toBe(
-      404,
-    )
+    expect(await harness.statusOf('POST', 'databases/nowhere/wakeup')).toBe(404)
     expect((await create()).status).toBe(200)
     await expect(harness.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
   test('a group’s name and delete protection can be changed', async () => {
     const harness = await Harness.forTest()
-    const path = `${harness.orgPath}/groups/default`
+    const path = 'groups/default'
     await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
-    expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
+    expect(await harness.statusOf('DELETE', path)).toBe(400)
     await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
     await harness.requestOk('POST', `${path}/rename`, { body: { Name: 'renamed' } })
     expect((await harness.sendRequest('GET', path)).body).toEqual({ error: 'group not found' })
-    expect((await harness.requestOk('GET', `${harness.orgPath}/databases/default`)).database.group).toBe(
-      'renamed',
-    )
+    expect((await harness.requestOk('GET', 'databases/default')).database.group).toBe('renamed')
   })
 })
 
@@ -126,26 +117,22 @@ describe('members and invites', () => {
     const { orgPath } = harness
     const token = await harness.platform.createUser({ username: 'bob', email: 'bob@example.test' })
     const create = () =>
-      harness.sendRequest('POST', `${orgPath}/databases`, { token, body: { name: 'bobs', group: 'default' } })
+      harness.sendRequest('POST', 'databases', { token, body: { name: 'bobs', group: 'default' } })
     expect((await create()).status).toBe(404)
-    await harness.requestOk('POST', `${orgPath}/members`, { body: { username: 'bob', role: 'viewer' } })
+    await harness.requestOk('POST', 'members', { body: { username: 'bob', role: 'viewer' } })
     expect((await create()).status).toBe(403)
-    expect(
-      (await harness.sendRequest('POST', `${orgPath}/members`, { body: { username: 'bob' } })).status,
-    ).toBe(409)
-    await harness.requestOk('PATCH', `${orgPath}/members/bob`, { body: { role: 'member' } })
+    expect(await harness.statusOf('POST', 'members', { body: { username: 'bob' } })).toBe(409)
+    await harness.requestOk('PATCH', 'members/bob', { body: { role: 'member' } })
     expect((await create()).status).toBe(200)
     const scopedToken = await harness.createApiToken('scoped', { organization: 'local' }, token)
-    expect((await harness.sendRequest('GET', orgPath, { token: scopedToken })).status).toBe(200)
+    expect(await harness.statusOf('GET', orgPath, { token: scopedToken })).toBe(200)
     // members may not create tokens for groups
     const request = { organization: 'local', group: 'default', scopes: ['read'] }
-    expect(
-      (await harness.sendRequest('POST', '/v1/auth/api-tokens/g', { token, body: request })).status,
-    ).toBe(403)
-    expect(await harness.requestOk('DELETE', `${orgPath}/members/bob`)).toEqual({ member: 'bob' })
-    expect((await harness.sendRequest('GET', orgPath, { token })).status).toBe(404)
-    expect((await harness.sendRequest('GET', orgPath, { token: scopedToken })).status).toBe(401)
-    const { audit_logs: entries } = await harness.requestOk('GET', `${orgPath}/audit-logs`)
+    expect(await harness.statusOf('POST', '/v1/auth/api-tokens/g', { token, body: request })).toBe(403)
+    expect(await harness.requestOk('DELETE', 'members/bob')).toEqual({ member: 'bob' })
+    expect(await harness.statusOf('GET', orgPath, { token })).toBe(404)
+    expect(await harness.statusOf('GET', orgPath, { token: scopedToken })).toBe(401)
+    const { audit_logs: entries } = await harness.requestOk('GET', 'audit-logs')
     // the user, and the token that was used
     expect(
       entries.map(
@@ -171,7 +158,7 @@ describe('members and invites', () => {
     const { invites } = await harness.requestOk('GET', path)
     expect(invites).toMatchObject([{ email: 'ann@example.test', role: 'admin' }])
     const token = await harness.platform.createUser({ username: 'ann', email: 'ann@example.test' })
-    expect((await harness.requestOk('GET', `${harness.orgPath}/members`, { token })).members).toContainEqual({
+    expect((await harness.requestOk('GET', 'members', { token })).members).toContainEqual({
       username: 'ann',
       email: 'ann@example.test',
       role: 'admin',
@@ -180,8 +167,8 @@ describe('members and invites', () => {
     expect((await harness.sendRequest('DELETE', `${path}/ann@example.test`)).body).toEqual({
       error: 'invite not found',
     })
-    await harness.requestOk('POST', `${harness.orgPath}/subscription`, { body: { plan: 'starter' } })
-    for (const paidPath of [path, `${harness.orgPath}/audit-logs`]) {
+    await harness.requestOk('POST', 'subscription', { body: { plan: 'starter' } })
+    for (const paidPath of [path, 'audit-logs']) {
       const { status, body } = await harness.sendRequest('GET', paidPath)
       expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
     }
@@ -195,9 +182,9 @@ test('a user has an organization of the same name, and is its owner', async () =
   expect(organizations).toMatchObject([{ slug: 'bob', type: 'personal', plan_id: 'starter' }])
   const { usage } = (await harness.requestOk('GET', '/v1/organizations/bob/usage', { token })).organization
   expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
-  expect((await harness.sendRequest('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
+  expect(await harness.statusOf('DELETE', '/v1/organizations/bob', { token })).toBe(400)
   // visible neither to other users nor to the owner of the server
-  expect((await harness.sendRequest('GET', '/v1/organizations/bob')).status).toBe(404)
+  expect(await harness.statusOf('GET', '/v1/organizations/bob')).toBe(404)
   await harness.requestOk('POST', '/v1/organizations', { body: { name: 'taken' } })
   await expect(harness.platform.createUser({ username: 'taken' })).rejects.toThrow(
     'organization "taken" already exists',
@@ -214,17 +201,17 @@ test('members whose role permits it can change the known fields of an organizati
   expect((await change({ overages: null })).body.organization).toMatchObject(settings)
   expect((await change({ ...settings, blocked_reads: true })).status).toBe(400)
   const token = await harness.platform.createUser({ username: 'bob' })
-  await harness.requestOk('POST', `${harness.orgPath}/members`, { body: { username: 'bob', role: 'viewer' } })
+  await harness.requestOk('POST', 'members', { body: { username: 'bob', role: 'viewer' } })
   expect((await change({ overages: false }, token)).status).toBe(403)
-  await harness.requestOk('PATCH', `${harness.orgPath}/members/bob`, { body: { role: 'member' } })
+  await harness.requestOk('PATCH', 'members/bob', { body: { role: 'member' } })
   expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
 })
 
 test('returns the actual usage and the allowance of the plan; a group token returns only its group’s usage', async () => {
   const harness = await Harness.forTest()
-  const { orgPath, platform } = harness
-  await harness.requestOk('POST', `${orgPath}/subscription`, { body: { plan: 'starter' } })
-  await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'fra' } })
+  const { platform } = harness
+  await harness.requestOk('POST', 'subscription', { body: { plan: 'starter' } })
+  await harness.requestOk('POST', 'groups', { body: { name: 'team', location: 'fra' } })
   for (const [name, group] of [
     ['app', 'default'],
     ['other', 'team'],
@@ -235,7 +222,7 @@ test('returns the actual usage and the allowance of the plan; a group token retu
     expect((await sql(host, token, statements)).error).toBeNull()
   }
   const getUsage = async (token = platform.token) =>
-    (await harness.requestOk('GET', `${orgPath}/usage`, { token })).organization
+    (await harness.requestOk('GET', 'usage', { token })).organization
   const total = await getUsage()
   expect(total.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
   expect(Object.keys(total.allowance).sort()).toEqual(Object.keys(total.usage).sort())
@@ -248,7 +235,7 @@ test('returns the actual usage and the allowance of the plan; a group token retu
   expect(groupUsage.usage.rows_read).toBeGreaterThan(0)
   expect(total.usage.rows_read).toBe(2 * groupUsage.usage.rows_read)
   const makerToken = await harness.createApiToken('maker', { ...group, scopes: ['db:create'] })
-  expect((await harness.sendRequest('GET', `${orgPath}/usage`, { token: makerToken })).status).toBe(403)
+  expect(await harness.statusOf('GET', 'usage', { token: makerToken })).toBe(403)
 })
 
 test('paths without an organization refer to the caller’s own', async () => {
@@ -357,7 +344,7 @@ describe('organizations that share a server', () => {
         ['DELETE', 'groups/default'],
         ['GET', 'usage'],
       ] as const)
-        expect([path, await harness.sendRequest(method, `${harness.orgPath}/${path}`, { token })]).toEqual([
+        expect([path, await harness.sendRequest(method, path, { token })]).toEqual([
           path,
           { status: 404, body: { error: 'organization not found' } },
         ])
@@ -391,7 +378,7 @@ describe('organizations that share a server', () => {
     await harness.createDatabase('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
-    const conflicting = await harness.sendRequest('POST', `${harness.orgPath}/databases`, {
+    const conflicting = await harness.sendRequest('POST', 'databases', {
       body: { name: 'y-other', group: 'default' },
     })
     expect(conflicting.status).toBe(422)
@@ -399,8 +386,7 @@ describe('organizations that share a server', () => {
 
   test('a group token can access only its own group', async () => {
     const harness = await Harness.forTest()
-    const { orgPath } = harness
-    await harness.requestOk('POST', `${orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+    await harness.createGroup('team')
     await harness.createDatabase('inside', { group: 'team' })
     await harness.createDatabase('outside')
     const token = await harness.createApiToken('robot', {
@@ -408,11 +394,11 @@ describe('organizations that share a server', () => {
       group: 'team',
       scopes: ['full-access'],
     })
-    const names = (await harness.requestOk('GET', `${orgPath}/databases`, { token })).databases.map(
+    const names = (await harness.requestOk('GET', 'databases', { token })).databases.map(
       ({ Name }: { Name: string }) => Name,
     )
     expect(names).toEqual(['inside'])
-    expect((await harness.requestOk('GET', `${orgPath}/groups`, { token })).groups).toHaveLength(1)
+    expect((await harness.requestOk('GET', 'groups', { token })).groups).toHaveLength(1)
     for (const [method, path] of [
       ['GET', 'databases/outside'],
       ['DELETE', 'databases/outside'],
@@ -424,14 +410,12 @@ describe('organizations that share a server', () => {
     ] as const)
       expect([
         path,
-        (
-          await harness.sendRequest(method, `${orgPath}/${path}`, {
-            token,
-            ...(method === 'PATCH' && { body: {} }),
-          })
-        ).status,
+        await harness.statusOf(method, path, {
+          token,
+          ...(method === 'PATCH' && { body: {} }),
+        }),
       ]).toEqual([path, 404])
-    const create = (body: object) => harness.sendRequest('POST', `${orgPath}/databases`, { token, body })
+    const create = (body: object) => harness.sendRequest('POST', 'databases', { token, body })
     expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
     expect(
       (await create({ name: 'x', group: 'team', seed: { type: 'database', name: 'outside' } })).status,
@@ -442,7 +426,7 @@ describe('organizations that share a server', () => {
 
 test('with a domain, every database has its own host', async () => {
   const harness = await Harness.forTest({ domain: 'db.test:8443' })
-  const created = await harness.requestOk('POST', `${harness.orgPath}/databases`, {
+  const created = await harness.requestOk('POST', 'databases', {
     body: { name: 'a-b', group: 'default' },
   })
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')

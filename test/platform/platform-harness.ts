@@ -61,19 +61,26 @@ export class Harness implements AsyncDisposable {
     return `/v1/organizations/${this.platform.organization}`
   }
 
+  /** Sends a request. A path without a slash at its beginning is relative to the server's own organization. */
   async sendRequest(
     method: string,
     path: string,
     { token, body }: RequestOptions = {},
   ): Promise<TestResponse> {
     const bearer = token === undefined ? this.platform.token : token
-    const response = await fetch(this.platform.url + path, {
+    const fullPath = path.startsWith('/') ? path : `${this.orgPath}/${path}`
+    const response = await fetch(this.platform.url + fullPath, {
       method,
       headers: bearer === null ? {} : { authorization: `Bearer ${bearer}` },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  /** Sends a request. @returns the status of the response */
+  async statusOf(method: string, path: string, options: RequestOptions = {}): Promise<number> {
+    return (await this.sendRequest(method, path, options)).status
   }
 
   /** Sends a request, and throws if it fails. @returns the body of the response */
@@ -88,10 +95,23 @@ export class Harness implements AsyncDisposable {
     name: string,
     extra: object = {},
   ): Promise<{ readonly host: string; readonly id: string }> {
-    const { database } = await this.requestOk('POST', `${this.orgPath}/databases`, {
+    const { database } = await this.requestOk('POST', 'databases', {
       body: { name, group: 'default', ...extra },
     })
     return { host: database.Hostname, id: database.DbId }
+  }
+
+  /** Creates a database with a token for it, and runs statements on it. */
+  async openDatabase(name: string, statements: string | readonly string[] = [], extra: object = {}) {
+    const database = await this.createDatabase(name, extra)
+    const token = await this.tokenFor(name)
+    if (statements.length > 0) await sql(database.host, token, statements)
+    return { ...database, token }
+  }
+
+  /** Creates a group in the server's organization. */
+  async createGroup(name: string): Promise<TestResponse['body']> {
+    return await this.requestOk('POST', 'groups', { body: { name, location: 'local' } })
   }
 
   /** Returns the id of the server's organization, which version 3 of the API uses in its paths. */
@@ -103,8 +123,7 @@ export class Harness implements AsyncDisposable {
 
   /** Creates a token for a database of the server's organization. */
   async tokenFor(name: string, query = '', body: object = {}): Promise<string> {
-    return (await this.requestOk('POST', `${this.orgPath}/databases/${name}/auth/tokens${query}`, { body }))
-      .jwt
+    return (await this.requestOk('POST', `databases/${name}/auth/tokens${query}`, { body })).jwt
   }
 
   /** Creates an API token of the owner, or of another user. */

@@ -67,8 +67,8 @@ describe.each(READERS.filter(isTested))('$name', ({ token: createToken, isReplic
       'create index v_e on v(libsql_vector_idx(e))',
       'create virtual table f using fts3(x)',
     ])
-    if (isReplica === true) await harness.requestOk('POST', `${harness.orgPath}/groups/default/locations/fra`)
-    const path = `${harness.orgPath}/databases/app/instances`
+    if (isReplica === true) await harness.requestOk('POST', 'groups/default/locations/fra')
+    const path = 'databases/app/instances'
     const { instances } = await harness.requestOk('GET', path)
     const readerHost: string = isReplica === true ? instances[1].hostname : host
     const headers = { authorization: `Bearer ${await createToken(harness)}` }

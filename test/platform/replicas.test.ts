@@ -1,7 +1,6 @@
 import { EventEmitter, once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientEvent, createClient } from '@batonsql/core'
@@ -9,6 +8,7 @@ import { type LocalServerOptions, startLocalServer } from '@batonsql/local-serve
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
 import { seeded } from '../support/random.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
 
@@ -17,12 +17,6 @@ const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const NEVER_MS = 2 ** 30
 /** Maximum number of kills, because each takes several seconds on a slow machine. */
 const MAX_KILLS = 12
-
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-replicas-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
 
 /** Kills the libsql-server of a replica. */
 async function killReplica(directory: string, location: string): Promise<void> {
@@ -43,13 +37,11 @@ async function findOnlyGroup(directory: string): Promise<string> {
 
 /** Creates a database with one row and a replica, and clients of both. */
 async function populate(harness: Harness) {
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
+  const { host, token } = await harness.openDatabase('app')
   const db = createClientFor(host, token)
   await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-  await harness.requestOk('POST', `${harness.orgPath}/groups/default/locations/fra`)
-  const [, instance] = (await harness.requestOk('GET', `${harness.orgPath}/databases/app/instances`))
-    .instances
+  await harness.requestOk('POST', 'groups/default/locations/fra')
+  const [, instance] = (await harness.requestOk('GET', 'databases/app/instances')).instances
   return {
     host,
     token,
@@ -92,25 +84,25 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   test('is added with a location of the group, listed, and removed with it', async () => {
     const harness = await Harness.forTest()
     const { host, token, replicaHost } = await populate(harness)
-    const { instances } = await harness.requestOk('GET', `${harness.orgPath}/databases/app/instances`)
+    const { instances } = await harness.requestOk('GET', 'databases/app/instances')
     const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     expect(instances).toEqual([
       { uuid, name: 'local', type: 'primary', region: 'local', hostname: host },
       { uuid, name: 'fra', type: 'replica', region: 'fra', hostname: replicaHost },
     ])
     expect(instances[0].uuid).not.toBe(instances[1].uuid)
-    const path = `${harness.orgPath}/databases/app/instances/fra`
+    const path = 'databases/app/instances/fra'
     expect((await harness.requestOk('GET', path)).instance).toEqual(instances[1])
-    expect((await harness.sendRequest('GET', `${path}/wait`)).status).toBe(200)
+    expect(await harness.statusOf('GET', `${path}/wait`)).toBe(200)
     // the location belongs to the whole group, so it cannot be removed from one database
     expect((await harness.sendRequest('DELETE', path)).body.error).toContain('a location of the group')
     await harness.createDatabase('late')
-    const lateDatabase = await harness.requestOk('GET', `${harness.orgPath}/databases/late/instances`)
+    const lateDatabase = await harness.requestOk('GET', 'databases/late/instances')
     expect(lateDatabase.instances).toHaveLength(2)
 
-    await harness.requestOk('DELETE', `${harness.orgPath}/groups/default/locations/fra`)
+    await harness.requestOk('DELETE', 'groups/default/locations/fra')
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(404)
-    expect((await harness.sendRequest('GET', path)).status).toBe(404)
+    expect(await harness.statusOf('GET', path)).toBe(404)
     expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
   })
 
@@ -119,17 +111,17 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await harness.createDatabase('app')
     const { host } = await harness.createDatabase('other')
     const token = await harness.tokenFor('app')
-    const path = `${harness.orgPath}/databases/app/instances`
+    const path = 'databases/app/instances'
     const { instance } = await harness.requestOk('POST', path, { body: { location: 'lhr' } })
     expect(instance).toMatchObject({ name: 'lhr', type: 'replica', region: 'lhr' })
     expect((await sql(instance.hostname, token, 'SELECT 1')).rows).toEqual([['1']])
     const otherHost = host.replace('other', 'lhr_other')
     expect((await sql(otherHost, await harness.tokenFor('other'), 'SELECT 1')).status).toBe(404)
-    expect((await harness.sendRequest('POST', path, { body: { location: 'lhr' } })).status).toBe(409)
-    expect((await harness.sendRequest('POST', path, { body: { location: 'local' } })).status).toBe(409)
-    expect((await harness.sendRequest('POST', path, { body: { location: 'atlantis' } })).status).toBe(400)
-    expect((await harness.sendRequest('DELETE', `${path}/local`)).status).toBe(400)
-    expect((await harness.sendRequest('DELETE', `${path}/nowhere`)).status).toBe(404)
+    expect(await harness.statusOf('POST', path, { body: { location: 'lhr' } })).toBe(409)
+    expect(await harness.statusOf('POST', path, { body: { location: 'local' } })).toBe(409)
+    expect(await harness.statusOf('POST', path, { body: { location: 'atlantis' } })).toBe(400)
+    expect(await harness.statusOf('DELETE', `${path}/local`)).toBe(400)
+    expect(await harness.statusOf('DELETE', `${path}/nowhere`)).toBe(404)
     expect((await harness.requestOk('DELETE', `${path}/lhr`)).instance).toEqual(instance)
     expect((await sql(instance.hostname, token, 'SELECT 1')).status).toBe(404)
   })
@@ -208,11 +200,11 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test('a location can be added, used and removed at the same time', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     {
       await using harness = await Harness.start({}, directory)
       const { token, replicaHost } = await populate(harness)
-      const location = `${harness.orgPath}/groups/default/locations/fra`
+      const location = 'groups/default/locations/fra'
       const changed = new AbortController()
       const responses = new Set<string>()
       const reader = async (): Promise<void> => {
@@ -243,16 +235,15 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       change: 'transferred',
       apply: async (harness, path) => {
         const body = { name: 'other', location: 'local', org: 'local', group: 'other' }
-        await harness.requestOk('POST', `${harness.orgPath}/groups`, { body })
+        await harness.requestOk('POST', 'groups', { body })
         await harness.requestOk('POST', `${path}/transfer`, { body })
       },
     },
   ])('the replica of a $change database stops', async ({ apply }) => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
-    const path = `${harness.orgPath}/databases/app`
+    await harness.openDatabase('app', 'CREATE TABLE t (a)')
+    const path = 'databases/app'
     const { instance } = await harness.requestOk('POST', `${path}/instances`, { body: { location: 'fra' } })
     expect(instance.name).toBe('fra')
     const folder = join(await findOnlyGroup(directory), 'replicas', 'fra')
@@ -319,7 +310,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(otherHost, foreignToken, 'SELECT 1', { baton })).status).toBe(400)
     expect((await sql(replicaHost, token, 'SELECT 2', { baton, keepOpen: true })).rows).toEqual([['2']])
 
-    const configuration = `${harness.orgPath}/databases/app/configuration`
+    const configuration = 'databases/app/configuration'
     await harness.requestOk('PATCH', configuration, { body: { block_writes: true } })
     await expect(replica.execute('INSERT INTO t VALUES (2)')).rejects.toMatchObject({ code: 'BLOCKED' })
     await harness.requestOk('PATCH', configuration, { body: { block_writes: false, block_reads: true } })
@@ -328,7 +319,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     await harness.requestOk('PATCH', configuration, { body: { block_reads: false } })
     // at once, although the replica may still have the block
     expect((await sql(replicaHost, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
-    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
+    await harness.requestOk('POST', 'databases/app/auth/rotate')
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
   })
 
@@ -351,7 +342,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test('loses no acknowledged write when it and its primary are killed', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { db, replica, replicaHost, token } = await populate(harness)
     await replica.execute('INSERT INTO t VALUES (2)')
@@ -372,7 +363,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { db, replicaHost, token } = await populate(harness)
     const group = await findOnlyGroup(directory)
@@ -410,7 +401,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
   })
 
   test('is restored after a restart of the server, which removes the data of deleted replicas', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     let host = ''
     {
       await using harness = await Harness.start({}, directory)
@@ -426,9 +417,9 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const id = harness.server.databaseId('app')
     const replicaFolder = join(group, 'replicas', 'fra', 'sqld', 'dbs')
     expect(await readdir(replicaFolder)).toContain(id)
-    await harness.requestOk('DELETE', `${harness.orgPath}/databases/app`)
+    await harness.requestOk('DELETE', 'databases/app')
     expect(await readdir(replicaFolder)).not.toContain(id)
-    await harness.requestOk('DELETE', `${harness.orgPath}/groups/default/locations/fra`)
+    await harness.requestOk('DELETE', 'groups/default/locations/fra')
     expect(await readdir(join(group, 'replicas'))).toEqual([])
   })
 })

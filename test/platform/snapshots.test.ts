@@ -1,11 +1,11 @@
 // Snapshots of databases: through the server's own methods, and through the platform API.
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { autocommit, close, execute, pipeline, query } from '../server/wire.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, Harness, sql } from './platform-harness.ts'
 
 const backend = inject('target') as 'embedded' | 'sqld'
@@ -14,12 +14,6 @@ async function start(options: LocalServerOptions = {}): Promise<LocalServer> {
   const server = await startLocalServer({ backend, ...options })
   onTestFinished(() => server.close())
   return server
-}
-
-async function createFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-snapshots-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
-  return folder
 }
 
 const listFiles = async ({ dataDirectory }: LocalServer): Promise<readonly string[]> =>
@@ -140,7 +134,7 @@ test('snapshots have unique, valid names, are limited in number, and are deleted
 })
 
 test('snapshots outlive a restart, which removes files that an interrupted creation has left', async () => {
-  const dataDirectory = await createFolder()
+  const dataDirectory = createTemporaryDirectory()
   const first = await start({ dataDirectory })
   await query(first.url, 'CREATE TABLE pet (name)')
   await first.createSnapshot('default', 'kept')
@@ -155,7 +149,7 @@ test('snapshots outlive a restart, which removes files that an interrupted creat
 })
 
 test('a database whose file was lost is restored', async () => {
-  const dataDirectory = await createFolder()
+  const dataDirectory = createTemporaryDirectory()
   const first = await start({ dataDirectory })
   await query(first.url, 'CREATE TABLE pet (name)')
   await first.createSnapshot('default', 'kept')

@@ -1,18 +1,19 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { stablePort } from '../support/stable-port.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { words } from '../support/words.ts'
 
 // The recipe "Behind a proxy" in docs/self-hosting.md: a proxy terminates TLS in front of both ports. nginx and Caddy run with the files
 // in docs/proxies, with other ports and another certificate.
@@ -28,21 +29,10 @@ async function createCertificate(): Promise<{
   readonly file: string
   readonly keyFile: string
 }> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-tls-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const [keyFile, file] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
   const extension = `subjectAltName=DNS:${DOMAIN},DNS:*.${DOMAIN}`
-  const options = [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-days',
-    '1',
-  ]
+  const options = words('req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1')
   const files = ['-subj', '/CN=proxy', '-addext', extension, '-keyout', keyFile, '-out', file]
   await promisify(execFile)('openssl', [...options, ...files])
   return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file, keyFile }
@@ -125,14 +115,8 @@ async function startProgram(command: readonly string[], port: number, home: stri
   })
 }
 
-async function createFolder(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-proxy-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
-
 async function startNginx(options: ProxyOptions): Promise<void> {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
@@ -152,7 +136,7 @@ http { access_log off; ${temporary.join(' ')} include ${folder}/baton.conf; }
 }
 
 async function startCaddy(options: ProxyOptions): Promise<void> {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   await writeFile(join(folder, 'Caddyfile'), adaptFile('Caddyfile', options))
   await startProgram(['caddy', 'run', '--config', join(folder, 'Caddyfile')], options.port, folder)
 }

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import http from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
 
 /** Sends a request in two halves. @returns a function that sends the second one, and returns the status of the response */
@@ -31,11 +29,10 @@ async function sendInHalves(url: string, token: string, body: string): Promise<(
 describe('the invalidation of a token while the body of its request is in flight', () => {
   test('prevents the statements on a database from being executed', async () => {
     const harness = await Harness.forTest()
-    const { host } = await harness.createDatabase('app')
-    const token = await harness.tokenFor('app')
+    const { host, token } = await harness.openDatabase('app')
     const requests = [{ type: 'execute', stmt: { sql: 'CREATE TABLE late (a)' } }, { type: 'close' }]
     const sendRest = await sendInHalves(`http://${host}/v2/pipeline`, token, JSON.stringify({ requests }))
-    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
+    await harness.requestOk('POST', 'databases/app/auth/rotate')
     expect(await sendRest()).toBe(401)
     const names = await sql(host, await harness.tokenFor('app'), 'SELECT name FROM sqlite_schema')
     expect(names.rows).toEqual([])
@@ -48,15 +45,14 @@ describe('the invalidation of a token while the body of its request is in flight
     const sendRest = await sendInHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
     await harness.requestOk('DELETE', '/v1/auth/api-tokens/brief')
     expect(await sendRest()).toBe(401)
-    expect((await harness.sendRequest('GET', `${harness.orgPath}/groups/late`)).status).toBe(404)
+    expect(await harness.statusOf('GET', 'groups/late')).toBe(404)
   })
 })
 
 describe('tokens for databases', () => {
   test('a read-only token can only read, and an expired token is rejected', async () => {
     const harness = await Harness.forTest()
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+    const { host } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
     const reader = await harness.tokenFor('app', '?authorization=read-only&expiration=1h30m')
     expect((await sql(host, reader, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
     expect((await sql(host, reader, 'INSERT INTO t VALUES (1)')).status).toBe(403)
@@ -67,13 +63,9 @@ describe('tokens for databases', () => {
 
   test("a group's token is valid for all of its databases, including later ones, but not for those of another group", async () => {
     const harness = await Harness.forTest()
-    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name: 'team', location: 'local' },
-    })
-    const { jwt } = await harness.requestOk('POST', `${harness.orgPath}/groups/team/auth/tokens`)
-    const reader = (
-      await harness.requestOk('POST', `${harness.orgPath}/groups/team/auth/tokens?authorization=read-only`)
-    ).jwt
+    await harness.createGroup('team')
+    const { jwt } = await harness.requestOk('POST', 'groups/team/auth/tokens')
+    const reader = (await harness.requestOk('POST', 'groups/team/auth/tokens?authorization=read-only')).jwt
     const member = await harness.createDatabase('inside', { group: 'team' })
     const nonMember = await harness.createDatabase('outside')
     expect((await sql(member.host, jwt, 'CREATE TABLE t (a)')).status).toBe(200)
@@ -83,10 +75,9 @@ describe('tokens for databases', () => {
 
   test('permissions for tables are enforced, or rejected if the back end would ignore them', async () => {
     const harness = await Harness.forTest()
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
+    const { host } = await harness.openDatabase('app', ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
     const createToken = (a: string[]) =>
-      harness.sendRequest('POST', `${harness.orgPath}/databases/app/auth/tokens`, {
+      harness.sendRequest('POST', 'databases/app/auth/tokens', {
         body: { fine_grained_permissions: [{ t: ['t'], a }] },
       })
     expect((await createToken(['data_insert'])).status).toBe(400)
@@ -116,7 +107,7 @@ describe('tokens for databases', () => {
       return status !== 200 || error !== null
     }
     expect(await isRejected(token)).toBe(true)
-    await harness.requestOk('PATCH', `${harness.orgPath}/databases/other/configuration`, {
+    await harness.requestOk('PATCH', 'databases/other/configuration', {
       body: { allow_attach: true },
     })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
@@ -135,17 +126,12 @@ describe('tokens for databases', () => {
     expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
     await expect(harness.server.createToken('app', { readAttach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // no database of another group can be attached
-    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name: 'team', location: 'local' },
-    })
+    await harness.createGroup('team')
     await harness.createDatabase('far', { group: 'team' })
     await expect(harness.server.createToken('app', { readAttach: ['far'] })).rejects.toThrow('another group')
     expect((await sql(app.host, token, attachByName('"far"'))).rows).toEqual([])
     const body = { permissions: { read_attach: { databases: ['far'] } } }
-    expect(
-      (await harness.sendRequest('POST', `${harness.orgPath}/databases/app/auth/tokens`, { body: body }))
-        .status,
-    ).toBe(400)
+    expect(await harness.statusOf('POST', 'databases/app/auth/tokens', { body: body })).toBe(400)
     // the official client always sends an empty list
     await harness.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
@@ -156,8 +142,7 @@ describe('tokens for databases', () => {
     const other = await harness.createDatabase('other')
     const owner = await harness.tokenFor('other')
     await sql(other.host, owner, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-    const configure = (body: object) =>
-      harness.requestOk('PATCH', `${harness.orgPath}/databases/other/configuration`, { body })
+    const configure = (body: object) => harness.requestOk('PATCH', 'databases/other/configuration', { body })
     await configure({ allow_attach: true })
     const token = await harness.tokenFor('app', '', {
       permissions: { read_attach: { databases: ['other'] } },
@@ -217,7 +202,7 @@ describe.each([
     const otherDatabase = await harness.createDatabase('bystander')
     const otherToken = await harness.tokenFor('bystander')
     const token = await harness.tokenFor('app')
-    const groupToken = (await harness.requestOk('POST', `${harness.orgPath}/groups/default/auth/tokens`)).jwt
+    const groupToken = (await harness.requestOk('POST', 'groups/default/auth/tokens')).jwt
     await sql(host, token, 'CREATE TABLE t (a)')
     const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
       keepOpen: true,
@@ -225,7 +210,7 @@ describe.each([
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
-    expect(await harness.sendRequest('POST', `${harness.orgPath}/${path}`)).toEqual({
+    expect(await harness.sendRequest('POST', path)).toEqual({
       status: 200,
       body: undefined,
     })
@@ -246,20 +231,19 @@ describe.each([
 })
 
 test('a rotation survives a restart', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   let [oldToken, newToken] = ['', '']
   {
     await using harness = await Harness.start({}, directory)
     await harness.createDatabase('app')
     oldToken = await harness.tokenFor('app')
-    await harness.requestOk('POST', `${harness.orgPath}/databases/app/auth/rotate`)
+    await harness.requestOk('POST', 'databases/app/auth/rotate')
     newToken = await harness.tokenFor('app')
   }
   {
     await using harness = await Harness.start({}, directory)
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    const { database } = await harness.requestOk('GET', 'databases/app')
     expect((await sql(database.Hostname, oldToken, 'SELECT 1')).status).toBe(401)
     expect((await sql(database.Hostname, newToken, 'SELECT 1')).status).toBe(200)
   }
-  await rm(directory, { recursive: true, force: true })
 })

@@ -1,7 +1,7 @@
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, groupFolders, Harness, sql } from './platform-harness.ts'
 
 const MINE_PATH = '/v1/organizations/mine'
@@ -11,32 +11,27 @@ async function startHarness(): Promise<Harness> {
   const harness = await Harness.forTest()
   await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
   await harness.requestOk('POST', `${MINE_PATH}/groups`, { body: { name: 'default', location: 'local' } })
-  await harness.requestOk('POST', `${harness.orgPath}/groups`, { body: { name: 'team', location: 'local' } })
+  await harness.createGroup('team')
   return harness
 }
 
 function transfer(harness: Harness, body: object, token?: string) {
-  return harness.sendRequest('POST', `${harness.orgPath}/databases/app/transfer`, {
+  return harness.sendRequest('POST', 'databases/app/transfer', {
     body,
     ...(token !== undefined && { token }),
   })
 }
 
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-transfers-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
-
 describe('a database is transferred', () => {
   test('to another organization with its rows; its tokens become invalid', async () => {
     const harness = await startHarness()
-    const { host, id } = await harness.createDatabase('app')
-    const token = await harness.tokenFor('app')
-    await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (9007199254740993)'])
+    const { host, id, token } = await harness.openDatabase('app', [
+      'CREATE TABLE t (a)',
+      'INSERT INTO t VALUES (9007199254740993)',
+    ])
     const stream = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keepOpen: true })
     expect(await transfer(harness, { org: 'mine' })).toEqual({ status: 200, body: undefined })
-    expect((await harness.sendRequest('GET', `${harness.orgPath}/databases/app`)).status).toBe(404)
+    expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
     const { database } = await harness.requestOk('GET', `${MINE_PATH}/databases/app`)
     expect([database.DbId, database.group]).toEqual([id, 'default'])
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
@@ -62,9 +57,7 @@ describe('a database is transferred', () => {
           .rows_written
       await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
       const body = { org: 'mine', organization: 'mine', group: 'default' }
-      expect(
-        (await harness.sendRequest('POST', `${harness.orgPath}/${path}/transfer`, { body })).status,
-      ).toBe(200)
+      expect(await harness.statusOf('POST', `${path}/transfer`, { body })).toBe(200)
       const before = await rowsWritten('local')
       expect([before >= 2, await rowsWritten('mine')]).toEqual([true, 0])
       const { database } = await harness.requestOk('GET', `${MINE_PATH}/databases/app`)
@@ -84,7 +77,7 @@ describe('a database is transferred', () => {
     for (const group of ['team', 'default', 'team']) {
       await write(`INSERT INTO t VALUES ('before ${group}')`)
       expect(await transfer(harness, { org: 'local', group })).toEqual({ status: 200, body: undefined })
-      expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.group).toBe(group)
+      expect((await harness.requestOk('GET', 'databases/app')).database.group).toBe(group)
     }
     const rows = (await sql(host, await harness.tokenFor('app'), 'SELECT a FROM t ORDER BY rowid')).rows
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
@@ -97,9 +90,9 @@ describe('a database is transferred', () => {
     const token = await harness.createApiToken('robot', { organization: 'local', group: 'default', scopes })
     const request = { org: 'local', group: 'team' }
     expect(await transfer(harness, request, token)).toEqual({ status: 200, body: undefined })
-    expect((await harness.sendRequest('GET', `${harness.orgPath}/databases/app`, { token })).status).toBe(404)
+    expect(await harness.statusOf('GET', 'databases/app', { token })).toBe(404)
     expect((await transfer(harness, { org: 'local', group: 'default' }, token)).status).toBe(404)
-    expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.group).toBe('team')
+    expect((await harness.requestOk('GET', 'databases/app')).database.group).toBe('team')
   })
 
   test('to the oldest group if the organization has no group with the same name', async () => {
@@ -118,8 +111,7 @@ describe('a database is transferred', () => {
 
   test('with concurrent writers, and each acknowledged row exists once', async () => {
     const harness = await startHarness()
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), 'CREATE TABLE t (a)')
+    const { host } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
     const stop = new AbortController()
     const acknowledged: string[] = []
     const writer = async (name: string) => {
@@ -146,16 +138,13 @@ describe('a database is transferred', () => {
 
   test('to two groups at the same time, and is complete in a group for which the transfer was acknowledged', async () => {
     const harness = await startHarness()
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-    await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-      body: { name: 'crew', location: 'local' },
-    })
+    const { host } = await harness.openDatabase('app', ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    await harness.createGroup('crew')
     const groups = ['team', 'crew']
     const responses = await Promise.all(groups.map((group) => transfer(harness, { org: 'local', group })))
     // either both succeeded in turn, or the second was rejected because the database had already moved
     for (const { status } of responses) expect([200, 409]).toContain(status)
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    const { database } = await harness.requestOk('GET', 'databases/app')
     expect(groups.filter((_, index) => responses[index]?.status === 200)).toContain(database.group)
     const result = await sql(host, await harness.tokenFor('app'), [
       'INSERT INTO t VALUES (2)',
@@ -167,34 +156,26 @@ describe('a database is transferred', () => {
   test.runIf(inject('target') === 'sqld')(
     'not to a group that is deleted in the meantime; it remains writable in its own group',
     async () => {
-      const directory = await createTemporaryDirectory()
+      const directory = createTemporaryDirectory()
       await using harness = await Harness.start({}, directory)
-      await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-        body: { name: 'team', location: 'local' },
-      })
-      const { host } = await harness.createDatabase('app')
-      const token = await harness.tokenFor('app')
-      await sql(host, token, 'CREATE TABLE t (a)')
+      await harness.createGroup('team')
+      const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
       const pendingTransfer = transfer(harness, { org: 'local', group: 'team' })
       // the transfer has begun, and the server of the group is being started
       await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 60_000 }).toBe(2)
-      await harness.requestOk('DELETE', `${harness.orgPath}/groups/team`)
+      await harness.requestOk('DELETE', 'groups/team')
       expect((await pendingTransfer).status).toBeGreaterThanOrEqual(400)
       expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
-      expect((await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).database.group).toBe(
-        'default',
-      )
+      expect((await harness.requestOk('GET', 'databases/app')).database.group).toBe('default')
     },
   )
 
   test('to a group with leftovers from a crash, which are moved aside', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     const ids: string[] = []
     {
       await using harness = await Harness.start({}, directory)
-      await harness.requestOk('POST', `${harness.orgPath}/groups`, {
-        body: { name: 'team', location: 'local' },
-      })
+      await harness.createGroup('team')
       for (const [name, group] of [
         ['app', 'default'],
         ['other', 'team'],
@@ -218,7 +199,7 @@ describe('a database is transferred', () => {
     await using harness = await Harness.start({}, directory)
     expect(await readdir(folderOf(other))).toContain(other)
     if (inject('target') === 'sqld') expect(await readdir(folderOf(other))).not.toContain(app)
-    const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    const { database } = await harness.requestOk('GET', 'databases/app')
     const token = await harness.tokenFor('app')
     expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['app']])
     expect(await transfer(harness, { org: 'local', group: 'team' })).toEqual({ status: 200, body: undefined })
@@ -229,7 +210,7 @@ describe('a database is transferred', () => {
   test('only by an admin of both organizations, to an existing group', async () => {
     const harness = await startHarness()
     await harness.createDatabase('app')
-    const before = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+    const before = await harness.requestOk('GET', 'databases/app')
     const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
     const groupToken = await harness.createApiToken('robot', robot)
     const deleteOnlyToken = await harness.createApiToken('deleter', { ...robot, scopes: ['db:delete'] })
@@ -237,7 +218,7 @@ describe('a database is transferred', () => {
     const outsider = await harness.platform.createUser({ username: 'stranger' })
     await harness.requestOk('POST', '/v1/organizations', { token: outsider, body: { name: 'theirs' } })
     const bob = await harness.platform.createUser({ username: 'bob' })
-    await harness.requestOk('POST', `${harness.orgPath}/members`, {
+    await harness.requestOk('POST', 'members', {
       body: { username: 'bob', role: 'member' },
     })
     await harness.requestOk('POST', '/v1/organizations', { token: bob, body: { name: 'bobs' } })
@@ -262,7 +243,7 @@ describe('a database is transferred', () => {
       expect([body, (await transfer(harness, body, token)).status]).toEqual([body, status])
     await harness.requestOk('POST', `${MINE_PATH}/databases`, { body: { name: 'app', group: 'default' } })
     expect((await transfer(harness, { org: 'mine' })).status).toBe(409)
-    expect(await harness.requestOk('GET', `${harness.orgPath}/databases/app`)).toEqual(before)
+    expect(await harness.requestOk('GET', 'databases/app')).toEqual(before)
   })
 
   test('only together with the databases that share its schema', async () => {

@@ -3,19 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { createGroupKey } from '../server/group-key.ts'
+import { hasSqld } from '../support/has-sqld.ts'
 
 /** A kind of server to attack. */
 export interface ServerKind {
   readonly backend: 'embedded' | 'sqld'
   readonly auth: boolean
 }
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 export const BACKENDS: readonly ServerKind['backend'][] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
 

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startDevServer } from '../server/dev-server.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const CONTENDER_PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
 const CONTENDER_COUNT = 8
@@ -87,7 +87,7 @@ test.each(Object.keys(INITIAL_FILES))(
   'exactly one of many simultaneous processes acquires the lock: %s',
   async (name) => {
     for (let round = 0; round < 3; round += 1) {
-      const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+      const directory = createTemporaryDirectory()
       for (const [file, text] of Object.entries(INITIAL_FILES[name] ?? {}))
         await writeFile(join(directory, file), text)
       const contenders = Array.from({ length: CONTENDER_COUNT }, () => new Contender(directory))
@@ -99,14 +99,13 @@ test.each(Object.keys(INITIAL_FILES))(
         expect(outcome).toMatch(/^acquired$|is in use by (?:another process|process \d+)/)
       expect(await readdir(directory)).toEqual(['baton.lock', 'baton.lock.db'])
       await Promise.all(contenders.map((contender) => contender.end()))
-      await rm(directory, { recursive: true })
     }
   },
   60_000,
 )
 
 test('the lock of a killed process is taken over, repeatedly', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+  const directory = createTemporaryDirectory()
   for (let round = 0; round < 3; round += 1) {
     const contenders = Array.from({ length: 3 }, () => new Contender(directory, 'die'))
     await Promise.all(contenders.map((contender) => contender.nextLine()))
@@ -116,7 +115,6 @@ test('the lock of a killed process is taken over, repeatedly', async () => {
     expect(outcomes).toContain('acquired')
     await Promise.all(contenders.map((contender) => contender.end()))
   }
-  await rm(directory, { recursive: true })
 }, 180_000)
 
 /** Runs a command with its own process ids, as in a container. */
@@ -126,7 +124,7 @@ const hasNamespaces = spawnSync('unshare', [...NAMESPACE_COMMAND.slice(1), 'true
 test.skipIf(!hasNamespaces)(
   'a process in another container acquires the lock only after its owner is killed',
   async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    const directory = createTemporaryDirectory()
     const [first, second, third] = [1, 2, 3].map(
       () => new Contender(directory, 'wait', NAMESPACE_COMMAND),
     ) as [Contender, Contender, Contender]
@@ -140,14 +138,13 @@ test.skipIf(!hasNamespaces)(
     third.go()
     expect(await third.nextLine()).toBe('acquired')
     await Promise.all([second.end(), third.end()])
-    await rm(directory, { recursive: true })
   },
 )
 
 describe('a lock that has changed', () => {
   const SERVER_PROGRAM = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
   const startLockedServer = async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    const dataDirectory = createTemporaryDirectory()
     const child = spawn(
       process.execPath,
       [
@@ -162,7 +159,6 @@ describe('a lock that has changed', () => {
     onTestFinished(async () => {
       child.kill('SIGKILL')
       await exited
-      await rm(dataDirectory, { recursive: true, force: true })
     })
     const errors: string[] = []
     child.stderr.on('data', (text: Buffer) => errors.push(String(text)))
@@ -187,8 +183,7 @@ describe('a lock that has changed', () => {
   test.each(['embedded', 'sqld'] as const)(
     'if another server has taken the lock, this one ends without harm to its process: %s',
     async (backend) => {
-      const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-      onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+      const dataDirectory = createTemporaryDirectory()
       const lost = Promise.withResolvers<Error>()
       const server = await startLocalServer({
         backend,
@@ -215,8 +210,7 @@ describe('a lock that has changed', () => {
   )
 
   test('the command exits', async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-    onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+    const dataDirectory = createTemporaryDirectory()
     const { child } = await startDevServer(dataDirectory)
     const exited = once(child, 'exit')
     const otherFile = join(dataDirectory, 'other.db')
@@ -235,7 +229,7 @@ describe('a lock that has changed', () => {
 })
 
 test('a directory must be writable, and can be used by only one server at a time', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+  const directory = createTemporaryDirectory()
   const dataDirectory = join(directory, 'deep', 'data')
   const server = await startLocalServer({ dataDirectory })
   await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
@@ -246,5 +240,4 @@ test('a directory must be writable, and can be used by only one server at a time
   await writeFile(file, '')
   for (const path of [file, join(file, 'below'), '/dev/null/x', '/proc/nowhere/x'])
     await expect(startLocalServer({ dataDirectory: path })).rejects.toThrow(`${path} cannot be written`)
-  await rm(directory, { recursive: true })
 })

@@ -1,5 +1,6 @@
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
 import { pick } from '../support/random.ts'
+import { words } from '../support/words.ts'
 
 /** Tables for the functions that need them, with shapes, texts and vectors. */
 export const CALL_SCHEMA: readonly string[] = [
@@ -24,37 +25,12 @@ const FUNCTIONS = [...ALLOWED_FUNCTIONS, ...EMBEDDED_FUNCTIONS].filter((name) =>
 const TABLE_FUNCTIONS = [...ALLOWED_TABLE_FUNCTIONS].filter((name) => !/^(?:dbstat|sqlite_stmt)$/.test(name))
 
 const NUMBERS: readonly string[] = [
-  'null',
-  '0',
-  '1',
-  '-1',
-  '2',
-  '3',
-  '4',
-  '7',
-  '16',
-  '64',
-  '100',
-  '255',
-  '256',
-  '65535',
-  '65536',
-  '156250',
-
-  '2147483647',
-  '2147483648',
-  '-2147483648',
-  '2863311531',
-  '4294967295',
-  '4294967296',
-  '9223372036854775807',
+  ...words(`
+    null 0 1 -1 2 3 4 7 16 64 100 255 256 65535 65536 156250 2147483647 2147483648 -2147483648
+    2863311531 4294967295 4294967296 9223372036854775807
+  `),
   '(-9223372036854775807 - 1)',
-  '1e308',
-  '-1e308',
-  '9e999',
-  '-9e999',
-  '1e-320',
-  '0.5',
+  ...words('1e308 -1e308 9e999 -9e999 1e-320 0.5'),
 ]
 
 const TEXTS: readonly string[] = [
@@ -82,22 +58,10 @@ const TEXTS: readonly string[] = [
   "replace(hex(zeroblob(20000)), '00', '%a')",
 
   `'{"a":[1,{"b":"\\u0000\\ud800"}],"c":1e999}'`,
-  `'[1,[2,[3]],"x",null]'`,
-  `'{"a":1'`,
-  "'[[[[['",
-  "'$'",
-  "'$.a[#-1]'",
-  "'$[99999999999999]'",
-  `'$."a".b[0]'`,
-  "'$.a[#'",
-  "'$..'",
-  "'%99999999d'",
-  "'%.*c'",
-  "'%*.*f'",
-  "'%!.2147483647g'",
-  "'%q%Q%w%n'",
-  "'%,d%+.400f'",
-  "'%-*s|%z'",
+  ...words(`
+    '[1,[2,[3]],"x",null]' '{"a":1' '[[[[[' '$' '$.a[#-1]' '$[99999999999999]' '$."a".b[0]' '$.a[#'
+    '$..' '%99999999d' '%.*c' '%*.*f' '%!.2147483647g' '%q%Q%w%n' '%,d%+.400f' '%-*s|%z'
+  `),
   "'2024-01-31 23:59:60.9999'",
   "'now'",
   "'-4713-11-24'",
@@ -107,55 +71,23 @@ const TEXTS: readonly string[] = [
 
   "'%Y%j%f%J%s%G%V%U'",
   "'+0001-13-45 99:99'",
-  "'12:00+99:99'",
-  "'unixepoch'",
-  "'auto'",
-  "'localtime'",
-  "'[1,2,3]'",
-  "'[1e400,-1e-400,NaN]'",
-  "'[]'",
-  "'[1,2,'",
-  "'float32'",
-  "'metric=cosine'",
-  "'[[0,0],[1,0],[0,1],[0,0]]'",
-  "'[[0,0],[1e40,0],[0,-1e40],[0,0]]'",
-  "'[[0,0],[1,0]]'",
-  "'(a|b)*c{2,3}[^x-z]'",
-  "'a{4294967296}'",
-  "'((a{1000}){1000}){1000}'",
-  "'[a-'",
+  ...words(`
+    '12:00+99:99' 'unixepoch' 'auto' 'localtime' '[1,2,3]' '[1e400,-1e-400,NaN]' '[]' '[1,2,'
+    'float32' 'metric=cosine' '[[0,0],[1,0],[0,1],[0,0]]' '[[0,0],[1e40,0],[0,-1e40],[0,0]]'
+    '[[0,0],[1,0]]' '(a|b)*c{2,3}[^x-z]' 'a{4294967296}' '((a{1000}){1000}){1000}' '[a-'
+  `),
   "'\\'",
   "'\\x4'",
-  "'^$'",
-
-  "'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'",
-  "'a0eebc99'",
-  "'pcnx'",
-  "'pcxalsyb'",
-  "'vec_e'",
-  "'main'",
-  "'r'",
+  ...words(`'^$' '{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}' 'a0eebc99' 'pcnx' 'pcxalsyb' 'vec_e' 'main' 'r'`),
 ]
 
 const BLOBS: readonly string[] = [
-  "x''",
-  "x'00'",
-  'zeroblob(10)',
-  'zeroblob(100000)',
-  'zeroblob(5000000)',
-  'randomblob(37)',
-  'randomblob(4096)',
-
-  "vector32('[1,2,3]')",
-  "vector64('[1,2,3]')",
-  "vector8('[1,2,3,4,5]')",
-  "vector1bit('[1,-1,1]')",
-  "vector16('[1,2,3]')",
-  "vectorb16('[1,2]')",
-  `jsonb('{"a":[1,{"b":"c"}]}')`,
-  'jsonb(\'[1,2.5,"x",null]\')',
-
-  "geopoly_blob('[[0,0],[1,0],[0,1],[0,0]]')",
+  ...words(`
+    x'' x'00' zeroblob(10) zeroblob(100000) zeroblob(5000000) randomblob(37) randomblob(4096)
+    vector32('[1,2,3]') vector64('[1,2,3]') vector8('[1,2,3,4,5]') vector1bit('[1,-1,1]')
+    vector16('[1,2,3]') vectorb16('[1,2]') jsonb('{"a":[1,{"b":"c"}]}') jsonb('[1,2.5,"x",null]')
+    geopoly_blob('[[0,0],[1,0],[0,1],[0,0]]')
+  `),
   '(select data from r_node)',
   '(select _shape from g)',
 ]
@@ -198,17 +130,7 @@ const PARAMETERS: readonly GeneratedCall['args'][number][] = [
   -1e308,
   1e-320,
   '',
-  '0',
-  'a',
-  'vec_e',
-  'main',
-  '[1,2,3]',
-  '[1,',
-  '{"a":[1]}',
-  '$',
-  '$.a[#-1]',
-  '%.*c',
-  'now',
+  ...words('0 a vec_e main [1,2,3] [1, {"a":[1]} $ $.a[#-1] %.*c now'),
   'a\u0000b',
   new Uint8Array(5_000),
   ...PARAMETER_BLOBS,

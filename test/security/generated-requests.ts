@@ -1,4 +1,5 @@
 import { pick } from '../support/random.ts'
+import { words } from '../support/words.ts'
 import { generateChange } from './generated-statements.ts'
 
 /** A request as it is sent over the wire. */
@@ -12,30 +13,13 @@ export interface GeneratedRequest {
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
 const DATABASES = ['app', 'app', 'app', 'other', 'parent', 'kid', 'nobody']
-const ROUTES = [
-  'v2/pipeline',
-  'v3/pipeline',
-  'v3/pipeline',
-  'v3/cursor',
-  'dump',
-  'dump?preserve_row_ids=true',
-  'dump?preserve_row_ids=maybe&x=%zz',
-  'beta/listen?table=t',
-  'beta/listen?table=t&action=insert&action=delete',
-  'beta/listen?action=nothing',
-  'v1/jobs',
-  'v1/jobs/1',
-  'v1/jobs/99999999999999999999',
-  'v1/jobs/-1',
-  'v1/jobs/%2e%2e',
-  'version',
-  'health',
-  'v3',
-  'dev/app/v2/pipeline',
-  'v3-protobuf/pipeline',
-  '..%2f..%2fv2/pipeline',
-  '%00',
-]
+const ROUTES = words(`
+    v2/pipeline v3/pipeline v3/pipeline v3/cursor dump dump?preserve_row_ids=true
+    dump?preserve_row_ids=maybe&x=%zz beta/listen?table=t
+    beta/listen?table=t&action=insert&action=delete beta/listen?action=nothing v1/jobs v1/jobs/1
+    v1/jobs/99999999999999999999 v1/jobs/-1 v1/jobs/%2e%2e version health v3 dev/app/v2/pipeline
+    v3-protobuf/pipeline ..%2f..%2fv2/pipeline %00
+  `)
 const QUERIES = [
   'select * from t',
   'select 1; select 2',
@@ -130,16 +114,7 @@ function maybeCorruptBaton(random: () => number, baton: string): string {
 }
 
 function operation(random: () => number): Json {
-  const kind = pick(random, [
-    'execute',
-    'execute',
-    'execute',
-    'batch',
-    'sequence',
-    'describe',
-    'store',
-    'get_autocommit',
-  ])
+  const kind = pick(random, words('execute execute execute batch sequence describe store get_autocommit'))
   if (kind === 'execute') return { type: 'execute', stmt: statement(random) }
   if (kind === 'batch') return { type: 'batch', batch: batch(random) }
   if (kind === 'store')

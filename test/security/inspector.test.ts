@@ -1,6 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import http from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClientEvent, createClient } from '@batonsql/core'
@@ -9,6 +8,7 @@ import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
 import { openInspector as open } from './inspector-browser.ts'
 import { runShopWorkload, startLockContention } from './inspector-workload.ts'
@@ -293,37 +293,33 @@ describe.skipIf(browserPath === null)(
       await db.transaction((tx) => tx.execute('insert into t values (1)'))
       await db.execute('select * from missing').catch(() => {})
       await db.close()
-      const folder = await mkdtemp(join(tmpdir(), 'baton-log-'))
-      try {
-        const [log, invalidLog] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
-        await writeFile(log, `${lines.join('\n')}\nno event\n`)
-        await writeFile(invalidLog, '{"type":"query:start"}\n[]\nnull\n')
-        await using inspectorPage = await open(browser, server)
-        const { page, problems } = inspectorPage
-        await page.setInputFiles('#file', invalidLog)
-        await page.getByText('has no events with a timestamp').waitFor()
-        await page.setInputFiles('#file', log)
-        await page.getByText('1 line skipped').waitFor()
-        expect(await page.locator('#rows tr').count()).toBe(3)
-        expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
-        expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
-        expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
-        // dropping the file has the same result
-        await page.evaluate(`{
+      const folder = createTemporaryDirectory()
+      const [log, invalidLog] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
+      await writeFile(log, `${lines.join('\n')}\nno event\n`)
+      await writeFile(invalidLog, '{"type":"query:start"}\n[]\nnull\n')
+      await using inspectorPage = await open(browser, server)
+      const { page, problems } = inspectorPage
+      await page.setInputFiles('#file', invalidLog)
+      await page.getByText('has no events with a timestamp').waitFor()
+      await page.setInputFiles('#file', log)
+      await page.getByText('1 line skipped').waitFor()
+      expect(await page.locator('#rows tr').count()).toBe(3)
+      expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
+      expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
+      expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
+      // dropping the file has the same result
+      await page.evaluate(`{
           const data = new DataTransfer()
           data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
           document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
         }`)
-        await page.getByText('4 events from dropped.jsonl').waitFor()
-        // events that arrived in the meantime are shown afterwards
-        await query(server.url, 'select 9 as meanwhile')
-        await page.click('#back')
-        await page.locator('#rows tr', { hasText: 'select 9 as meanwhile' }).waitFor()
-        expect(await page.locator('#rows tr').count()).toBe(1)
-        expect(problems).toEqual([])
-      } finally {
-        await rm(folder, { recursive: true })
-      }
+      await page.getByText('4 events from dropped.jsonl').waitFor()
+      // events that arrived in the meantime are shown afterwards
+      await query(server.url, 'select 9 as meanwhile')
+      await page.click('#back')
+      await page.locator('#rows tr', { hasText: 'select 9 as meanwhile' }).waitFor()
+      expect(await page.locator('#rows tr').count()).toBe(1)
+      expect(problems).toEqual([])
     })
 
     test.each(['light', 'dark'] as const)(

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { query } from '../server/wire.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
 
 /** Ways to damage a database's file. */
@@ -24,8 +24,7 @@ const INTERNAL = /\/|\bprocess \d|\bat \w|\bport|127\.0\.0\.1|not a database|mal
 test.each(BACKENDS)(
   'the client receives a reference, the log the error, and /health reports it: %s',
   async (backend) => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const directory = createTemporaryDirectory()
     const listFiles = async (): Promise<string[]> =>
       (await readdir(directory, { recursive: true })).filter((file) =>
         /(?:dbs|databases)[\\/].*data(?:\.db)?$/.test(file),
@@ -89,8 +88,7 @@ test.each(BACKENDS)(
 test.runIf(BACKENDS.includes('sqld'))(
   'nor does the client receive why a libsql-server that has exited cannot be started again',
   async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const directory = createTemporaryDirectory()
     const sqldPath = join(directory, 'sqld')
     await symlink(await findSqld(), sqldPath)
     const dataDirectory = join(directory, 'data')

@@ -1,16 +1,15 @@
-import { cp, mkdtemp, readdir, rm, truncate } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readdir, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { query } from '../server/wire.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
 
 describe.each(BACKENDS)('%s', (backend) => {
   /** Creates a data directory with a row in the database `app`, and a backup of its registry. */
   async function createDirectory() {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const directory = createTemporaryDirectory()
     const dataDirectory = join(directory, 'data')
     await using server = await startLocalServer({ backend, dataDirectory })
     const { url } = await server.createDatabase('app')

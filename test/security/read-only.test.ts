@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, query } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
+import { words } from '../support/words.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { generateChange, hashDatabases, ROUTES, SCHEMA } from './generated-statements.ts'
 
@@ -39,14 +40,9 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
       'select type, name, tbl_name, rootpage, sql from sqlite_schema order by name, type',
     )
     const parts: unknown[] = [schema]
-    for (const pragma of [
-      'user_version',
-      'schema_version',
-      'page_count',
-      'freelist_count',
-      'application_id',
-      'encoding',
-    ])
+    for (const pragma of words(
+      'user_version schema_version page_count freelist_count application_id encoding',
+    ))
       parts.push([pragma, await sendRequest(`pragma ${pragma}`)])
     for (const [type, name] of schema) {
       if (type === 'table') parts.push([name, await sendRequest(`select * from "${String(name)}"`)])

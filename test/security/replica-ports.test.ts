@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import http2 from 'node:http2'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalPlatform, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { KINDS } from './attacked-server.ts'
 
 /** Returns the value of a command-line argument of a server. */
@@ -43,8 +43,7 @@ const hasSqld = KINDS.some(({ backend }) => backend === 'sqld')
 test.skipIf(process.platform !== 'linux' || !hasSqld)(
   'the ports between a primary and its replicas reject clients without the keys of the group',
   async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-ports-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const directory = createTemporaryDirectory()
     await using server = await startLocalServer({
       backend: 'sqld',
       platform: {},

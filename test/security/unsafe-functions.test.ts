@@ -4,6 +4,7 @@ import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, execute, type PipelineReply, pipeline, query } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
+import { words } from '../support/words.ts'
 import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generateCall } from './generated-calls.ts'
 
@@ -28,16 +29,9 @@ const UNSAFE_CALLS = [
 ]
 
 /** Other functions of the engine: some that were fixed, an additional one, and one that rejects all calls. */
-const OTHER_FUNCTIONS: readonly string[] = [
-  'regexp',
-  'regexpi',
-  'vector8',
-  'vector16',
-  'vectorb16',
-  'vector1bit',
-  'load_extension',
-  'sqlite_log',
-]
+const OTHER_FUNCTIONS: readonly string[] = words(
+  'regexp regexpi vector8 vector16 vectorb16 vector1bit load_extension sqlite_log',
+)
 
 const SECRET = 'a row of a transaction that is open'
 

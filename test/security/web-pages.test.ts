@@ -2,6 +2,7 @@ import http from 'node:http'
 import { createHandler, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
+import { words } from '../support/words.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
 
@@ -32,59 +33,28 @@ async function sendRequest(
 const INSERT_BODY = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
 
 const FOREIGN_ORIGINS = [
-  'https://evil.example',
-  'http://evil.example:8080',
-  'http://localhost.evil.example',
-  'http://127.0.0.1.evil.example',
-  'http://evil.example#localhost',
-  'http://localhost@evil.example',
-  'http://evillocalhost',
-  'http://127.0.0.1@evil.example',
-  'http://[::1].evil.example',
-  'http://128.0.0.1',
-  'http://192.168.1.5:3000',
-  'http://0.0.0.0:3000',
-  'http://2130706433',
-  'https://localhost/evil',
+  ...words(`
+    https://evil.example http://evil.example:8080 http://localhost.evil.example
+    http://127.0.0.1.evil.example http://evil.example#localhost http://localhost@evil.example
+    http://evillocalhost http://127.0.0.1@evil.example http://[::1].evil.example http://128.0.0.1
+    http://192.168.1.5:3000 http://0.0.0.0:3000 http://2130706433 https://localhost/evil
+  `),
   'http://localhost:1 https://evil.example',
   'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
   'file://',
   'null',
   '',
 ]
-const LOCAL_ORIGINS = [
-  'http://localhost',
-  'http://localhost:3000',
-  'https://localhost:5173',
-  'http://app.localhost:3000',
-  'http://127.0.0.1:3000',
-  'http://127.1.2.3',
-  'http://[::1]:3000',
-]
-const FOREIGN_HOSTS = [
-  'evil.example',
-  'evil.example:8080',
-  'localhost.evil.example',
-  '127.0.0.1.evil.example',
-  '127.0.0.1.',
-  '192.168.1.5',
-  '0.0.0.0',
-  '[::2]',
-  '[::ffff:127.0.0.1]',
-  'evil.example@localhost',
-  'localhost#evil.example',
-  'localhost,evil.example',
-  '__proto__',
-  'constructor',
-]
-const LOCAL_HOSTS = [
-  'localhost',
-  'LOCALHOST:8080',
-  'app.localhost:1',
-  '127.0.0.1',
-  '127.0.0.2:80',
-  '[::1]:8080',
-]
+const LOCAL_ORIGINS = words(`
+    http://localhost http://localhost:3000 https://localhost:5173 http://app.localhost:3000
+    http://127.0.0.1:3000 http://127.1.2.3 http://[::1]:3000
+  `)
+const FOREIGN_HOSTS = words(`
+    evil.example evil.example:8080 localhost.evil.example 127.0.0.1.evil.example 127.0.0.1.
+    192.168.1.5 0.0.0.0 [::2] [::ffff:127.0.0.1] evil.example@localhost localhost#evil.example
+    localhost,evil.example __proto__ constructor
+  `)
+const LOCAL_HOSTS = words('localhost LOCALHOST:8080 app.localhost:1 127.0.0.1 127.0.0.2:80 [::1]:8080')
 
 describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
   let attacked: AttackedServer

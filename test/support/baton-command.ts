@@ -48,6 +48,16 @@ export function startBaton(
   return child
 }
 
+/** Reads a stream until its text matches, or else to its end, and closes it. @returns the text */
+export async function readUntil(stream: AsyncIterable<unknown>, pattern: RegExp): Promise<string> {
+  let text = ''
+  for await (const part of stream) {
+    text += String(part)
+    if (pattern.test(text)) break
+  }
+  return text
+}
+
 /** Collects the output of a command until it exits. */
 export async function collectOutput(child: ChildProcessWithoutNullStreams): Promise<CommandResult> {
   let [output, errors] = ['', '']

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { afterAll, inject } from 'vitest'
@@ -96,4 +97,14 @@ export async function openTestServer(): Promise<TestServer> {
       return await openProxied(url, authToken)
     },
   }
+}
+
+/** Creates a database for the calling test file, and a client of it, which is closed after the file. */
+export async function openTestClient(
+  options: Partial<ClientConfig> = {},
+): Promise<{ readonly database: TestDatabase; readonly db: Client }> {
+  const database = await (await openTestServer()).createDatabase()
+  const db = createClient({ ...database.config, ...options })
+  afterAll(() => db.close())
+  return { database, db }
 }

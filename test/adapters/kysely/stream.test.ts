@@ -1,16 +1,13 @@
-import { createClient } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openTestServer } from '../../support/test-server.ts'
+import { openTestClient } from '../../support/test-server.ts'
 
 interface Database {
   measurement: { id: number; name: string }
 }
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const client = createClient(database.config)
+const { database, db: client } = await openTestClient()
 const db = new Kysely<Database>({ dialect: new BatonDialect({ client }) })
 let requestsBefore = 0
 const countRequests = (): number => database.requestCount() - requestsBefore
@@ -26,10 +23,7 @@ beforeAll(async () => {
     db,
   )
 })
-afterAll(async () => {
-  await db.destroy()
-  await client.close()
-})
+afterAll(() => db.destroy())
 
 test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, in two requests', async (chunkSize) => {
   requestsBefore = database.requestCount()

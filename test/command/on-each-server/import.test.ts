@@ -1,14 +1,14 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { runBaton, startBaton } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
 const server = await openTestServer()
-const folder = await mkdtemp(join(tmpdir(), 'baton-import-test-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 
 async function openDatabase() {
   const { url, authToken, config } = await server.createDatabase()

@@ -1,14 +1,13 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
 const server = await openTestServer()
 const { url, authToken } = await server.createDatabase()
-const stateDirectory = await mkdtemp(join(tmpdir(), 'baton-prompt-'))
-afterAll(() => rm(stateDirectory, { recursive: true, force: true }))
+const stateDirectory = createTemporaryDirectory(afterAll)
 
 const openTerminal = () => new Terminal(['sql', url], stateDirectory, { BATON_AUTH_TOKEN: authToken ?? '' })
 

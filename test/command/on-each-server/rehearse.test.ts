@@ -1,22 +1,15 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { batonCommand, collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
-import { openTestServer } from '../../support/test-server.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { openTestClient } from '../../support/test-server.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-test-'))
-afterAll(async () => {
-  await db.close()
-  await rm(folder, { recursive: true, force: true })
-})
+const { database, db } = await openTestClient()
+const folder = createTemporaryDirectory(afterAll)
 
 const TABLES = [
   'create table person (id integer primary key, name text not null, age text)',

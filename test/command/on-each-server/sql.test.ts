@@ -1,16 +1,15 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runBaton } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
 const server = await openTestServer()
 const { url, authToken, config } = await server.createDatabase()
-const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = createTemporaryDirectory(afterAll)
 const env = { NO_COLOR: '1', ...(authToken !== undefined && { BATON_AUTH_TOKEN: authToken }) }
 const runSql = (args: readonly string[], input?: string) =>
   runBaton(['sql', url, ...args], { env, ...(input !== undefined && { input }) })

@@ -1,22 +1,19 @@
 // The script of the action `.github/actions/branch-database`, as a runner of GitHub runs it.
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
 import { Harness, sql } from '../../platform/platform-harness.ts'
 import { batonCommand, batonEnv, collectOutput, killAfterTests } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 const SCRIPT = fileURLToPath(
   new URL('../../../.github/actions/branch-database/branch-database.sh', import.meta.url),
 )
 const harness = await Harness.start()
-const folder = await mkdtemp(join(tmpdir(), 'baton-action-test-'))
-afterAll(async () => {
-  await harness[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true, force: true })
-})
+const folder = createTemporaryDirectory(afterAll)
+afterAll(() => harness[Symbol.asyncDispose]())
 
 /** Runs the script. @returns also its outputs and the comment */
 async function runAction(event: string, migration: string) {
@@ -51,15 +48,16 @@ async function runAction(event: string, migration: string) {
 }
 
 const listNames = async (): Promise<readonly string[]> => {
-  const { databases } = await harness.requestOk('GET', `${harness.orgPath}/databases`)
+  const { databases } = await harness.requestOk('GET', 'databases')
   return databases.map(({ Name }: { readonly Name: string }) => Name).toSorted()
 }
 const toHost = (url = ''): string => url.replace(/^http:\/\//, '').replace(/\/$/, '')
 
 test('a pull request gets a migrated copy and a comment, and the copy goes with it', async () => {
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
-  await sql(host, token, ['create table pet (name)', "insert into pet values ('Rex')"])
+  const { host, token } = await harness.openDatabase('app', [
+    'create table pet (name)',
+    "insert into pet values ('Rex')",
+  ])
   const opened = await runAction('opened', 'alter table pet add column age')
   expect(opened.log).toContain(`::add-mask::${opened.outputs['token']}\n`)
   // that of the rehearsal, too

@@ -1,17 +1,14 @@
 // `baton migrate`: a command for every database of a group.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Harness, sql } from '../../platform/platform-harness.ts'
 import { batonCommand, runBaton } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 const harness = await Harness.start()
-const folder = await mkdtemp(join(tmpdir(), 'baton-migrate-test-'))
-afterAll(async () => {
-  await harness[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true, force: true })
-})
+const folder = createTemporaryDirectory(afterAll)
+afterAll(() => harness[Symbol.asyncDispose]())
 
 interface Tenant {
   readonly name: string
@@ -20,7 +17,7 @@ interface Tenant {
 
 /** Creates a group with databases. */
 async function createTenants(group: string, count: number): Promise<readonly Tenant[]> {
-  await harness.requestOk('POST', `${harness.orgPath}/groups`, { body: { name: group, location: 'local' } })
+  await harness.createGroup(group)
   const tenants: Tenant[] = []
   for (let number = 1; number <= count; number += 1) {
     const name = `${group}-${number}`

@@ -1,19 +1,14 @@
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { Harness, sql } from '../../platform/platform-harness.ts'
-import { runBaton, startBaton } from '../../support/baton-command.ts'
-
-async function createDataDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-command-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
+import { readUntil, runBaton, startBaton } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { words } from '../../support/words.ts'
 
 /** Runs the command. @returns its output, without surrounding line breaks */
 async function baton(args: readonly string[]) {
@@ -29,18 +24,14 @@ async function startAndReadLine(args: readonly string[]): Promise<string> {
     // so that it removes its temporary directory
     if (child.kill('SIGTERM')) await exited
   })
-  let output = ''
-  for await (const part of child.stdout) {
-    output += part
-    if (output.endsWith('\n')) break
-  }
+  const output = await readUntil(child.stdout, /\n$/)
   return output
 }
 
 test("baton user prints a token, and accepts the invitations for the user's address", {
   timeout: 180_000,
 }, async () => {
-  const directory = await createDataDirectory()
+  const directory = createTemporaryDirectory()
   {
     await using harness = await Harness.start({}, directory)
     await harness.requestOk('POST', `/v2/organizations/local/invites`, {
@@ -54,14 +45,10 @@ test("baton user prints a token, and accepts the invitations for the user's addr
   expect([user.code, user.errors]).toEqual([0, ''])
   {
     await using harness = await Harness.start({}, directory)
-    const { members } = await harness.requestOk('GET', `${harness.orgPath}/members`)
+    const { members } = await harness.requestOk('GET', 'members')
     expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
-    expect(
-      (await harness.sendRequest('GET', `${harness.orgPath}/databases`, { token: user.output })).status,
-    ).toBe(200)
-    expect(
-      (await harness.sendRequest('POST', `${harness.orgPath}/groups`, { token: user.output })).status,
-    ).toBe(403)
+    expect(await harness.statusOf('GET', 'databases', { token: user.output })).toBe(200)
+    expect(await harness.statusOf('POST', 'groups', { token: user.output })).toBe(403)
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username must be 1 to 39')
@@ -79,8 +66,7 @@ test('baton databases configure and groups configure change individual settings,
   const { platform } = harness
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
-  const { host } = await harness.createDatabase('app')
-  const token = await harness.tokenFor('app')
+  const { host, token } = await harness.openDatabase('app')
   const configure = (...options: string[]) => api('databases', 'configure', 'app', ...options)
 
   const initialOutput = [
@@ -128,16 +114,7 @@ test('baton databases configure and groups configure change individual settings,
     code: 1,
     errors: expect.stringContaining('baton databases configure NAME --delete-protection off'),
   })
-  const reset = [
-    '--delete-protection',
-    'off',
-    '--size-limit',
-    '0',
-    '--allow-attach',
-    'off',
-    '--allowed-ips',
-    '',
-  ]
+  const reset = [...words('--delete-protection off --size-limit 0 --allow-attach off --allowed-ips'), '']
   expect((await configure(...reset)).output).toBe(initialOutput)
   expect((await destroy()).output).toBe('deleted app\n')
 
@@ -203,13 +180,12 @@ test('baton api-tokens create --group creates a token limited to the given scope
 })
 
 test('baton export writes a database of a stopped server to an SQLite file', async () => {
-  const directory = await createDataDirectory()
+  const directory = createTemporaryDirectory()
   const file = join(directory, 'app.sqlite')
   const args = ['export', 'app', file, '--data', directory]
   {
     await using harness = await Harness.start({}, directory)
-    const { host } = await harness.createDatabase('app')
-    await sql(host, await harness.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    await harness.openDatabase('app', ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
     expect((await baton(args)).errors).toMatch(
       /in use by process \d+.*\nIt is not a `baton dev` of this user: export with the URL/,
     )
@@ -223,7 +199,7 @@ test('baton export writes a database of a stopped server to an SQLite file', asy
 test('with baton dev --ready-delay, a new database returns 404 at first', async () => {
   const backend = inject('target')
   const devArgs = ['dev', '--json', '--port', '0', '--backend', backend]
-  const file = join(await createDataDirectory(), 'tokens.json')
+  const file = join(createTemporaryDirectory(), 'tokens.json')
   await startAndReadLine([...devArgs, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
   const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
@@ -242,7 +218,7 @@ test('with baton dev --ready-delay, a new database returns 404 at first', async 
 })
 
 test('a data directory can be used only with the back end that created its databases', async () => {
-  const directory = await createDataDirectory()
+  const directory = createTemporaryDirectory()
   {
     await using harness = await Harness.start({}, directory)
     await harness.createDatabase('app')
@@ -253,13 +229,13 @@ test('a data directory can be used only with the back end that created its datab
     `belong to the back end "${backend}", not "${otherBackend}"`,
   )
   // a start that failed before a database was created does not determine the back end
-  const emptyDirectory = await createDataDirectory()
+  const emptyDirectory = createTemporaryDirectory()
   const options = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: emptyDirectory } as const
   await expect(startLocalServer(options)).rejects.toThrow('/nonexistent/sqld')
   await (await startLocalServer({ backend: 'embedded', dataDirectory: emptyDirectory })).close()
   // no database was marked as lost
   await using harness = await Harness.start({}, directory)
-  const { database } = await harness.requestOk('GET', `${harness.orgPath}/databases/app`)
+  const { database } = await harness.requestOk('GET', 'databases/app')
   expect((await sql(database.Hostname, await harness.tokenFor('app'), 'SELECT 1')).status).toBe(200)
 })
 
@@ -268,8 +244,7 @@ test('databases of a platform API are forked, and restored from snapshots', asyn
   const { platform } = harness
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
-  const { host } = await harness.createDatabase('app')
-  await sql(host, await harness.tokenFor('app'), 'create table note (text)')
+  const { host } = await harness.openDatabase('app', 'create table note (text)')
   expect((await api('snapshot', 'create', 'app', 'empty')).output).toBe('empty\n')
   await sql(host, await harness.tokenFor('app'), "insert into note values ('later')")
   const [snapshot] = JSON.parse((await api('snapshot', 'list', 'app', '--json')).output)

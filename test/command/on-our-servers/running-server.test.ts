@@ -1,20 +1,14 @@
 // Commands that find a running `baton dev` of this machine, without the platform API.
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { query } from '../../server/wire.ts'
-import { collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
+import { collectOutput, readUntil, runBaton, startBaton } from '../../support/baton-command.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 const backend = inject('target')
-
-async function createFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-running-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
-  return folder
-}
 
 function createFile(file: string, text: string): string {
   using db = new DatabaseSync(file)
@@ -36,7 +30,7 @@ interface Announcement {
 
 /** Starts `baton dev` for the rest of the test, with its own runtime directory. */
 async function startDev(...args: string[]) {
-  const runtime = await createFolder()
+  const runtime = createTemporaryDirectory()
   const env = { XDG_RUNTIME_DIR: runtime }
   const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend, ...args], env)
   const exited = once(child, 'exit')
@@ -45,11 +39,7 @@ async function startDev(...args: string[]) {
     await exited
   }
   onTestFinished(stop)
-  let output = ''
-  for await (const part of child.stdout) {
-    output += part
-    if (output.endsWith('\n')) break
-  }
+  const output = await readUntil(child.stdout, /\n$/)
   const announcement = JSON.parse(output) as Announcement
   const port = new URL(announcement.url).port
   const baton = (...words: string[]) => runBaton(words, { env })
@@ -57,7 +47,7 @@ async function startDev(...args: string[]) {
 }
 
 test('databases are listed, created, exported and deleted through the port', async () => {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   const file = createFile(join(folder, 'my notes.db'), 'from the file')
   const { baton, port, url, runtime, stop } = await startDev('--database', 'app')
   const created = await baton('databases', 'create', 'empty', '--port', port)
@@ -116,7 +106,7 @@ const HARD_VALUES = [
 const NAMES = ['app', 'default']
 
 test('a database is created from a dump in a file or on standard input, with equal values', async () => {
-  const file = join(await createFolder(), 'app.sql')
+  const file = join(createTemporaryDirectory(), 'app.sql')
   const { baton, port, url, env } = await startDev('--database', 'app')
   for (const sql of HARD_VALUES) await query(`${url}/app/`, sql)
   const { output: dump } = await baton('dump', `${url}/app/`)
@@ -213,7 +203,7 @@ test('a database is forked, and restored from a snapshot', async () => {
 })
 
 test('the socket is in the data directory, only its owner can open it, and commands find it by --data', async () => {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   // longer than the path of a socket may be
   const data = join(folder, 'x'.repeat(120), 'data')
   await mkdir(data, { recursive: true })
@@ -223,7 +213,7 @@ test('the socket is in the data directory, only its owner can open it, and comma
   expect((await baton('databases', 'create', 'app', '--port', port)).output).toBe(`${url}/app/\n`)
   expect((await baton('databases', 'list', '--data', data)).errors).toContain('use --port instead of --data')
 
-  const shortData = relative(process.cwd(), await createFolder())
+  const shortData = relative(process.cwd(), createTemporaryDirectory())
   const second = await startDev('--data', shortData)
   expect((await second.baton('databases', 'create', 'app', '--data', shortData)).code).toBe(0)
   await query(`${second.url}/app/`, 'create table note (text)')
@@ -236,7 +226,7 @@ test('the socket is in the data directory, only its owner can open it, and comma
 })
 
 test('a server is found although a killed one has left its link and its socket behind', async () => {
-  const data = await createFolder()
+  const data = createTemporaryDirectory()
   const { runtime, stop } = await startDev('--data', data)
   await stop()
   await writeFile(join(data, 'control.sock'), 'left behind')
@@ -246,7 +236,7 @@ test('a server is found although a killed one has left its link and its socket b
 })
 
 test('commands do not trust a runtime directory that others can write to, and the server starts without one', async () => {
-  const runtime = await createFolder()
+  const runtime = createTemporaryDirectory()
   await mkdir(join(runtime, 'baton'), { mode: 0o777 })
   const env = { XDG_RUNTIME_DIR: runtime }
   // mkdir applies the umask
@@ -290,7 +280,7 @@ test.each([
 })
 
 test('--open prints its database first, and a file named default replaces the empty database', async () => {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   const first = createFile(join(folder, 'Chinook.db'), 'first')
   const second = createFile(join(folder, 'default.db'), 'second')
   const { databases, url } = await startDev('--open', first, '--open', second)
@@ -300,7 +290,7 @@ test('--open prints its database first, and a file named default replaces the em
 })
 
 test('--open keeps the copy of an earlier run, whatever its name', async () => {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   const data = join(folder, 'data')
   const file = createFile(join(folder, 'default.db'), 'from the file')
   const before = await startDev('--open', file, '--data', data)
@@ -321,7 +311,7 @@ test('a file that does not exist is named in one sentence', async () => {
 test.each(['SIGINT', 'SIGTERM'] as const)(
   '%s, however often it is repeated, leaves no temporary data',
   async (signal) => {
-    const directory = await createFolder()
+    const directory = createTemporaryDirectory()
     const env = { XDG_RUNTIME_DIR: directory, TMPDIR: directory }
     const child = startBaton(['dev', '--port', '0', '--json', '--backend', backend], env)
     await once(child.stdout, 'data')
@@ -339,7 +329,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
 )
 
 test('two files of one name are rejected, with both named', async () => {
-  const folder = await createFolder()
+  const folder = createTemporaryDirectory()
   for (const name of ['a', 'b']) await mkdir(join(folder, name))
   const files = [join(folder, 'a', 'App.db'), join(folder, 'b', 'app.sqlite')].map((file) =>
     createFile(file, 'x'),

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { words } from '../../support/words.ts'
 
 /** Names that the generated statements share, so that they use each other's tables. Some need quotes. */
 const TABLES = ['t', 'u', 'v', '"od d"', 'f', 'r', 'n'] as const
@@ -17,20 +18,10 @@ const table = oneOf(...TABLES)
 const column = oneOf(...COLUMNS)
 
 const literal = oneOf(
-  '0',
-  '1',
-  '-1',
-  '2',
-  '1.5',
-  '-0.0',
-  '1e300',
-  '9223372036854775807',
-  '-9223372036854775808',
-  '9007199254740993',
-  'NULL',
-  "''",
-  "'x'",
-  "'X'",
+  ...words(`
+    0 1 -1 2 1.5 -0.0 1e300 9223372036854775807 -9223372036854775808 9007199254740993 NULL '' 'x'
+    'X'
+  `),
   "'Ünï'",
   "'it''s'",
   "x''",
@@ -40,54 +31,16 @@ const literal = oneOf(
   'TRUE',
   '0x1F',
   "cast(x'4142' as text)",
-  "'[1,2,3]'",
-  '\'{"k":[1,{"z":null}]}\'',
-  '1e999',
-  '-1e999',
-  "'2024-02-29'",
-  '?',
-  ':a',
-  '?2',
+  ...words(`'[1,2,3]' '{"k":[1,{"z":null}]}' 1e999 -1e999 '2024-02-29' ? :a ?2`),
 )
 
 const functionName = oneOf(
-  'abs',
-  'hex',
-  'lower',
-  'upper',
-  'length',
-  'typeof',
-  'quote',
-  'unicode',
-  'char',
-  'trim',
-  'round',
-  'zeroblob',
-  'json',
-  'json_type',
-  'json_valid',
-  'json_quote',
-  'json_array',
-  'unhex',
-  'sign',
-  'soundex',
-  'sqrt',
-  'date',
-  'octet_length',
-  'vector32',
-  'vector_extract',
-  'median',
-  'reverse',
-  'sha3',
-  'nosuchfunction',
-  'last_insert_rowid',
-  'changes',
-  'total_changes',
-  'likely',
-  'sum',
-  'count',
-  'max',
-  'group_concat',
+  ...words(`
+    abs hex lower upper length typeof quote unicode char trim round zeroblob json json_type
+    json_valid json_quote json_array unhex sign soundex sqrt date octet_length vector32
+    vector_extract median reverse sha3 nosuchfunction last_insert_rowid changes total_changes likely
+    sum count max group_concat
+  `),
 )
 
 const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
@@ -100,25 +53,9 @@ const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
       '($1 $2 $3)',
       tie('e'),
       oneOf(
-        '+',
-        '-',
-        '*',
-        '/',
-        '%',
-        '||',
-        '=',
-        '<',
-        'IS',
+        ...words('+ - * / % || = < IS'),
         'IS NOT',
-        'AND',
-        'OR',
-        '<<',
-        '&',
-        'LIKE',
-        'GLOB',
-        '->',
-        '->>',
-        'REGEXP',
+        ...words('AND OR << & LIKE GLOB -> ->> REGEXP'),
         'COLLATE NOCASE =',
       ),
       tie('e'),

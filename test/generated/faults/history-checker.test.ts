@@ -15,6 +15,21 @@ const createHistory = (...transactions: readonly PartialTransaction[]): HistoryT
     ...transaction,
   }))
 const read = (key: number, values: number[], ownValues: number[] = []) => ({ key, values, ownValues })
+/** A transaction that appends one value to each of two lists, or two values to one. */
+const twoLists = (first: number, second: number): PartialTransaction => ({
+  id: 1,
+  appends: [
+    [0, first],
+    [1, second],
+  ],
+})
+const oneList = (first: number, second: number): PartialTransaction => ({
+  id: 1,
+  appends: [
+    [0, first],
+    [0, second],
+  ],
+})
 const check = (
   transactions: HistoryTransaction[],
   lists: Record<number, number[]>,
@@ -59,14 +74,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ['a lost append', createHistory({ id: 1, appends: [[0, 10]] }), { 0: [] }, /lost/],
   [
     'a torn transaction',
-    createHistory({
-      id: 1,
-      appends: [
-        [0, 10],
-        [1, 11],
-      ],
-      outcome: 'unknown',
-    }),
+    createHistory({ ...twoLists(10, 11), outcome: 'unknown' }),
     { 0: [10], 1: [] },
     /torn/,
   ],
@@ -91,31 +99,13 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'a read of part of a transaction',
-    createHistory(
-      {
-        id: 1,
-        appends: [
-          [0, 10],
-          [0, 11],
-        ],
-      },
-      { id: 2, reads: [read(0, [10])] },
-    ),
+    createHistory(oneList(10, 11), { id: 2, reads: [read(0, [10])] }),
     { 0: [10, 11] },
     /only part/,
   ],
   [
     'a read that is not a prefix of its list',
-    createHistory(
-      {
-        id: 1,
-        appends: [
-          [0, 10],
-          [0, 11],
-        ],
-      },
-      { id: 2, reads: [read(0, [11])] },
-    ),
+    createHistory(oneList(10, 11), { id: 2, reads: [read(0, [11])] }),
     { 0: [10, 11] },
     /became/,
   ],
@@ -136,22 +126,7 @@ test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
   ],
   [
     'writes in a different order in each list',
-    createHistory(
-      {
-        id: 1,
-        appends: [
-          [0, 10],
-          [1, 11],
-        ],
-      },
-      {
-        id: 2,
-        appends: [
-          [0, 12],
-          [1, 13],
-        ],
-      },
-    ),
+    createHistory(twoLists(10, 11), { ...twoLists(12, 13), id: 2 }),
     { 0: [10, 12], 1: [13, 11] },
     /cycle/,
   ],

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seeded } from '../../support/random.ts'
+import { words } from '../../support/words.ts'
 import { isSqldMissing } from '../differential/both-servers.ts'
 import { type NamedSubject, type SubjectSource, startSqldSource } from '../differential/servers.ts'
 import { type ModelExchange, RequestGenerator } from './model-requests.ts'
@@ -85,14 +86,9 @@ function parseResponse(text: string): unknown {
   }
 }
 
-const IGNORED_KEYS = new Set([
-  'replication_index',
-  'rows_read',
-  'rows_written',
-  'query_duration_ms',
-  'decltype',
-  'base_url',
-])
+const IGNORED_KEYS = new Set(
+  words('replication_index rows_read rows_written query_duration_ms decltype base_url'),
+)
 
 /** Removes the parts of a response that vary between servers or over time. */
 function normalize(value: unknown): unknown {

@@ -1,7 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { mkdir, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
@@ -11,15 +9,10 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { sql } from '../../platform/platform-harness.ts'
 import { ObjectStore } from '../../support/object-store.ts'
 import { stablePort } from '../../support/stable-port.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
 // Tests the recipes of docs/self-hosting.md.
-
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-recipe-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
 
 async function startSqldForTest(options: Parameters<typeof startSqldChild>[0]): Promise<SqldChild> {
   const server = await startSqldChild(options)
@@ -77,7 +70,7 @@ test('runs a primary with two replicas behind the control plane', async () => {
       await startSqldForTest({ namespaces: true, publicKeyPem, port: replicaPort, serverArguments }),
     )
   }
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   let server = await startControlPlane(directory, primary)
   let platform = openPlatformClient(server)
   const created = await platform.databases.create({ name: 'app', group: 'default' })
@@ -125,7 +118,7 @@ test('runs a primary with two replicas behind the control plane', async () => {
 
 test('a database that was moved to another group can no longer be attached', async () => {
   const sqld = await startSqldForTest({ namespaces: true, publicKeyPem: createUnusableKey() })
-  await using server = await startControlPlane(await createTemporaryDirectory(), sqld)
+  await using server = await startControlPlane(createTemporaryDirectory(), sqld)
   const { url = '', token: apiToken = '' } = server.platform ?? {}
   const platform = openPlatformClient(server)
   await platform.groups.create({ name: 'team', location: 'local' })
@@ -180,11 +173,7 @@ function createBackupArguments({
 test('backs up to a bucket, and restores after the disk is lost', async () => {
   await using store = await ObjectStore.start('backup')
   const { rowsOnly, withList } = createBackupArguments(store)
-  const [directory, disk, port] = [
-    await createTemporaryDirectory(),
-    await createTemporaryDirectory(),
-    await stablePort(),
-  ]
+  const [directory, disk, port] = [createTemporaryDirectory(), createTemporaryDirectory(), await stablePort()]
   const publicKeyPem = createUnusableKey()
   const start = (serverArguments: readonly string[]) =>
     startSqldForTest({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments })
@@ -256,7 +245,7 @@ test('backs up to a bucket, and restores after the disk is lost', async () => {
 })
 
 test('rejects an unsuitable server, with a reason', async () => {
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   const withoutNamespaces = await startSqldForTest({ namespaces: false })
   await expect(startControlPlane(directory, withoutNamespaces)).rejects.toThrow(
     'start it with --enable-namespaces',
@@ -289,7 +278,7 @@ test('serves more databases than can be open at a time, without rejecting reques
     publicKeyPem: createUnusableKey(),
     maxOpenDatabases: 4,
   })
-  const server = await startControlPlane(await createTemporaryDirectory(), sqld)
+  const server = await startControlPlane(createTemporaryDirectory(), sqld)
   const platform = openPlatformClient(server)
   const names = Array.from({ length: 16 }, (_, index) => `db-${index}`)
   const hosts = await Promise.all(

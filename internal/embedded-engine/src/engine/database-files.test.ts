@@ -1,12 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 function temporaryFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   return join(folder, 'data.db')
 }
 

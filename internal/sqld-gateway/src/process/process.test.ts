@@ -1,16 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { findSqld } from './binary.ts'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startSqld, startSqldChild } from './process.ts'
-
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 
 async function execute(url: string, sql: string): Promise<unknown> {
   const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
@@ -19,7 +14,7 @@ async function execute(url: string, sql: string): Promise<unknown> {
   return results[0]?.response.result.rows
 }
 
-test.skipIf(isMissing)('starts a server that responds, reports its version, and stops', async () => {
+test.runIf(hasSqld)('starts a server that responds, reports its version, and stops', async () => {
   const sqld = await startSqld()
   expect(sqld.version).toMatch(/^sqld \d/)
   expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
@@ -27,10 +22,10 @@ test.skipIf(isMissing)('starts a server that responds, reports its version, and 
   expect(sqld.isRunning).toBe(false)
 })
 
-test.skipIf(isMissing)(
+test.runIf(hasSqld)(
   'keeps the data in its directory, and rejects a second server for the same directory',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const dataDirectory = createTemporaryDirectory()
     const first = await startSqld({ dataDirectory })
     await execute(first.url, 'create table t(a)')
     await expect(startSqld({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
@@ -38,7 +33,6 @@ test.skipIf(isMissing)(
     await using second = await startSqld({ dataDirectory })
     expect(await execute(second.url, 'select count(*) from t')).toEqual([[{ type: 'integer', value: '0' }]])
     await second.close()
-    await rm(dataDirectory, { recursive: true })
   },
 )
 
@@ -58,10 +52,10 @@ async function findPrograms(directory: string): Promise<string[]> {
   return commands.filter((command) => command.includes(`${directory}/sqld`))
 }
 
-test.skipIf(isMissing || process.platform !== 'linux')(
+test.skipIf(!hasSqld || process.platform !== 'linux')(
   'leaves no server running if the process is killed while it starts one, and the directory can be used again',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const dataDirectory = createTemporaryDirectory()
     const program = `const { startSqld } = await import(${JSON.stringify(new URL('process.ts', import.meta.url).href)})
       process.stdout.write('.')
       await startSqld({ dataDirectory: ${JSON.stringify(dataDirectory)} })`
@@ -83,14 +77,13 @@ test.skipIf(isMissing || process.platform !== 'linux')(
     await using sqld = await startSqld({ dataDirectory })
     expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
     await sqld.close()
-    await rm(dataDirectory, { recursive: true })
   },
 )
 
-test.skipIf(isMissing)(
+test.runIf(hasSqld)(
   'a checkpoint of a database that is not loaded yet does not make the server report it as missing',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const dataDirectory = createTemporaryDirectory()
     const config = { allow_attach: false, block_reads: false, block_writes: false }
     const first = await startSqldChild({ dataDirectory, namespaces: true })
     await first.admin.create('app', config)
@@ -100,19 +93,17 @@ test.skipIf(isMissing)(
     expect(await second.admin.configureIfExists('app', { ...config, block_reads: true })).toBe(true)
     await expect(second.admin.checkpoint('other')).rejects.toThrow("doesn't exist")
     await second.close()
-    await rm(dataDirectory, { recursive: true })
   },
 )
 
-test.skipIf(isMissing)(
+test.runIf(hasSqld)(
   'starts despite the empty version file of a server that was killed during startup',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const dataDirectory = createTemporaryDirectory()
     await mkdir(join(dataDirectory, 'sqld'))
     await writeFile(join(dataDirectory, 'sqld/.version'), '')
     await using sqld = await startSqld({ dataDirectory })
     expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
     await sqld.close()
-    await rm(dataDirectory, { recursive: true })
   },
 )

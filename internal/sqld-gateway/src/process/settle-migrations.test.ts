@@ -1,17 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { findSqld } from './binary.ts'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { type SqldProcess, startSqld, startSqldChild } from './process.ts'
 import { settleMigrations } from './settle-migrations.ts'
 
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 const CONFIG = { allow_attach: false, block_reads: false, block_writes: false }
 const CHILDREN = ['one', 'two', 'three']
 
@@ -39,8 +34,7 @@ async function createDirectory(
   job: number,
   tasks: readonly number[],
 ): Promise<string> {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+  const dataDirectory = createTemporaryDirectory()
   const server = await startSqldChild({ dataDirectory, namespaces: true })
   await server.admin.create('schema', CONFIG, { shared_schema: true })
   for (const child of children) await server.admin.create(child, CONFIG, { shared_schema_name: 'schema' })
@@ -60,7 +54,7 @@ async function createDirectory(
   return dataDirectory
 }
 
-describe.skipIf(isMissing)('a server that was killed during a migration', () => {
+describe.runIf(hasSqld)('a server that was killed during a migration', () => {
   test.each([
     ['done in every database', CHILDREN, 3, [4, 4, 4], 'will be resumed', 'RunSuccess'],
     ['done in some', CHILDREN, 3, [4, 1, 4], 'will be resumed', 'RunSuccess'],
@@ -110,7 +104,6 @@ describe.skipIf(isMissing)('a server that was killed during a migration', () => 
 })
 
 test('leaves a directory without migrations, or an empty one, unchanged', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   expect(await settleMigrations(directory, { failAll: false })).toEqual([])
 })

@@ -1,23 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { networkInterfaces, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { networkInterfaces } from 'node:os'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import { newDatabaseId, type RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import type { SqldAdmin } from './admin.ts'
-import { findSqld } from './binary.ts'
 import type { SqldChild } from './process.ts'
 import { Upstream } from './upstream.ts'
 import { READ_PERMISSIONS } from './upstream-tokens.ts'
 
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
   addresses?.some(({ address }) => address === '::1'),
 )
@@ -30,20 +25,17 @@ const WAIT_UNTIL_REFUSED = `
   connect()`
 
 async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const upstream = new Upstream(
     { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote },
     { onStart() {}, filterAttachable: () => [] },
   )
-  onTestFinished(async () => {
-    await upstream.close()
-    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
-  })
+  onTestFinished(() => upstream.close())
   await upstream.start()
   return upstream
 }
 
-test.skipIf(isMissing)('calls to the admin API are retried if the server has just exited', async () => {
+test.runIf(hasSqld)('calls to the admin API are retried if the server has just exited', async () => {
   const upstream = await startUpstream()
   const { pid, adminAccess } = (await upstream.ensureRunning()) as SqldChild
   process.kill(pid, 'SIGKILL')
@@ -60,7 +52,7 @@ test.skipIf(isMissing)('calls to the admin API are retried if the server has jus
   expect(await upstream.exists(id)).toBe(true)
 })
 
-test.skipIf(isMissing)('closing during a restart leaves no server running', async () => {
+test.runIf(hasSqld)('closing during a restart leaves no server running', async () => {
   const upstream = await startUpstream()
   const { pid } = (await upstream.ensureRunning()) as SqldChild
   const restarted = upstream.restart()
@@ -71,7 +63,7 @@ test.skipIf(isMissing)('closing during a restart leaves no server running', asyn
   expect(() => process.kill(pid, 0)).toThrow()
 })
 
-test.skipIf(isMissing)(
+test.runIf(hasSqld)(
   'a failed lookup of a database that the server reports as missing is not repeated',
   async () => {
     const upstream = await startUpstream()

@@ -1,0 +1,2 @@
+/** Returns the words of a text: a list of many short values that is easier to survey than one value per line. */
+export const words = (text: string): string[] => text.trim().split(/\s+/)
