@@ -8,6 +8,10 @@ export interface MutatedPackage {
   readonly tests: readonly (readonly [project: string, ...paths: string[]])[]
 }
 
+const platform = (...names: readonly string[]): string[] => names.map((name) => `test/platform/${name}`)
+const client = (...names: readonly string[]): string[] => names.map((name) => `test/client/${name}`)
+const server = (...names: readonly string[]): string[] => names.map((name) => `test/server/${name}`)
+
 export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   core: {
     // the code that creates, writes and reads transactions, streams and requests
@@ -54,20 +58,47 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'embedded-engine': {
     tests: [
-      ['unit', 'internal/embedded-engine', 'packages/local-server'],
-      ['embedded', 'test/client'],
+      ['unit', 'internal/embedded-engine'],
+      ['embedded', ...client('contract', 'cursor', 'errors', 'scripts', 'transactions', 'values')],
+      [
+        'unit',
+        ...server('attach', 'concurrent', 'dialect', 'engine', 'files', 'streams', 'transcripts', 'values'),
+      ],
+      [
+        'embedded',
+        ...client('database-api', 'listen', 'schema'),
+        ...platform('block', 'databases', 'exports'),
+      ],
     ],
   },
   'sqld-gateway': {
     tests: [
-      ['unit', 'internal/sqld-gateway', 'packages/local-server'],
-      ['sqld', 'test/platform', 'test/client'],
+      ['unit', 'internal/sqld-gateway'],
+      [
+        'sqld',
+        ...platform('block', 'database-api', 'metrics', 'failed-replicas'),
+        ...client('contract', 'errors'),
+      ],
+      [
+        'sqld',
+        ...platform('databases', 'ended-attach', 'exports', 'group-processes', 'replicas', 'snapshots'),
+      ],
+      ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
     ],
   },
   'control-plane': {
     tests: [
       ['unit', 'internal/control-plane'],
-      ['embedded', 'test/platform'],
+      [
+        'embedded',
+        ...platform('allowed-ips', 'bad-input', 'command-line', 'documented', 'organizations', 'recorded'),
+        ...platform('database-api', 'version-3'),
+      ],
+      [
+        'embedded',
+        ...platform('authorization', 'backup', 'block', 'databases', 'exports', 'key-sets', 'metrics'),
+        ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
+      ],
     ],
   },
   inspector: {
