@@ -27,6 +27,21 @@ test.skipIf(isMissing)('starts a server that responds, reports its version, and 
   expect(sqld.isRunning).toBe(false)
 })
 
+test.skipIf(isMissing)('lets the server end by itself when it is stopped', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const sqldPath = join(dataDirectory, 'program')
+  const script = `#!/bin/sh
+${await findSqld()} "$@" &
+trap 'touch ${dataDirectory}/terminated; kill $!' TERM
+wait; wait
+`
+  await writeFile(sqldPath, script, { mode: 0o755 })
+  const sqld = await startSqld({ dataDirectory, sqldPath })
+  await sqld.close()
+  expect(await readdir(dataDirectory)).toContain('terminated')
+  await rm(dataDirectory, { recursive: true })
+})
+
 test.skipIf(isMissing)(
   'keeps the data in its directory, and rejects a second server for the same directory',
   async () => {
