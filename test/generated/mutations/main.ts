@@ -42,8 +42,6 @@ const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 const MAX_START_MS = 30_000
 /** Long enough for the slowest tests on a busy machine; a mutation that makes them hang is detected after this time. */
 const TESTS_TIMEOUT_MS = 300_000
-/** One failure detects a mutation; a single test takes less time than this. */
-const LIMITS = ['--bail', '1', '--testTimeout', '90000']
 
 /** What detected a mutation: the simulation, a test project, or the time limit of a test project. */
 type Detection = string
@@ -113,7 +111,7 @@ async function detect(copy: string, seed: number): Promise<Detection> {
     if ((await run(simulation, copy, seconds * 1_000 + MAX_START_MS)) !== 'ok') return 'simulation'
   }
   for (const [project, ...paths] of tests) {
-    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', ...LIMITS]
+    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
     const outcome = await run([...vitest, '--project', project, ...paths], copy, TESTS_TIMEOUT_MS)
     if (outcome !== 'ok') return outcome === 'failed' ? project : `${project} timed out`
   }

@@ -60,15 +60,13 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
     tests: [
       ['unit', 'internal/embedded-engine'],
       ['embedded', ...client('contract', 'cursor', 'errors', 'scripts', 'transactions', 'values')],
-      [
-        'unit',
-        ...server('attach', 'concurrent', 'dialect', 'engine', 'files', 'streams', 'transcripts', 'values'),
-      ],
+      ['unit', ...server('attach', 'dialect', 'streams', 'values')],
       [
         'embedded',
         ...client('database-api', 'listen', 'schema'),
         ...platform('block', 'databases', 'exports'),
       ],
+      ['unit', ...server('engine', 'files')],
     ],
   },
   'sqld-gateway': {
