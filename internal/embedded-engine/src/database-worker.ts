@@ -115,7 +115,6 @@ export class DatabaseWorker {
       execArgv: extension === 'ts' ? sourceFlags() : [],
       env: {},
       resourceLimits: { stackSizeMb: STACK_MB, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-      stdout: true,
       stderr: true,
     })
     const ready = Promise.withResolvers<string>()

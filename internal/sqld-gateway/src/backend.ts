@@ -84,8 +84,6 @@ interface Counts {
   readonly rowsWritten: number
 }
 
-const ZERO_COUNTS: Counts = { rowsRead: 0, rowsWritten: 0 }
-
 /** Serves the database API from one libsql-server, with a namespace for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
@@ -111,7 +109,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Distinguishes the counts of the current process from earlier ones. */
   #epoch = ''
   /** Counts of each database when first read from the current process, because the server keeps them across restarts. */
-  readonly #baseCounts = new Map<DatabaseId, Counts | Promise<Counts>>()
+  readonly #baseCounts = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
@@ -183,7 +181,6 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    this.#baseCounts.set(id, ZERO_COUNTS)
     const config = this.#buildConfig(settings)
     let isRetry = false
     await retryTransient(async () => {
@@ -202,7 +199,6 @@ export class SqldBackend implements DatabaseBackend {
       // the server's own fork blocks all other changes, and takes longer than their time limit for 1 GB
       await this.#createWithFile(id, (file) => this.exportTo(source.from, file), create)
     } else if (source.type === 'fork') {
-      await this.#getBaseCounts(source.from)
       await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
       // the fork starts with the original's keys
       await this.#upstream.withAdmin((admin) => admin.configure(id, config))
@@ -461,7 +457,7 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Returns the counts to subtract: zero for a remote server, because its start time is unknown. */
   async #getBaseCounts(id: DatabaseId): Promise<Counts> {
-    if (this.#options.remote !== undefined) return ZERO_COUNTS
+    if (this.#options.remote !== undefined) return { rowsRead: 0, rowsWritten: 0 }
     const existing = this.#baseCounts.get(id)
     if (existing !== undefined) return await existing
     if (!(await this.#hasFiles(id))) throw new MissingFileError()
@@ -469,18 +465,11 @@ export class SqldBackend implements DatabaseBackend {
       .withAdmin((admin) => admin.stats(id))
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
     this.#baseCounts.set(id, reading)
-    const isCurrent = (): boolean => this.#baseCounts.get(id) === reading
-    reading.then(
-      (counts) => isCurrent() && this.#baseCounts.set(id, counts),
+    reading.catch(() => {
       // retried on the next request
-      () => isCurrent() && this.#baseCounts.delete(id),
-    )
+      if (this.#baseCounts.get(id) === reading) this.#baseCounts.delete(id)
+    })
     return await reading
-  }
-
-  #hasBaseCounts(id: DatabaseId): boolean {
-    const counts = this.#baseCounts.get(id)
-    return counts !== undefined && !(counts instanceof Promise)
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -536,12 +525,10 @@ export class SqldBackend implements DatabaseBackend {
     }
     if (this.#upstream.detectExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
     if (!this.#upstream.isReady) await this.#upstream.ensureRunning()
-    if (!this.#hasBaseCounts(id)) {
-      // read before the counts include this request
-      await this.#getBaseCounts(id).catch((error: unknown) => {
-        if (error instanceof MissingFileError) throw error
-      })
-    }
+    // read before the counts include this request
+    await this.#getBaseCounts(id).catch((error: unknown) => {
+      if (error instanceof MissingFileError) throw error
+    })
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
     // the server itself does not block these
     const readsAll = request.path === '/dump' || isExportRoute(request.path)

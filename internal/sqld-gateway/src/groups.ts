@@ -341,5 +341,5 @@ async function applyPending(server: SqldBackend, { pending }: GroupServer, id: D
 }
 
 async function removeFolder(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  await rm(path, { recursive: true, maxRetries: 3 })
 }

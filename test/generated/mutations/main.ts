@@ -41,7 +41,7 @@ const EXCLUDED_FOLDERS = ['.git', 'dist', 'bench', 'site']
 /** Maximum time that the simulation takes in addition to the search itself. */
 const MAX_START_MS = 30_000
 /** Long enough for the slowest tests on a busy machine; a mutation that makes them hang is detected after this time. */
-const TESTS_TIMEOUT_MS = 600_000
+const TESTS_TIMEOUT_MS = 300_000
 
 /** What detected a mutation: the simulation, a test project, or the time limit of a test project. */
 type Detection = string

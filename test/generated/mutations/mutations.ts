@@ -64,8 +64,15 @@ const OPPOSITES: Readonly<Record<string, string>> = {
   '<=': '<',
   '>': '>=',
   '>=': '>',
+  '+': '-',
+  '-': '+',
   '+=': '-=',
+  '-=': '+=',
 }
+/** Operators whose opposite is the negation of a condition. */
+const NEGATED_BY_OPPOSITE = ['!', '===', '!==', '==', '!=']
+/** Arguments that can be swapped by mistake. */
+const isVariable = ({ type }: Node): boolean => /^(Identifier|MemberExpression)$/.test(type)
 
 function mutate(
   node: Node,
@@ -79,11 +86,13 @@ function mutate(
     case 'IfStatement':
     case 'ConditionalExpression':
     case 'WhileStatement':
-      if (test) add(test, `condition negated: ${getText(test)}`, `!(${getText(test)})`)
+      if (test && !NEGATED_BY_OPPOSITE.includes(test['operator'] as string))
+        add(test, `condition negated: ${getText(test)}`, `!(${getText(test)})`)
       return
     case 'LogicalExpression':
     case 'BinaryExpression': {
       const opposite = OPPOSITES[operator ?? '']
+      if (left && operator === '??') add(node, `?? removed: ${getText(node)}`, getText(left))
       if (left && right && opposite)
         add(
           node,
@@ -92,11 +101,33 @@ function mutate(
         )
       return
     }
+    case 'UnaryExpression':
+      if (argument && operator === '!') add(node, `! removed: ${getText(node)}`, getText(argument))
+      return
     case 'AwaitExpression':
       if (argument) add(node, `await removed: ${getText(node)}`, getText(argument))
       return
+    case 'ReturnStatement':
+      if (argument && argument.type !== 'Literal' && getText(argument) !== 'undefined')
+        add(argument, `undefined returned: ${getText(argument)}`, 'undefined')
+      return
+    case 'CallExpression':
+    case 'NewExpression': {
+      const [first, second] = node['arguments'] as Node[]
+      if (first && second && isVariable(first) && isVariable(second))
+        add(
+          { ...first, end: second.end },
+          `arguments swapped: ${getText(node)}`,
+          `${getText(second)}, ${getText(first)}`,
+        )
+      return
+    }
     case 'ExpressionStatement':
-      if (expression && /^(Assignment|Call|Await|Update)Expression$/.test(expression.type))
+      if (
+        expression &&
+        /^(Assignment|Call|Await|Update)Expression$/.test(expression.type) &&
+        !getText(expression).startsWith('super(')
+      )
         add(node, `removed: ${getText(node)}`, ';')
       return
     case 'Literal':

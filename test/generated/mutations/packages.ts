@@ -8,6 +8,12 @@ export interface MutatedPackage {
   readonly tests: readonly (readonly [project: string, ...paths: string[]])[]
 }
 
+const platform = (...names: readonly string[]): string[] => names.map((name) => `test/platform/${name}`)
+const client = (...names: readonly string[]): string[] => names.map((name) => `test/client/${name}`)
+const server = (...names: readonly string[]): string[] => names.map((name) => `test/server/${name}`)
+const engine = (...names: readonly string[]): string[] =>
+  names.map((name) => `internal/embedded-engine/src/${name}`)
+
 export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   core: {
     // the code that creates, writes and reads transactions, streams and requests
@@ -54,20 +60,57 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'embedded-engine': {
     tests: [
-      ['unit', 'internal/embedded-engine', 'packages/local-server'],
-      ['embedded', 'test/client'],
+      // its other tests concern the C code, and take a minute
+      [
+        'unit',
+        ...engine(
+          'database-worker',
+          'protocol',
+          'engine/database',
+          'engine/leftovers',
+          'engine/mark',
+          'engine/power',
+          'engine/write',
+        ),
+      ],
+      ['embedded', ...client('contract', 'cursor', 'errors', 'scripts', 'transactions', 'values')],
+      ['unit', ...server('attach', 'dialect', 'streams', 'values')],
+      [
+        'embedded',
+        ...client('database-api', 'listen', 'schema'),
+        ...platform('block', 'databases', 'exports'),
+      ],
+      ['unit', ...server('engine', 'files')],
     ],
   },
   'sqld-gateway': {
     tests: [
-      ['unit', 'internal/sqld-gateway', 'packages/local-server'],
-      ['sqld', 'test/platform', 'test/client'],
+      ['unit', 'internal/sqld-gateway'],
+      [
+        'sqld',
+        ...platform('block', 'database-api', 'metrics', 'failed-replicas'),
+        ...client('contract', 'errors'),
+      ],
+      [
+        'sqld',
+        ...platform('databases', 'ended-attach', 'exports', 'group-processes', 'replicas', 'snapshots'),
+      ],
+      ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
     ],
   },
   'control-plane': {
     tests: [
       ['unit', 'internal/control-plane'],
-      ['embedded', 'test/platform'],
+      [
+        'embedded',
+        ...platform('allowed-ips', 'bad-input', 'command-line', 'documented', 'organizations', 'recorded'),
+        ...platform('database-api', 'version-3'),
+      ],
+      [
+        'embedded',
+        ...platform('authorization', 'backup', 'block', 'databases', 'exports', 'key-sets', 'metrics'),
+        ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
+      ],
     ],
   },
   inspector: {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { findSqld } from './binary.ts'
 import { startSqld, startSqldChild } from './process.ts'
 
 async function execute(url: string, sql: string): Promise<unknown> {
@@ -20,6 +21,20 @@ test.runIf(hasSqld)('starts a server that responds, reports its version, and sto
   expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
   await sqld.close()
   expect(sqld.isRunning).toBe(false)
+})
+
+test.runIf(hasSqld)('lets the server end by itself when it is stopped', async () => {
+  const dataDirectory = createTemporaryDirectory()
+  const sqldPath = join(dataDirectory, 'program')
+  const script = `#!/bin/sh
+${await findSqld()} "$@" &
+trap 'touch ${dataDirectory}/terminated; kill $!' TERM
+wait; wait
+`
+  await writeFile(sqldPath, script, { mode: 0o755 })
+  const sqld = await startSqld({ dataDirectory, sqldPath })
+  await sqld.close()
+  expect(await readdir(dataDirectory)).toContain('terminated')
 })
 
 test.runIf(hasSqld)(
@@ -41,6 +56,16 @@ test('rejects an unknown option and a wrong path', async () => {
   await expect(startSqld({ sqldPath: '/nonexistent/sqld' })).rejects.toThrow(
     'sqldPath names /nonexistent/sqld',
   )
+})
+
+test('reports what a program that exits at once has printed', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const sqldPath = join(directory, 'program')
+  await writeFile(sqldPath, '#!/bin/sh\necho broken >&2\nexit 1\n', { mode: 0o755 })
+  await expect(startSqld({ sqldPath })).rejects.toThrow(
+    'libsql-server did not start: it exited at once\nbroken',
+  )
+  await rm(directory, { recursive: true })
 })
 
 /** Returns the command lines of programs that use a directory. */

@@ -350,11 +350,11 @@ async function writePidFile(directory: string, pid: number): Promise<void> {
 /** Kills a server left running by a previous owner of the directory that was itself killed. */
 async function killOrphan(directory: string): Promise<void> {
   try {
-    const { pid, identity } = JSON.parse(await readFile(getPidFile(directory), 'utf8')) as Record<
-      string,
-      unknown
-    >
-    if (typeof pid !== 'number' || identity === null || (await getProcessIdentity(pid)) !== identity) return
+    const { pid, identity } = JSON.parse(await readFile(getPidFile(directory), 'utf8')) as {
+      readonly pid: number
+      readonly identity: string | null
+    }
+    if (identity === null || (await getProcessIdentity(pid)) !== identity) return
     process.kill(pid, 'SIGKILL')
     while ((await getProcessIdentity(pid)) === identity) await sleep(5)
   } catch {

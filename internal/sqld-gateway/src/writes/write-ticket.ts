@@ -48,18 +48,18 @@ export class WriteTicket {
   /** Returns watchers that derive the stream's state from the response; none if it cannot change. */
   createWatchers(): readonly BodyWatcher[] {
     if (!this.#effect.mayWrite && !this.#effect.beginsTransaction && !this.#stream.isOpen) return []
-    let isContinued = true
+    let isContinued: boolean | null = null
     let isErrorSeen = false
-    let tail: Buffer | null = null
+    let tail: Buffer = Buffer.alloc(0)
     const watcher: BodyWatcher = {
       onPart: (part) => {
-        if (tail === null) isContinued = part.toString('latin1', 0, CONTINUED.length) === CONTINUED
+        isContinued ??= part.toString('latin1', 0, CONTINUED.length) === CONTINUED
         // a match may be split across two parts
-        const overlap = tail === null ? null : Buffer.concat([tail, part.subarray(0, ERROR.length)])
-        isErrorSeen ||= part.includes(ERROR) || overlap?.includes(ERROR) === true
+        const overlap = Buffer.concat([tail, part.subarray(0, ERROR.length)])
+        isErrorSeen ||= part.includes(ERROR) || overlap.includes(ERROR)
         tail = part.subarray(-ERROR.length)
       },
-      onEnd: (isComplete) => this.#end(isContinued, isErrorSeen || !isComplete),
+      onEnd: (isComplete) => this.#end(isContinued ?? true, isErrorSeen || !isComplete),
     }
     return [watcher]
   }

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { NO_EFFECT } from '../request/write-effect.ts'
+import { StreamWriteState, WriteGate } from './write-gate.ts'
+import { WriteTicket } from './write-ticket.ts'
+
+const BEGIN = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
+const COMMIT = { ...NO_EFFECT, endsTransaction: true }
+const OPEN = '{"baton":"b","results":[]}'
+
+/** Receives responses on one stream, each in parts. @returns whether the stream may still hold the write lock */
+async function receive(
+  ...responses: readonly (readonly [typeof NO_EFFECT, ...string[]])[]
+): Promise<boolean> {
+  const gate = new WriteGate()
+  const stream = new StreamWriteState()
+  for (const [effect, ...parts] of responses) {
+    await gate.enter(stream, effect, new AbortController().signal)
+    const ticket = new WriteTicket(gate, stream, effect, () => {})
+    ticket.onResponse()
+    for (const watcher of ticket.createWatchers()) {
+      for (const part of parts) watcher.onPart?.(Buffer.from(part))
+      watcher.onEnd?.(true)
+    }
+  }
+  return gate.isWriter(stream)
+}
+
+test('a transaction ends with a COMMIT whose response arrives in several parts', async () => {
+  expect(await receive([BEGIN, OPEN])).toBe(true)
+  expect(await receive([BEGIN, OPEN], [COMMIT, OPEN.slice(0, 20), OPEN.slice(20)])).toBe(false)
+})
+
+test('a transaction remains open after a COMMIT that fails, wherever the response is split', async () => {
+  const response = '{"baton":"b","results":[{"error":{"message":"no"}}]}'
+  for (let end = 12; end < response.length; end += 1)
+    expect(await receive([BEGIN, OPEN], [COMMIT, response.slice(0, end), response.slice(end)])).toBe(true)
+})
+
+test('a transaction ends when the server closes its stream', async () => {
+  expect(await receive([BEGIN, OPEN], [NO_EFFECT, '{"baton":null,', '"results":[]}'])).toBe(false)
+})
