@@ -59,13 +59,12 @@ test('rejects an unknown option and a wrong path', async () => {
 })
 
 test('reports what a program that exits at once has printed', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const sqldPath = join(directory, 'program')
   await writeFile(sqldPath, '#!/bin/sh\necho broken >&2\nexit 1\n', { mode: 0o755 })
   await expect(startSqld({ sqldPath })).rejects.toThrow(
     'libsql-server did not start: it exited at once\nbroken',
   )
-  await rm(directory, { recursive: true })
 })
 
 /** Returns the command lines of programs that use a directory. */
