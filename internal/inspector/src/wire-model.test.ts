@@ -88,15 +88,19 @@ test('the problem of a request is its error, its failed statement or, once it ha
 
 test('in an event log, calls are assigned to their transaction, which holds the write lock', async () => {
   const events = [
+    { at: 0, type: 'transaction:begin', id: 6 },
     { at: 1, type: 'transaction:begin', id: 7 },
-    { at: 2, type: 'query:start', id: 1, sql: ['insert'], inTransaction: true },
+    { at: 2, type: 'query:start', id: 1, sql: ['insert'], inTransaction: true, transaction: 7 },
     { at: 3, type: 'query:end', id: 1, rows: 0 },
     { at: 4, type: 'transaction:commit', id: 7 },
-    { at: 5, type: 'query:start', id: 2, sql: 'select' },
+    { at: 5, type: 'query:start', id: 2, sql: 'select', inTransaction: false, transaction: null },
   ]
   const { model } = await readEventLog(
     new File([events.map((event) => JSON.stringify(event)).join('\n')], 'app'),
   )
-  expect(model.spans).toMatchObject([{ begin: 1, end: 4, lockSince: 1, state: 'committed' }])
+  expect(model.spans).toMatchObject([
+    { begin: 0, lockSince: null },
+    { begin: 1, end: 4, lockSince: 1, state: 'committed' },
+  ])
   expect([...model.requests.values()].map(({ span }) => span?.begin ?? null)).toEqual([1, null])
 })

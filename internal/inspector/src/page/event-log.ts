@@ -2,7 +2,7 @@ import { newRequest, type Span, WireModel, type WireRequest } from './wire-model
 
 /** An event of a client's `observe`, whose fields are checked where they are used. */
 type ClientEvent = Readonly<Partial<Record<ClientField, unknown>>>
-type ClientField = 'at' | 'type' | 'database' | 'id' | 'attempt' | 'sql' | 'inTransaction' | 'error' | Count
+type ClientField = 'at' | 'type' | 'database' | 'id' | 'attempt' | 'sql' | 'transaction' | 'error' | Count
 type Count = 'rows' | 'rowsRead' | 'rowsWritten' | 'requestBytes' | 'responseBytes' | 'status'
 
 /** Maximum number of bytes that are read, from the end of a file. */
@@ -85,9 +85,7 @@ class EventLog {
   #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = createRequest(Number(event.id), at, database, sql)
-    // an event does not identify its transaction
-    const openSpans = [...this.#transactions.values()].filter((span) => span.database === database)
-    if (event.inTransaction === true && openSpans.length === 1) request.span = openSpans[0] ?? null
+    request.span = this.#transactions.get(Number(event.transaction ?? Number.NaN)) ?? null
     request.stream = request.span?.stream ?? null
     if (request.span !== null && request.span.lockSince === null) request.span.lockSince = request.span.begin
     this.#calls.set(request.n, request)
