@@ -263,7 +263,7 @@ test('a body that is too large is rejected before it is read', async () => {
   const padding = 'x'.repeat(3 * 1_024 ** 2)
   const response = await sendRaw(
     'POST',
-    'databases',
+    `${orgPath}/databases`,
     JSON.stringify({ name: 'big', group: 'default', padding }),
   )
   expect([response.status, response.body]).toEqual([

@@ -7,7 +7,7 @@ async function createNeighbor(harness: Harness, slug = 'other') {
   const token = await harness.platform.createUser({ username: `owner-of-${slug}` })
   await harness.requestOk('POST', '/v1/organizations', { token, body: { name: slug } })
   const orgPath = `/v1/organizations/${slug}`
-  await harness.requestOk('POST', 'groups', {
+  await harness.requestOk('POST', `${orgPath}/groups`, {
     token,
     body: { name: 'default', location: 'local' },
   })

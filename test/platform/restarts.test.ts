@@ -18,6 +18,14 @@ function spyOnLog() {
   return log
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 test.runIf(isSqld)(
   'a write that continues after its access was revoked restarts the server of its group',
   async () => {
@@ -59,7 +67,7 @@ test.runIf(isSqld).each([
   const [group = ''] = await groupFolders(dataDirectory)
   const { pid } = JSON.parse(await readFile(join(group, folder, 'sqld.pid'), 'utf8'))
   process.kill(pid, 'SIGKILL')
-  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), 60_000)
+  await expect.poll(() => isRunning(pid)).toBe(false)
   for (let request = 0; request < 2; request += 1) await db.execute('SELECT 1')
   expect(log.mock.calls).toEqual([[notice]])
 })

@@ -11,8 +11,8 @@ async function startHarness() {
 }
 
 test('creates, shows, uses, copies and deletes a database by ids', async () => {
-  const { harness, groupId } = await startHarness()
-  const { database } = await harness.requestOk('POST', 'databases', {
+  const { harness, orgPath, groupId } = await startHarness()
+  const { database } = await harness.requestOk('POST', `${orgPath}/databases`, {
     body: { name: 'app', group_id: groupId },
   })
   expect(database).toMatchObject({
@@ -24,9 +24,9 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
     delete_protection: false,
     allow_rules_config: { allowed_ips: [], allowed_aws_vpc_ids: [] },
   })
-  const path = `databases/${database.dbId}`
+  const path = `${orgPath}/databases/${database.dbId}`
   const body = { delete_protection: true, allowed_ips: ['127.0.0.1'] }
-  await harness.requestOk('PATCH', 'databases/app/configuration', { body })
+  await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, { body })
   expect((await harness.requestOk('GET', path)).database).toEqual({
     ...database,
     delete_protection: true,
@@ -42,17 +42,17 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
   expect((await sql(database.hostname, reader, 'DELETE FROM t')).error).not.toBeNull()
 
   // a copy is in the group of its source
-  const { database: copy } = await harness.requestOk('POST', 'databases', {
+  const { database: copy } = await harness.requestOk('POST', `${orgPath}/databases`, {
     body: { name: 'copy', seed: { type: 'database', value: 'app' } },
   })
   expect(copy).toMatchObject({ group: 'team', parent: { id: database.dbId, name: 'app' } })
-  const { jwt: groupToken } = await harness.requestOk('POST', `groups/${groupId}/auth/tokens`, {
+  const { jwt: groupToken } = await harness.requestOk('POST', `${orgPath}/groups/${groupId}/auth/tokens`, {
     body: {},
   })
   expect((await sql(copy.hostname, groupToken, 'SELECT a FROM t')).rows).toEqual([['42']])
 
-  expect(await harness.statusOf('DELETE', path)).toBe(400)
-  await harness.requestOk('PATCH', 'databases/app/configuration', {
+  expect((await harness.sendRequest('DELETE', path)).status).toBe(400)
+  await harness.requestOk('PATCH', `${harness.orgPath}/databases/app/configuration`, {
     body: { delete_protection: false },
   })
   expect(await harness.sendRequest('DELETE', path)).toMatchObject({ status: 200, body: undefined })
@@ -63,12 +63,12 @@ test('creates, shows, uses, copies and deletes a database by ids', async () => {
 })
 
 test('lists databases with filters and in pages, and groups as in version 1', async () => {
-  const { harness, groupId } = await startHarness()
+  const { harness, orgPath, groupId } = await startHarness()
   const { id } = await harness.createDatabase('app', { group: 'team' })
   await harness.createDatabase('other')
   await harness.createDatabase('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
   const listNames = async (query: string) => {
-    const { databases, pagination } = await harness.requestOk('GET', `databases${query}`)
+    const { databases, pagination } = await harness.requestOk('GET', `${orgPath}/databases${query}`)
     return { names: databases.map(({ name }: { name: string }) => name), next: pagination?.next }
   }
   expect((await listNames('')).names).toEqual(['default', 'app', 'other', 'copy'])
@@ -78,11 +78,11 @@ test('lists databases with filters and in pages, and groups as in version 1', as
   const firstPage = await listNames('?limit=3')
   expect(firstPage.names).toEqual(['default', 'app', 'other'])
   expect(await listNames(`?limit=3&cursor=${firstPage.next}`)).toEqual({ names: ['copy'], next: null })
-  expect(await harness.statusOf('GET', 'databases?limit=none')).toBe(400)
+  expect((await harness.sendRequest('GET', `${orgPath}/databases?limit=none`)).status).toBe(400)
 
-  const { groups } = await harness.requestOk('GET', 'groups')
-  expect(groups).toEqual((await harness.requestOk('GET', 'groups')).groups)
-  const { group } = await harness.requestOk('GET', `groups/${groupId}`)
+  const { groups } = await harness.requestOk('GET', `${orgPath}/groups`)
+  expect(groups).toEqual((await harness.requestOk('GET', `${harness.orgPath}/groups`)).groups)
+  const { group } = await harness.requestOk('GET', `${orgPath}/groups/${groupId}`)
   expect(group).toEqual(groups[1])
 })
 
@@ -100,15 +100,19 @@ test('an id is found only if the token has access to it, and a name is not an id
   })
 
   const statusOf = async (path: string, token = harness.platform.token) =>
-    await harness.statusOf('GET', path, { token })
+    (await harness.sendRequest('GET', path, { token })).status
   expect(await statusOf(`${foreign}/databases`, outsider)).toBe(200)
   // the organization, database and group of another user are not found
-  expect(await statusOf('databases', outsider)).toBe(404)
+  expect(await statusOf(`${orgPath}/databases`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/databases/${id}`, outsider)).toBe(404)
   expect(await statusOf(`${foreign}/groups/${groupId}`, outsider)).toBe(404)
-  expect(await statusOf(`databases/${id}`, teamToken)).toBe(200)
-  expect(await statusOf(`databases/${outside}`, teamToken)).toBe(404)
-  for (const path of ['/v3/organizations/local/databases', 'databases/app', 'groups/team'])
+  expect(await statusOf(`${orgPath}/databases/${id}`, teamToken)).toBe(200)
+  expect(await statusOf(`${orgPath}/databases/${outside}`, teamToken)).toBe(404)
+  for (const path of [
+    '/v3/organizations/local/databases',
+    `${orgPath}/databases/app`,
+    `${orgPath}/groups/team`,
+  ])
     expect(await statusOf(path)).toBe(404)
 
   const create = async (basePath: string, body: object) =>
@@ -120,5 +124,5 @@ test('an id is found only if the token has access to it, and a name is not an id
   }
   // the vendor's client also sends an id in version 1
   expect(await create(harness.orgPath, { group_id: groupId })).toMatchObject({ status: 200 })
-  expect((await harness.requestOk('GET', 'databases/new')).database.group).toBe('team')
+  expect((await harness.requestOk('GET', `${harness.orgPath}/databases/new`)).database.group).toBe('team')
 })

@@ -19,7 +19,8 @@ test('the copies of attached databases that a killed process left are removed', 
     copies.push(path)
   })
   expect(copies.map((path) => existsSync(path))).toEqual([true])
-  new DatabaseFiles(join(folder, 'data.db'))
+  const next = new DatabaseFiles(join(folder, 'data.db'))
+  next.release()
   expect(copies.map((path) => existsSync(path))).toEqual([false])
 })
 

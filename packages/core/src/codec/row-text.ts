@@ -137,7 +137,6 @@ function endOfText(text: string, from: number): number {
 
 /** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
 export function parseResponse(text: string): WirePipelineResponse | null {
-  if (text.length < MIN_LENGTH) return JSON.parse(text) as WirePipelineResponse | null
   const longRows: RowText[] = []
   let json = ''
   let from = 0
