@@ -1,13 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, executeMultiple, isHealthy, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
-import { openTestClient } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
 // Calls in flight when a client is closed, and more concurrent calls than the limit.
-const { database, db: direct } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
+afterAll(() => direct.close())
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
 const SLOW_QUERY = slowRead(400000, 'max(i) as n')
 

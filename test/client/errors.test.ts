@@ -12,11 +12,14 @@ import {
   TransportError,
 } from '@batonsql/core'
 import { failWhen, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
-import { openTestClient } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
 beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('taken')"]))
 
 const SECRET = 'an argument that must stay secret'

@@ -4,16 +4,19 @@ import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ExecuteOnlyProxy } from '../support/execute-only-proxy.ts'
-import { openTestClient } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
 // Servers that support only `execute` and `close`, which is all that the specification requires.
 
-const { database, db: direct } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
 const proxy = await ExecuteOnlyProxy.start(database.url)
 const config = { ...database.config, url: proxy.url }
 const db = createClient(config)
 afterAll(async () => {
   await db.close()
+  await direct.close()
   await proxy.close()
 })
 beforeEach(async () => {

@@ -1,6 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
+import { runNestedTransactions } from '../generated/faults/nested-transactions.ts'
 import { findTornTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
@@ -34,6 +35,18 @@ describe.each([
     expect(report.committed).toBeGreaterThan(0)
   })
 
+  test(`no transaction is torn with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
+    timeout,
+  }, async () => {
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const report = await runNestedTransactions(db, direct, transactionCount, seeded(seed), !hidesV3)
+    console.log(
+      `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
+    )
+    expect(report.violations).toEqual([])
+    expect(report.committed).toBeGreaterThan(0)
+  })
+
   test(`no transaction is torn when requests fail as well (seed ${seed})`, { timeout }, async () => {
     const random = seeded(seed + 1)
     proxy.next = (body) => randomFault(random, body, keepsTransactions)
@@ -57,8 +70,6 @@ describe.each([
 })
 
 describe('one fault at a time', () => {
-  beforeEach(() => direct.batch(['drop table if exists one', 'create table one (a)']))
-
   const lostResponseFaults: readonly Fault[] = [
     { kind: 'drop-after' },
     { kind: 'truncate' },
@@ -66,8 +77,22 @@ describe('one fault at a time', () => {
   ]
 
   test.each(lostResponseFaults)(
+    'a commit whose response is lost through $kind has an unknown outcome, and was applied',
+    async (fault) => {
+      await direct.batch(['drop table if exists one', 'create table one (a)'])
+      proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
+      await using db = createClient({ ...database.config, url: proxy.url })
+      await expect(db.transaction((tx) => tx.execute('insert into one values (1)'))).rejects.toMatchObject({
+        outcome: 'unknown',
+      })
+      expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
+    },
+  )
+
+  test.each(lostResponseFaults)(
     'a write whose response is lost through $kind has an unknown outcome, and is not retried',
     async (fault) => {
+      await direct.batch(['drop table if exists one', 'create table one (a)'])
       proxy.next = () => fault
       await using db = createClient({ ...database.config, url: proxy.url })
       await expect(db.execute('insert into one values (1)')).rejects.toMatchObject({ outcome: 'unknown' })
@@ -85,6 +110,7 @@ describe('one fault at a time', () => {
   })
 
   test('a request that a proxy sends twice is rejected the second time', async () => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
     const bodies: string[] = []
     proxy.next = (body) => {
       bodies.push(body)
@@ -107,6 +133,7 @@ describe('one fault at a time', () => {
   })
 
   test('a batch whose client disconnects is atomic', async () => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
     const endless = `insert into one ${ENDLESS_READ}`
     const batch = direct.batch(['insert into one values (1)', endless, 'insert into one values (3)'], {
       timeoutMs: 60,

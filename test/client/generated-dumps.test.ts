@@ -3,7 +3,6 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import { seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
-import { words } from '../support/words.ts'
 
 // Dumps and restores random databases. The result must equal the original, value by value.
 
@@ -23,10 +22,22 @@ const NAMES = [
   'x;y',
   '--',
   'Ünï',
-  ...words('select a.b [b] %s /* END rowid2 inf'),
+  'select',
+  'a.b',
+  '[b]',
+  '%s',
+  '/*',
+  'END',
+  'rowid2',
+  'inf',
 ]
 const TEXTS = [
-  ...words(`'' 'it''s' ';' '--' '/*' 'COMMIT;'`),
+  "''",
+  "'it''s'",
+  "';'",
+  "'--'",
+  "'/*'",
+  "'COMMIT;'",
   "'a' || char(10) || 'b'",
   'char(13)',
   "'inf'",
@@ -42,7 +53,14 @@ const TEXTS = [
 const NUMBERS = ['0', '1', '-1', '9007199254740993', '-9223372036854775808', '9223372036854775807']
 // libsql-server writes whole numbers as integers; these numbers keep their type in any column
 const REALS = [
-  ...words('0.1 -2.5 1e-300 9e999 -9e999 1.5e300 123456.789012 2.2250738585072014e-308'),
+  '0.1',
+  '-2.5',
+  '1e-300',
+  '9e999',
+  '-9e999',
+  '1.5e300',
+  '123456.789012',
+  '2.2250738585072014e-308',
   '(random() / 3e7)',
 ]
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]

@@ -1,11 +1,14 @@
 import { type Client, createClient, executeMultiple, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { openTestClient } from '../support/test-server.ts'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
 
 // Servers that run every step of a batch, whatever its condition. Nothing that a batch or a transaction does there may be kept.
 
-const { database, db: direct } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
+afterAll(() => direct.close())
 beforeEach(() =>
   direct.batch([
     'drop table if exists t',

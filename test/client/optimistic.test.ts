@@ -10,7 +10,6 @@ import {
 import fc from 'fast-check'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
-import { words } from '../support/words.ts'
 
 const { database, direct, proxy } = await openFaultyDatabase()
 const db = createClient({ ...database.config, url: proxy.url })
@@ -326,21 +325,36 @@ test('more cells than can be compared are read again in a transaction, at once',
   await expect(run('none')).rejects.toThrow('the reads cannot be compared (at most 10000 cells, 4 MB)')
 })
 
-test.each([
-  ['values that are too large to be sent back', 'select zeroblob(3500000)'],
-  [
-    'a read with as many columns as SQLite allows',
-    `select ${Array.from({ length: 2_000 }, (_, index) => index).join()}`,
-  ],
-  ['a read whose text seems to have a huge number of parameters', "select '?999999999' as a"],
-])('so are %s', async (_, sql) => {
+test('so are values that are too large to be sent back', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
     attempts += 1
-    await tx.execute(sql)
+    await tx.execute('select zeroblob(3500000)')
     return [setCents(1, attempts)]
   })
-  expect([attempts, await readWallets()]).toEqual([2, [2, 0]])
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([2, 0])
+})
+
+test('so is a read with as many columns as SQLite allows', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    await tx.execute(`select ${Array.from({ length: 2_000 }, (_, index) => index).join()}`)
+    return [setCents(1, attempts)]
+  })
+  expect(attempts).toBe(2)
+})
+
+test('so is a read whose text seems to have a huge number of parameters', async () => {
+  let attempts = 0
+  await optimistic(db, async (tx) => {
+    attempts += 1
+    const { rows } = await tx.execute("select '?999999999' as a")
+    return [setCents(1, rows.length)]
+  })
+  expect(attempts).toBe(2)
+  expect(await readWallets()).toEqual([1, 0])
 })
 
 test('the same holds for a read that has another result each time', async () => {
@@ -461,10 +475,26 @@ test.each([
 describe('compares exactly', () => {
   const value = fc.oneof(
     fc.constantFrom(
-      ...words(`
-    null 0 1 1.0 '1' x'31' '' x'' -0.0 0.0 9e999 -9e999 1e-300 5e-324 1e-323 9007199254740993
-    9007199254740992 9007199254740992.0 'a' 'A'
-  `),
+      'null',
+      '0',
+      '1',
+      '1.0',
+      "'1'",
+      "x'31'",
+      "''",
+      "x''",
+      '-0.0',
+      '0.0',
+      '9e999',
+      '-9e999',
+      '1e-300',
+      '5e-324',
+      '1e-323',
+      '9007199254740993',
+      '9007199254740992',
+      '9007199254740992.0',
+      "'a'",
+      "'A'",
       "'a '",
       "'a' || char(0)",
       "'a' || char(0) || 'b'",

@@ -7,10 +7,13 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { openTestClient } from '../support/test-server.ts'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
 
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
 const selectValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by a')).rows.map(({ a }) => a)

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createClient, HttpError } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import {
@@ -12,18 +13,63 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 
 // The platform client against the platform API of the local server, on each of its back ends.
 
+interface Schema {
+  readonly type?: string
+  readonly fields?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly values?: Schema
+  readonly nullable?: boolean
+}
+interface Route {
+  readonly method: string
+  readonly path: string
+  readonly api: string
+  readonly status: string
+  readonly response: { readonly body: Schema | null }
+}
+const file = new URL('../fixtures/platform-routes.json', import.meta.url)
+const documentedRoutes = (JSON.parse(readFileSync(file, 'utf8')) as Route[]).filter(
+  ({ api, status }) => api === 'platform' && status === 'documented',
+)
+
+/** Returns the differences between a value and a schema. Missing fields are checked by the client. */
+function findDifferences(value: unknown, schema: Schema, path: string): string[] {
+  if (value === null) return schema.nullable ? [] : [`${path} is null`]
+  if (schema.fields) {
+    if (typeof value !== 'object') return [`${path} is not an object`]
+    const fields = value as Readonly<Record<string, unknown>>
+    return Object.entries(schema.fields).flatMap(([name, inner]) =>
+      name in fields ? findDifferences(fields[name], inner, `${path}.${name}`) : [],
+    )
+  }
+  if (schema.items) {
+    if (!Array.isArray(value)) return [`${path} is not a list`]
+    return value.flatMap((item, n) => findDifferences(item, schema.items as Schema, `${path}[${n}]`))
+  }
+  const expected =
+    schema.type === 'integer' ? 'number' : schema.values ? 'object' : (schema.type ?? typeof value)
+  return typeof value === expected ? [] : [`${path} is of type ${typeof value}`]
+}
+
+/** Returns whether a path matches that of a route, in which parts in braces match anything. */
+const matchesPath = (path: string, route: Route): boolean =>
+  new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+
 const target = inject('target')
 describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', () => {
-  let tokenCount = 0
+  const responses: { method: string; path: string; status: number; text: string }[] = []
   let server: LocalServer
   let platform: PlatformClient
-  const countingFetch: PlatformFetch = (url, init) => {
-    tokenCount += Number(url.includes('/auth/tokens'))
-    return fetch(url, init)
+  const recordingFetch: PlatformFetch = async (url, init) => {
+    const reply = await fetch(url, init)
+    const text = await reply.text()
+    const { pathname } = new URL(url)
+    responses.push({ method: init.method, path: pathname, status: reply.status, text })
+    return { status: reply.status, headers: reply.headers, text: async () => text }
   }
   const createClientFor = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
-    return createPlatformClient({ organization, token, url, fetch: countingFetch })
+    return createPlatformClient({ organization, token, url, fetch: recordingFetch })
   }
   beforeAll(async () => {
     const backend = target === 'sqld' ? 'sqld' : 'embedded'
@@ -89,15 +135,16 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const db = createClient({ url: databaseUrl(hostname), authToken })
     const reader = createClient({ url: databaseUrl(hostname), authToken: groupToken })
     await db.batch(['create table t (a)', 'insert into t values (1)'])
-    const before = tokenCount
+    const before = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length
     // longer than the lifetime of a token
     const until = Date.now() + 4_000
     while (Date.now() < until) {
       expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
-    expect(tokenCount - before).toBeGreaterThanOrEqual(1)
-    expect(tokenCount - before).toBeLessThanOrEqual(4)
+    const tokenCount = responses.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
+    expect(tokenCount).toBeGreaterThanOrEqual(1)
+    expect(tokenCount).toBeLessThanOrEqual(4)
     expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
     await expect(reader.execute('insert into t values (2)')).rejects.toMatchObject({ status: 403 })
 
@@ -180,6 +227,11 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(new Set(entries.map((entry) => JSON.stringify(entry))).size).toBe(entries.length)
   })
 
+  test('invalid names do not reach other routes', async () => {
+    for (const name of ['a/../db', '../groups/eu', 'db?x', 'db#y', '%2e%2e', 'ü'])
+      await expect(platform.databases.get(name)).rejects.toMatchObject({ outcome: 'not_applied' })
+  })
+
   test('deletes resources with all of their contents', async () => {
     expect(await platform.databases.delete('branch')).toMatchObject({ deleted: true })
     await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
@@ -192,5 +244,28 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(await newOwner.databases.get('db')).toMatchObject({ name: 'db' })
     expect(await newOwner.groups.delete('eu')).toMatchObject({ deleted: true })
     await expect(newOwner.databases.get('db')).rejects.toMatchObject({ status: 404 })
+  })
+
+  test('every documented route was called, succeeded, and responded as documented', () => {
+    const isResponseTo = (route: Route) => (reply: (typeof responses)[number]) =>
+      reply.status === 200 && reply.method === route.method && matchesPath(reply.path, route)
+    // embedded databases have no replicas
+    const isSupported = ({ path }: Route): boolean =>
+      target === 'sqld' || !path.includes('{groupName}/locations/')
+    const missing = documentedRoutes
+      .filter(isSupported)
+      .filter((route) => !responses.some(isResponseTo(route)))
+    expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
+    const differences = responses
+      .filter(({ status }) => status === 200)
+      .flatMap(({ method, path, text }) => {
+        const route = documentedRoutes.find(
+          (candidate) => candidate.method === method && matchesPath(path, candidate),
+        )
+        const schema = route?.response.body
+        if (!schema) return text === '' || !route ? [] : [`${method} ${path} has a body`]
+        return findDifferences(JSON.parse(text), schema, `${method} ${route.path}:`)
+      })
+    expect([...new Set(differences)]).toEqual([])
   })
 })

@@ -1,10 +1,12 @@
 import { createClient } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { openTestClient } from '../support/test-server.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
 
 // The number of HTTP requests of each call, counted at the server.
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
 let requestsBefore = 0
 const countRequests = (): number => database.requestCount() - requestsBefore
 
@@ -16,11 +18,17 @@ beforeAll(async () => {
 beforeEach(() => {
   requestsBefore = database.requestCount()
 })
+afterAll(() => db.close())
 
 test('creating a client: no request', async () => {
   const idle = createClient(database.config)
   await idle.close()
   expect(countRequests()).toBe(0)
+})
+
+test('one statement: one request', async () => {
+  await db.execute('select 1')
+  expect(countRequests()).toBe(1)
 })
 
 test.each([1, 2, 1000])('a batch of %i: one request', async (length) => {
@@ -31,6 +39,13 @@ test.each([1, 2, 1000])('a batch of %i: one request', async (length) => {
 test('an empty batch: no request', async () => {
   expect(await db.batch([])).toEqual([])
   expect(countRequests()).toBe(0)
+})
+
+test('a transaction of three awaited statements: four requests', async () => {
+  await db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) await tx.execute('insert into t (b) values (?)', [i])
+  })
+  expect(countRequests()).toBe(4)
 })
 
 test('a transaction of five statements at once: two requests', async () => {

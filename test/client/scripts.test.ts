@@ -1,9 +1,12 @@
-import { executeMultiple } from '@batonsql/core'
+import { createClient, executeMultiple } from '@batonsql/core'
 import { splitStatements } from '@batonsql/core/adapter'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { openTestClient } from '../support/test-server.ts'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
 
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
 const readValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by a')).rows.map((row) => row['a'])

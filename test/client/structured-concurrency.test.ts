@@ -1,11 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, readRows, type Transaction } from '@batonsql/core'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
-import { openTestClient } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
 // Operations that a callback leaves running end with the callback, and do not affect later operations.
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)']))
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
 const selectValues = async (): Promise<unknown[]> =>

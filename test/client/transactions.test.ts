@@ -10,9 +10,12 @@ import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
 import { collect, countRequests, settlesBefore, slowRead } from '../support/fixtures.ts'
-import { openTestClient } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
-const { database, db } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
 
 beforeEach(async () => {
   await db.batch([
@@ -47,6 +50,71 @@ test('a statement whose error is caught leaves the transaction usable', async ()
     await tx.execute(insert('two'))
   })
   expect(await readValues()).toEqual(['one', 'two'])
+})
+
+test('BEGIN is sent again if the parser rejects the first statement', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('selec').catch(() => {})
+    await tx.execute(insert('one'))
+  })
+  expect(await readValues()).toEqual(['one'])
+})
+
+test('statements queued together run in order, and only the ones that fail reject', async () => {
+  const settled = await db.transaction((tx) =>
+    Promise.allSettled([
+      tx.execute(insert('one')),
+      tx.execute('selec'),
+      tx.execute(insert('two')),
+      tx.execute(insert('one')),
+      tx.execute('select group_concat(b) as all_of_them from t'),
+    ]),
+  )
+  expect(settled.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+  ])
+  expect(settled[4]).toMatchObject({ value: { rows: [{ all_of_them: 'one,two' }] } })
+  expect(await readValues()).toEqual(['one', 'two'])
+})
+
+test.each([
+  ['OR ROLLBACK', "insert or rollback into t (b) values ('one')"],
+  ['RAISE(ROLLBACK)', "insert into t (b) values ('forbidden')"],
+])('a transaction is not torn when %s rolls it back, even if the error is swallowed', async (_, cause) => {
+  await db.execute(
+    "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
+  )
+  const caught: unknown[] = []
+  const transaction = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.execute(cause).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('two')).catch((error: unknown) => caught.push(error))
+    await tx.execute(insert('three')).catch((error: unknown) => caught.push(error))
+  })
+  await expect(transaction).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
+  expect(caught.map((error) => (error as SqlError).code)).toEqual([
+    'SQLITE_CONSTRAINT',
+    'TRANSACTION_LOST',
+    'TRANSACTION_LOST',
+  ])
+  expect(await readValues()).toEqual([])
+})
+
+test('a transaction is not torn if a statement that rolls back is queued together with others', async () => {
+  await db.execute(insert('one'))
+  const transaction = db.transaction((tx) =>
+    Promise.allSettled([
+      tx.execute(insert('two')),
+      tx.execute("insert or rollback into t (b) values ('one')"),
+      tx.execute(insert('three')),
+    ]),
+  )
+  await expect(transaction).rejects.toBeInstanceOf(StreamError)
+  expect(await readValues()).toEqual(['one'])
 })
 
 test('rollback() ends a transaction without an error', async () => {

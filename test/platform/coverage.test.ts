@@ -85,3 +85,9 @@ test('every method of the client calls a route of the server', () => {
   expect([...methods].filter(([route]) => !names.has(route))).toEqual([])
   expect(methods.size).toBe(Object.keys(PLATFORM_CALLS).length)
 })
+
+test('every documented route has a method', () => {
+  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(getName)
+  expect(documented).toHaveLength(49)
+  expect(documented.filter((name) => !methods.has(name))).toEqual([])
+})

@@ -1,19 +1,22 @@
 // ATTACH of another database of the server, and tokens with permissions for tables (`perm`), which only the embedded server
 // supports.
 import type { KeyObject } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { createGroupKey } from './group-key.ts'
 import { TokenForge } from './token-forge.ts'
 import { close, execute } from './wire.ts'
 
-const directory = createTemporaryDirectory(afterAll)
+let directory: string
 let server: LocalServer
 let forge: TokenForge
 let key: KeyObject
 
 beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   key = await createGroupKey(directory)
   server = await startLocalServer({ auth: true, dataDirectory: directory })
   for (const name of ['foo', 'bar']) {
@@ -24,7 +27,10 @@ beforeAll(async () => {
     await run(name, { a: 'rw' }, 'CREATE TABLE t(a)', 'INSERT INTO t VALUES(1)')
   await run('default', { a: 'rw' }, 'CREATE TABLE own(a)')
 })
-afterAll(() => server.close())
+afterAll(async () => {
+  await server.close()
+  await rm(directory, { recursive: true, force: true })
+})
 
 async function send(
   database: string,

@@ -1,23 +1,31 @@
 import { type KeyObject, sign } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasSqld } from '../support/has-sqld.ts'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { createGroupKey, databaseIdOf } from './group-key.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
 
 const formatUnauthorized = (text: string): string => JSON.stringify({ error: `Unauthorized: \`${text}\`` })
 
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'tokens, back end %s',
   (backend) => {
-    const directory = createTemporaryDirectory(afterAll)
+    let directory: string
     let server: LocalServer
     let url: string
     let token: string
     let key: KeyObject
 
     beforeAll(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
       key = await createGroupKey(directory)
       server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
       const database = await server.createDatabase('app')
@@ -26,7 +34,10 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await server.createDatabase('other')
       await query(url, 'CREATE TABLE t(a)', { token })
     })
-    afterAll(() => server.close())
+    afterAll(async () => {
+      await server.close()
+      await rm(directory, { recursive: true, force: true })
+    })
 
     async function sendWith(authorization: string | null, target = url): Promise<[number, string]> {
       const response = await fetch(`${target}/v2/pipeline`.replace('//v2', '/v2'), {
@@ -98,6 +109,20 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         "Authorization forbidden: Current session doesn't not have Write permission to namespace app"
       expect([write.status, write.text]).toEqual([403, JSON.stringify({ error: text })])
       expect(await query(url, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
+    })
+
+    test('a baton also needs a token for its database', async () => {
+      const stream = await pipeline(url, [execute('BEGIN')], { token })
+      const withoutToken = await pipeline(url, [execute('SELECT 1')], { baton: stream.baton })
+      expect(withoutToken.status).toBe(401)
+      const otherToken = await server.createToken('other')
+      const withOtherToken = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
+        baton: stream.baton,
+        token: otherToken,
+      })
+      expect([withOtherToken.status, withOtherToken.text]).toEqual([400, 'Received an invalid baton'])
+      const withOwnToken = await pipeline(url, [execute('ROLLBACK'), close], { baton: stream.baton, token })
+      expect(codes(withOwnToken)).toEqual(['ok', 'ok'])
     })
   },
 )

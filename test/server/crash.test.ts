@@ -4,14 +4,19 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { hasSqld } from '../support/has-sqld.ts'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS_SELECT =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 const INSERT_RETURNING_INVALID_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
 
 describe('one database cannot affect another', () => {
   test('if a file cannot be opened, only its database returns 500, until the file is repaired', async () => {
@@ -55,6 +60,36 @@ describe('one database cannot affect another', () => {
     const read = await pipeline(server.url, [execute('COMMIT'), close], { baton: reader.baton })
     expect(codes(read)).toEqual(['ok', 'ok'])
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([])
+  })
+
+  test('text that is not UTF-8 makes only its own pipeline fail', async () => {
+    await using server = await startLocalServer()
+    const stream = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
+    const failedReply = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
+    expect([failedReply.status, failedReply.text]).toEqual([
+      500,
+      '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
+    ])
+    expect(
+      codes(await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: stream.baton })),
+    ).toEqual(['ok', 'ok'])
+  })
+
+  test('an endless statement does not block other databases, and ends soon after its client has disconnected', async () => {
+    await using server = await startLocalServer()
+    const a = await server.createDatabase('a')
+    const b = await server.createDatabase('b')
+    await query(a.url, 'CREATE TABLE t(a)')
+    const controller = new AbortController()
+    const endless = pipeline(a.url, [execute(ENDLESS_SELECT), close], { signal: controller.signal })
+    endless.catch(() => {})
+    await sleep(300)
+    expect(await query(b.url, 'SELECT 1')).toEqual([['1']])
+    const queued = Array.from({ length: 5 }, () => query(a.url, 'SELECT count(*) FROM t'))
+    await sleep(50)
+    controller.abort()
+    await expect(endless).rejects.toThrow()
+    expect(await Promise.all(queued)).toEqual(Array.from({ length: 5 }, () => [['0']]))
   })
 })
 

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { onTestFinished } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
@@ -36,6 +39,7 @@ export async function killServer({ child }: DevServer): Promise<void> {
 
 /** Creates a directory that is removed when the test ends. */
 export async function temporaryDirectory(): Promise<string> {
-  const directory = createTemporaryDirectory()
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
   return directory
 }

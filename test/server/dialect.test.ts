@@ -38,6 +38,11 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect([reused.status, reused.text]).toEqual([400, 'Received an invalid baton'])
   })
 
+  test('accepts close anywhere in a pipeline', async () => {
+    const reply = await pipeline(getUrl(dialect), [execute('SELECT 1'), close, close])
+    expect(codes(reply)).toEqual(['ok', 'ok', 'ok'])
+  })
+
   test('errors have the codes and messages of libsql-server; the default dialect adds the extended code', async () => {
     await query(getUrl(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
     const codesByColumn = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
@@ -51,6 +56,29 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     }
     expect(await getFirstResult(dialect, execute(''))).toMatchObject({ code: 'SQL_NO_STATEMENT' })
     expect(await getFirstResult(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
+  })
+
+  test('returns rows even if want_rows is false, and the replication index in the result', async () => {
+    const reply = await getFirstResult(dialect, executeRequest({ sql: 'SELECT 1', want_rows: false }))
+    expect(reply).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    expect(reply).toHaveProperty('result.replication_index')
+  })
+
+  test('prefixes are part of parameter names', async () => {
+    const namedArgs = [{ name: '@a', value: { type: 'null' } }]
+    expect(
+      await getFirstResult(dialect, executeRequest({ sql: 'SELECT :a', named_args: namedArgs })),
+    ).toMatchObject({
+      code: 'ARGS_INVALID',
+    })
+    expect(await getFirstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
+      result: { params: [{ name: ':a' }, { name: '@b' }, { name: '$c' }, { name: null }] },
+    })
+  })
+
+  test('stored SQL is not replaced', async () => {
+    const reply = await pipeline(getUrl(dialect), [storeSql(1, 'SELECT 1'), storeSql(1, 'SELECT 2')])
+    expect([reply.status, reply.text]).toEqual([400, 'SQL text 1 already exists'])
   })
 })
 

@@ -2,13 +2,19 @@
  * GET /dump and GET /beta/listen beyond the recorded cases: the contents of a dump, listeners with many concurrent writers,
  * permissions, and how dumps and listeners end.
  */
-import { readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const VALUES_SCRIPT = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
+  INSERT INTO v VALUES (1, 'it''s', 1.0, x''), (1.0, '', -0.0, x'00ff'), (9007199254740993, NULL, 9e999, NULL),
+    (-9223372036854775808, 'line' || char(10) || 'break' || char(13) || '\\n', 1e300, zeroblob(3)),
+    (9223372036854775807, 'nul' || char(0) || 'x', 5e-324, x'27'), (0.1, 'Ünï 😀', -9e999, NULL)`
+const SELECT_VALUES = 'SELECT typeof(a), quote(a), hex(b), typeof(c), quote(c), quote(d) FROM v'
 
 async function readDump(url: string, query = ''): Promise<string> {
   const response = await fetch(`${url.replace(/\/$/, '')}/dump${query}`)
@@ -61,6 +67,53 @@ describe('a dump', () => {
     expect(await query(copy.url, 'SELECT a FROM t')).toEqual([[text]])
   })
 
+  test('of a view whose SQL ends with a comment can be loaded', async () => {
+    await using server = await startLocalServer()
+    await server.createDatabase('copy')
+    await query(server.url, 'CREATE VIEW v AS SELECT 1 AS a -- one')
+    await query(server.url, "CREATE VIEW w AS SELECT '--' AS a")
+    const dump = await readDump(server.url)
+    expect(dump).toContain("CREATE VIEW v AS SELECT 1 AS a -- one\n;\nCREATE VIEW w AS SELECT '--' AS a;\n")
+    const reply = await pipeline(server.urlOf('copy'), [{ type: 'sequence', sql: dump }, close])
+    expect(codes(reply)).toEqual(['ok', 'ok'])
+    expect(await query(server.urlOf('copy'), 'SELECT v.a, w.a FROM v, w')).toEqual([['1', '--']])
+  })
+
+  test('restores the same values, and a dump of the result is the same', async () => {
+    await using server = await startLocalServer()
+    const copy = await server.createDatabase('copy')
+    await pipeline(server.url, [{ type: 'sequence', sql: VALUES_SCRIPT }, close])
+    const text = await readDump(server.url)
+    const loaded = await pipeline(copy.url, [{ type: 'sequence', sql: text }, close])
+    expect(codes(loaded)).toEqual(['ok', 'ok'])
+    expect(await query(copy.url, SELECT_VALUES)).toEqual(await query(server.url, SELECT_VALUES))
+    expect(await readDump(copy.url)).toBe(text)
+  })
+
+  test('of an empty database has three lines', async () => {
+    await using server = await startLocalServer()
+    expect(await readDump(server.url)).toBe('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCOMMIT;\n')
+  })
+
+  test('is a snapshot of the database, however slowly it is read', async () => {
+    await using server = await startLocalServer()
+    await pipeline(server.url, [
+      {
+        type: 'sequence',
+        sql: `CREATE TABLE a(x); CREATE TABLE z(x);
+          WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+          INSERT INTO a SELECT hex(zeroblob(1000)) FROM c`,
+      },
+      close,
+    ])
+    const response = await fetch(`${server.url}/dump`)
+    await query(server.url, 'INSERT INTO z VALUES (1)')
+    const text = await response.text()
+    expect(text.match(/^INSERT INTO a /gm)).toHaveLength(3_000)
+    expect(text).not.toContain('INSERT INTO z ')
+    expect(await readDump(server.url)).toContain('INSERT INTO z ')
+  })
+
   test('needs a token', async () => {
     await using server = await startLocalServer({ auth: true })
     const { url, authToken } = await server.createDatabase('d')
@@ -92,7 +145,8 @@ describe('a dump', () => {
 })
 
 test('an export during a dump is a single complete file', async () => {
-  const folder = createTemporaryDirectory()
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
   await using server = await startLocalServer()
   await pipeline(server.url, [
     {
@@ -120,6 +174,26 @@ test('an export during a dump is a single complete file', async () => {
 })
 
 describe('a listener', () => {
+  test('receives each of 2,000 committed changes once, and no changes that were rolled back', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const events = readEvents(`${server.url}/beta/listen?table=t`, 2_000, resolve)
+    await promise
+    const write = async (): Promise<void> => {
+      for (let batch = 0; batch < 100; batch += 1) {
+        const inserts = Array.from({ length: 5 }, () => execute('INSERT INTO t VALUES (1)'))
+        await pipeline(server.url, [...inserts, close])
+        await pipeline(server.url, [execute('BEGIN'), ...inserts, execute('ROLLBACK'), close])
+      }
+    }
+    await Promise.all([write(), write(), write(), write()])
+    const received = await events
+    expect(new Set(received)).toEqual(new Set(['event:changes\ndata:{"insert":1}']))
+    expect(received).toHaveLength(2_000)
+    expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
+  })
+
   test('receives the changes of a failed statement that are kept', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a UNIQUE)')

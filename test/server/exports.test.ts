@@ -1,14 +1,15 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
 
 async function startServerWithTable() {
-  const dataDirectory = createTemporaryDirectory()
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
   const exports = join(dataDirectory, 'databases', 'exports')
   await mkdir(exports, { recursive: true })
   await writeFile(join(exports, '7.db'), 'left by a process that was killed')

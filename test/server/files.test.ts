@@ -1,12 +1,23 @@
-import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { describe, expect, test } from 'vitest'
-import { hasSqld } from '../support/has-sqld.ts'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { stablePort } from '../support/stable-port.ts'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+async function createTemporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
 
 /** Uses another build of SQLite to create a file whose last rows are still in its WAL. */
 function createFile(path: string): DatabaseSync {
@@ -16,7 +27,7 @@ function createFile(path: string): DatabaseSync {
 }
 
 test.each(['delete', 'wal'])('a database is created as a copy of a file in journal mode %s', async (mode) => {
-  const path = join(createTemporaryDirectory(), 'pets.db')
+  const path = join(await createTemporaryDirectory(), 'pets.db')
   const file = createFile(path)
   file.exec(`PRAGMA journal_mode = ${mode}`)
   if (mode === 'delete') file.close()
@@ -52,7 +63,7 @@ test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
 )
 
 test('no request is answered before the databases given at the start are created, and later starts keep them', async () => {
-  const directory = createTemporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   createFile(path).close()
   const port = await stablePort()
@@ -90,7 +101,7 @@ test.each([
   'PRAGMA auto_vacuum = INCREMENTAL',
   "PRAGMA encoding = 'UTF-16le'",
 ])('a file created with %s is served, and exported again', async (pragma) => {
-  const directory = createTemporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   const file = new DatabaseSync(path)
   file.exec(`${pragma}; CREATE TABLE pet (name TEXT); CREATE INDEX by_name ON pet (name);
@@ -112,7 +123,7 @@ test.each([
 })
 
 test('a size limit takes the page size of the file into account', async () => {
-  const path = join(createTemporaryDirectory(), 'small-pages.db')
+  const path = join(await createTemporaryDirectory(), 'small-pages.db')
   const file = new DatabaseSync(path)
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
   file.close()
@@ -138,7 +149,7 @@ async function createUnfinishedFile(directory: string): Promise<string> {
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const unfinishedPath = await createUnfinishedFile(createTemporaryDirectory())
+  const unfinishedPath = await createUnfinishedFile(await createTemporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
@@ -146,7 +157,7 @@ test('an unfinished transaction of another program is rolled back', async () => 
 })
 
 test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
-  const directory = createTemporaryDirectory()
+  const directory = await createTemporaryDirectory()
   const text = join(directory, 'notes.txt')
   await writeFile(text, 'these are notes and no database')
   await using server = await startLocalServer({ dataDirectory: join(directory, 'data') })
@@ -164,7 +175,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 })
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
-  const target = join(createTemporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   await query(server.url, "INSERT INTO t VALUES ('kept')")
@@ -185,7 +196,7 @@ test('a database is exported to a file that any SQLite can open, and remains usa
 const COPY_NAMES = ['a', 'b', 'c']
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
-  const directory = createTemporaryDirectory()
+  const directory = await createTemporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const stopController = new AbortController()
@@ -218,7 +229,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
 })
 
 test('a database that was never written to is exported as an empty file', async () => {
-  const target = join(createTemporaryDirectory(), 'out.db')
+  const target = join(await createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target)
@@ -228,7 +239,7 @@ test('a database that was never written to is exported as an empty file', async 
 
 describe.skipIf(!hasSqld)('libsql-server', () => {
   test.each(['delete', 'wal'])('creates a database as a copy of a file in journal mode %s', async (mode) => {
-    const directory = createTemporaryDirectory()
+    const directory = await createTemporaryDirectory()
     const path = join(directory, 'pets.db')
     const file = createFile(path)
     file.exec(`PRAGMA journal_mode = ${mode}`)
@@ -249,7 +260,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('treats an unfinished transaction as rolled back', async () => {
-    const directory = createTemporaryDirectory()
+    const directory = await createTemporaryDirectory()
     const unfinishedPath = await createUnfinishedFile(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
     const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
@@ -258,7 +269,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('is not given a file that it cannot open, and other databases are not affected', async () => {
-    const directory = createTemporaryDirectory()
+    const directory = await createTemporaryDirectory()
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
     const goodBytes = await readFile(path('good.db'))

@@ -1,8 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('programs/full-disk.ts', import.meta.url))
 /** Runs a shell with a mount namespace of its own, so that the disk is gone when it ends. */
@@ -17,7 +19,8 @@ test.skipIf(!canMount).each([
 ])(
   'on a full disk of the back end %s, DELETE %s succeeds, and the space is free again',
   async (backend, deleted) => {
-    const disk = createTemporaryDirectory()
+    const disk = await mkdtemp(join(tmpdir(), 'baton-disk-'))
+    onTestFinished(() => rm(disk, { recursive: true, force: true }))
     const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
     const program = [
       process.execPath,

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   BackendError,
@@ -6,7 +9,6 @@ import {
   type DatabaseSettings,
 } from '@batonsql/server-common/backend'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
@@ -36,7 +38,7 @@ let backend: EmptyBackend
 let databases: Databases
 
 beforeEach(async () => {
-  const directory = createTemporaryDirectory()
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const newRegistry = await Registry.open(directory)
   registry = newRegistry
   operator = openOperatorAccount(newRegistry, 'local')
@@ -47,7 +49,10 @@ beforeEach(async () => {
     beforeRemoval: async () => {},
     onRemoval: async () => {},
   })
-  onTestFinished(() => newRegistry.close())
+  onTestFinished(async () => {
+    newRegistry.close()
+    await rm(directory, { recursive: true })
+  })
 })
 
 function create(name: string) {

@@ -1,13 +1,15 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { loadEngineModule } from './engine-module.ts'
 
 test('a worker ignores messages about a database that is being released', async () => {
-  const folder = createTemporaryDirectory()
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
   const exits: string[] = []
   const worker = new DatabaseWorker(await loadEngineModule(), {
     onClosed: ({ hasExited }) => hasExited && exits.push('exit'),

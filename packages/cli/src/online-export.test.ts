@@ -1,10 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { exportOnline, type RemoteDatabase } from './online-export.ts'
 
 const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000', 'second half 1234']
@@ -31,8 +31,14 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
   return { database: { platform, organization: 'own', name: 'app', hostname }, response }
 }
 
+async function createFolder(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
 test('a file gets its final name only when it is complete', async () => {
-  const directory = createTemporaryDirectory()
+  const directory = await createFolder()
   const { database, response } = await startHeldExport()
   const exported = exportOnline(database, join(directory, 'app.db'), new AbortController().signal)
   const heldResponse = await response
@@ -44,7 +50,7 @@ test('a file gets its final name only when it is complete', async () => {
 })
 
 test.each(['aborted', 'truncated'])('an export that is %s leaves no file', async (failure) => {
-  const directory = createTemporaryDirectory()
+  const directory = await createFolder()
   const controller = new AbortController()
   const { database, response } = await startHeldExport()
   const exported = exportOnline(database, join(directory, 'app.db'), controller.signal)

@@ -2,7 +2,6 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { words } from '../../../test/support/words.ts'
 import {
   fetchFailure,
   type PlatformScript,
@@ -54,9 +53,17 @@ describe('addresses', () => {
     const { platform, received } = scriptedPlatform(() => ({ status: 404, body: { error: 'none' } }))
     for (const name of ['a/../b', 'a b', '%2e%2e', 'ü', '?x=1', '#f', 'a\\b', '...', 'a;b'])
       await platform.databases.delete(name, { missingOk: true })
-    expect(received.map(({ url }) => url.replace('/v1/organizations/acme/databases/', ''))).toEqual(
-      words('a%2F..%2Fb a%20b %252e%252e %C3%BC %3Fx%3D1 %23f a%5Cb ... a%3Bb'),
-    )
+    expect(received.map(({ url }) => url.replace('/v1/organizations/acme/databases/', ''))).toEqual([
+      'a%2F..%2Fb',
+      'a%20b',
+      '%252e%252e',
+      '%C3%BC',
+      '%3Fx%3D1',
+      '%23f',
+      'a%5Cb',
+      '...',
+      'a%3Bb',
+    ])
   })
 
   test.each(['', '.', '..', '\ud800', 7, undefined, null])('rejects the invalid name %j', async (name) => {

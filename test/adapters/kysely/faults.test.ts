@@ -52,6 +52,15 @@ const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
 const selectNames = async (): Promise<string[]> =>
   (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
 
+test('a commit whose response was lost is reported as unknown, not as rolled back', async () => {
+  faults = ['passes', 'loses its response']
+  const trx = await db.startTransaction().execute()
+  await insert(trx, 'a')
+  await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(log).not.toContain('rollback')
+  expect(await selectNames()).toEqual(['a'])
+})
+
 test('releasing a connection whose stream cannot be closed keeps the result', async () => {
   faults = ['passes', 'does not arrive']
   const result = await db.connection().execute(async (connection) => {
@@ -103,6 +112,16 @@ describe.each(Object.keys(endings))('a transaction %s', (ending) => {
   const isCommitUnclear = ending === 'that the server dropped'
   const commitError = isCommitUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lostError
 
+  test('rejects the next query, sends no rollback and keeps nothing', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await begin(trx)
+      await insert(trx, 'b')
+    })
+    await expect(attempt).rejects.toMatchObject(lostError)
+    expect(log).not.toContain('rollback')
+    expect(await selectNames()).toEqual([])
+  })
+
   test('rejects savepoints and session statements, because they would not be part of it', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
@@ -114,6 +133,12 @@ describe.each(Object.keys(endings))('a transaction %s', (ending) => {
     expect(await selectNames()).toEqual([])
   })
 
+  test('rejects a commit', async () => {
+    await expect(db.transaction().execute(begin)).rejects.toMatchObject(commitError)
+    expect(log).not.toContain('rollback')
+    expect(await selectNames()).toEqual([])
+  })
+
   test('does not run queued queries either', async () => {
     const runMany = (executor: Kysely<Tables>): Promise<unknown> =>
       executor.transaction().execute(async (trx) => {
@@ -122,6 +147,16 @@ describe.each(Object.keys(endings))('a transaction %s', (ending) => {
       })
     await expect(runMany(db)).rejects.toMatchObject(lostError)
     await expect(db.connection().execute(runMany)).rejects.toMatchObject(lostError)
+    expect(await selectNames()).toEqual([])
+  })
+
+  test('does not replace the user’s error', async () => {
+    const ownError = new Error('own error')
+    const attempt = db.transaction().execute(async (trx) => {
+      await begin(trx)
+      throw ownError
+    })
+    await expect(attempt).rejects.toBe(ownError)
     expect(await selectNames()).toEqual([])
   })
 

@@ -4,7 +4,6 @@ import { type Expression, Kysely, type SqlBool, SqliteIntrospector, sql, type Ta
 import { type Migration, Migrator } from 'kysely/migration'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
-import { words } from '../../support/words.ts'
 
 let server: TestServer
 let database: TestDatabase
@@ -43,7 +42,12 @@ test('one request reads everything', async () => {
   const tables = await db.introspection.getTables()
   expect(database.requestCount() - before).toBe(1)
   expect(tables.map((table) => table.name)).toEqual([
-    ...words('adults autoincrement_flag_holder commented descending keyed made'),
+    'adults',
+    'autoincrement_flag_holder',
+    'commented',
+    'descending',
+    'keyed',
+    'made',
     'odd "name',
     'pair',
     'person',

@@ -1,13 +1,16 @@
+import { createClient } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openTestClient } from '../../support/test-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 interface Database {
   measurement: { id: number; name: string }
 }
 
-const { database, db: client } = await openTestClient()
+const server = await openTestServer()
+const database = await server.createDatabase()
+const client = createClient(database.config)
 const db = new Kysely<Database>({ dialect: new BatonDialect({ client }) })
 let requestsBefore = 0
 const countRequests = (): number => database.requestCount() - requestsBefore
@@ -23,7 +26,10 @@ beforeAll(async () => {
     db,
   )
 })
-afterAll(() => db.destroy())
+afterAll(async () => {
+  await db.destroy()
+  await client.close()
+})
 
 test.each([1, 7, 100, 10_000])('streams every row in chunks of %i, in two requests', async (chunkSize) => {
   requestsBefore = database.requestCount()

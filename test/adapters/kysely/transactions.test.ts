@@ -1,7 +1,7 @@
-import { createClient } from '@batonsql/core'
+import { createClient, StreamError } from '@batonsql/core'
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -67,6 +67,14 @@ describe('transactions', () => {
     await expect(batching).rejects.toThrow('read only')
     expect(log).toContain('begin readonly')
     expect(await selectNames()).toEqual(['a'])
+  })
+
+  test('queries started together run one at a time', async () => {
+    const requests = await countRequestsOf(() =>
+      db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
+    )
+    expect(requests).toBe(4)
+    expect(await selectNames()).toEqual(['a', 'b', 'c'])
   })
 
   test("the dialect's mode is used if the transaction has none", async () => {
@@ -189,6 +197,28 @@ describe('controlled transactions', () => {
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
     await expect(insert(trx, 'b')).rejects.toThrow()
+    expect(await selectNames()).toEqual([])
+  })
+})
+
+describe('a transaction that the server ended', () => {
+  const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
+
+  test('rejects the commit with an error that Kysely treats as a rollback', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await rollBackOnConflict.execute(trx).catch(() => {})
+    const error: unknown = await trx
+      .commit()
+      .execute()
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(StreamError)
+    expect(Reflect.get(error as object, Symbol.for('kysely.AbortedTransactionError'))).toBe(true)
+    // versions other than 0.29 do not recognize the mark
+    expect(trx.isRolledBack).toBe(inject('kysely') === '0.29')
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    expect(log).not.toContain('rollback')
     expect(await selectNames()).toEqual([])
   })
 })

@@ -9,7 +9,6 @@ import {
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
-import { words } from '../../support/words.ts'
 import { describeOutcome } from './describe-outcome.ts'
 
 // Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
@@ -386,12 +385,16 @@ test.each(['number', 'bigint', 'string'] as const)(
   },
 )
 
-test.each(
-  words(`
-    nope ftp://x http://x?tls=1 https://x?tls=0 http://x?what=1 libsql://x?tls=0 http://x#part
-    http://x?tls=2
-  `),
-)('both reject the URL %s', (url) => {
+test.each([
+  'nope',
+  'ftp://x',
+  'http://x?tls=1',
+  'https://x?tls=0',
+  'http://x?what=1',
+  'libsql://x?tls=0',
+  'http://x#part',
+  'http://x?tls=2',
+])('both reject the URL %s', (url) => {
   const getOutcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()

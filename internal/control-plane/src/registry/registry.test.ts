@@ -1,8 +1,8 @@
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { beforeEach, expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
@@ -11,8 +11,10 @@ const VERSION_2 = new URL('../../../../test/fixtures/registry-2.sql', import.met
 
 let directory: string
 
-beforeEach(() => {
-  directory = createTemporaryDirectory()
+beforeEach(async () => {
+  const newDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  directory = newDirectory
+  onTestFinished(() => rm(newDirectory, { recursive: true, force: true }))
 })
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })

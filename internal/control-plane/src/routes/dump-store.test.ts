@@ -1,13 +1,15 @@
-import { readdir } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
 const BASE_URL = 'http://127.0.0.1:1'
 
 async function open(): Promise<{ dumps: DumpStore; directory: string }> {
-  const directory = createTemporaryDirectory()
+  const directory = await mkdtemp(join(tmpdir(), 'baton-dumps-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return { dumps: await DumpStore.open(directory), directory }
 }
 

@@ -1,11 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 function temporaryFile(): string {
-  const folder = createTemporaryDirectory()
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
   return join(folder, 'data.db')
 }
 

@@ -1,8 +1,8 @@
-import fs, { statSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 /** Inodes of the synced files, in order. */
@@ -22,7 +22,8 @@ afterAll(() => {
 })
 
 function openFiles(isDurable: boolean): { files: DatabaseFiles; path: string } {
-  const folder = createTemporaryDirectory()
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'data.db')
   writeFileSync(path, 'SQLite format 3\0and the rest')
   syncedInodes.length = 0

@@ -1,10 +1,10 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { words } from '../../../../test/support/words.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
@@ -13,6 +13,12 @@ import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
 const IN_USE = 'the database file is open in another program'
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
 
 /** Opens the file as a worker does, writes a row and closes it. @returns false if another program has the file open */
 async function writeRow(path: string, row: string, whileOpen: () => Promise<void>): Promise<boolean> {
@@ -39,7 +45,7 @@ async function writeRow(path: string, row: string, whileOpen: () => Promise<void
 test.each(['wal', 'delete'])(
   'no data is lost, regardless of how the steps of the two programs are interleaved, in journal mode %s',
   async (mode) => {
-    const path = join(createTemporaryDirectory(), 'data.db')
+    const path = join(await temporaryDirectory(), 'data.db')
     const file = new DatabaseSync(path)
     file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
     file.close()
@@ -50,7 +56,18 @@ test.each(['wal', 'delete'])(
     const counts = { ours: 0, rejected: 0 }
     for (let step = 0; step < 250; step += 1) {
       const row = `row ${step}`
-      const kind = pick(random, words('ours ours open insert insert begin commit close kill mode'))
+      const kind = pick(random, [
+        'ours',
+        'ours',
+        'open',
+        'insert',
+        'insert',
+        'begin',
+        'commit',
+        'close',
+        'kill',
+        'mode',
+      ])
       if (kind === 'ours') {
         const isDone = await writeRow(path, row, async () => {
           expect(await program.run(`insert into t values ('${row} concurrent')`)).not.toBe('ok')

@@ -1,6 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
@@ -13,7 +14,8 @@ import { SqliteConnection } from './sqlite-connection.ts'
 const module = await loadEngineModule()
 
 function createEngine(): EngineInstance {
-  const folder = createTemporaryDirectory()
+  const folder = mkdtempSync(join(tmpdir(), 'baton-fixes-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   return new EngineInstance(new ErasableInstance(module), { files, state: new SharedCallState() })

@@ -1,14 +1,15 @@
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
 
 test('names the process that uses a directory, and its host if that is another machine', async () => {
   // a server whose owner file was changed would exit at its next check
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  const directory = createTemporaryDirectory()
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const inUseBy = (owner: string): string => `the directory ${directory} is in use by ${owner}`
   const acquireAgain = async (): Promise<string> =>
     await DirectoryLock.acquire(directory).then(

@@ -4,9 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { findSqld } from '../process/binary.ts'
 import { startSqld } from '../process/process.ts'
 import { getRequestsEffect } from './write-effect.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
 
 /** Creates every kind of object again. */
 const SCHEMA = `
@@ -101,12 +106,12 @@ const PRELUDES: readonly string[] = [
 let directory: string
 let server: Awaited<ReturnType<typeof startSqld>>
 beforeAll(async () => {
-  if (!hasSqld) return
+  if (isMissing) return
   directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   server = await startSqld({ dataDirectory: directory })
 })
 afterAll(async () => {
-  if (!hasSqld) return
+  if (isMissing) return
   await server.close()
   await rm(directory, { recursive: true })
 })
@@ -178,7 +183,7 @@ function createCases(): readonly Case[] {
   return cases
 }
 
-test.runIf(hasSqld)(
+test.skipIf(isMissing)(
   'only COMMIT, END and RELEASE change the file of the server although they do not write themselves',
   async () => {
     const effects = createCases().map((item) => ({ ...item, effect: getRequestsEffect([item.request]) }))

@@ -202,6 +202,29 @@ test.each([
   },
 )
 
+test('a commit whose response is lost has an unknown outcome', async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (request.body.includes('COMMIT')) response.destroy()
+    else streams()(request, response, count)
+  })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
+  })
+})
+
+test('a transaction that has lost a response sends nothing more, and its rollback does not reject', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  const callbackError = new Error('own error')
+  const transaction = db.transaction(async (tx) => {
+    await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    throw callbackError
+  })
+  await expect(transaction).rejects.toBe(callbackError)
+  expect(received).toHaveLength(1)
+})
+
 test('a transaction is lost if a response in the middle of it has no baton', async () => {
   const { db } = await scripted(streams(() => ({ baton: null })))
   const transaction = db.transaction(async (tx) => {
@@ -209,6 +232,27 @@ test('a transaction is lost if a response in the middle of it has no baton', asy
     await tx.execute('select 2')
   })
   await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('an idle transaction is closed after its time limit; later calls reject, including the commit', async () => {
+  const lost = Promise.withResolvers<void>()
+  const { db, received } = await scripted(streams(), {
+    transactionTimeoutMs: 40,
+    observe: ({ type }) => void (type === 'transaction:lost' && lost.resolve()),
+  })
+  const swallowed: unknown[] = []
+  const transaction = db.transaction(async (tx) => {
+    expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
+    await tx.execute('select 1')
+    expect(tx.remainingMs).toBeGreaterThan(4_000)
+    expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
+    await lost.promise
+    await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))
+  })
+  await expect(transaction).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
+  // the statement, and the request that closes the stream, which releases the write lock
+  expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 
 test('a transaction that has ended leaves no timer that would keep the process running', async () => {
@@ -222,6 +266,17 @@ test('a transaction that has ended leaves no timer that would keep the process r
   })
   // some timers of earlier tests in this process may have ended
   expect(timers()).toBeLessThanOrEqual(before)
+})
+
+test('a transaction is not closed while a request is in flight, nor if another follows immediately', async () => {
+  const { db, received } = await scripted(
+    (request, response, count) => void setTimeout(() => streams()(request, response, count), 30),
+    { transactionTimeoutMs: 20 },
+  )
+  await db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) await tx.execute('insert into t values (1)')
+  })
+  expect(received).toHaveLength(4)
 })
 
 test.each([

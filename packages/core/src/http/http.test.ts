@@ -69,6 +69,12 @@ test('a read, but not a write, is retried on a replica that has not received the
   expect(received).toHaveLength(3)
 })
 
+test('a read is retried when the connection breaks, and sent at most three times in total', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
+  expect(received).toHaveLength(3)
+})
+
 test.each([
   ['a write', (db: Client) => db.execute('insert into t values (1)')],
   ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
@@ -91,6 +97,16 @@ test('a statement in a transaction is not retried; nothing was kept, because it 
     cause: { code: 'NETWORK' },
   })
   expect(received).toHaveLength(1)
+})
+
+test('a write is retried after HTTP 429, because it was not executed', async () => {
+  const { db, received } = await scripted((request, response, count) =>
+    count === 1
+      ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
+      : respond(response, executed),
+  )
+  await db.execute('insert into t values (1)')
+  expect(received).toHaveLength(2)
 })
 
 test('does not retry if the server requests a delay beyond the deadline', async () => {
@@ -140,6 +156,12 @@ test('ten successful calls restore one retry', async () => {
   expect(await attempts(1)).toBe(2)
 })
 
+test('with maxRetries: 0, a request is sent once', async () => {
+  const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'not_applied' })
+  expect(received).toHaveLength(1)
+})
+
 test('if no server is listening, the request was not sent', async () => {
   const db = createClient({ url: 'http://127.0.0.1:1' })
   cleanUp.push(() => db.close())
@@ -147,6 +169,14 @@ test('if no server is listening, the request was not sent', async () => {
     code: 'NETWORK',
     outcome: 'not_applied',
     message: expect.stringMatching(/127\.0\.0\.1:1.*ECONNREFUSED/),
+  })
+})
+
+test('if the connection breaks after the request, the outcome is unknown', async () => {
+  const { db } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
   })
 })
 
@@ -160,6 +190,15 @@ test('if the response is truncated, a read has changed nothing, and the outcome 
   await expect(db.execute('delete from t')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   const asRead = db.execute('pragma optimize', [], { readOnly: true })
   await expect(asRead).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
+})
+
+test('a call to a server that never responds rejects at its deadline', async () => {
+  const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+    message: expect.stringContaining('40 ms'),
+  })
 })
 
 test('the deadline includes reading the body', async () => {
@@ -179,6 +218,44 @@ test('the deadline includes queueing; a request that is still queued when it pas
   })
   await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
+})
+
+test('the deadline includes fetching the token, and the signal ends that wait', async () => {
+  const { db, received } = await scripted((_, response) => respond(response, executed), {
+    authToken: () => new Promise<string>(() => {}),
+  })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  const reason = new Error('changed my mind')
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal, timeoutMs: Infinity })
+  setTimeout(() => controller.abort(reason), 10)
+  await expect(call).rejects.toBe(reason)
+  expect(received).toEqual([])
+})
+
+test('a call that hangs does not delay others', async () => {
+  const { db } = await scripted((request, response) => {
+    if (!request.body.includes('hang')) respond(response, executed)
+  })
+  const hanging = expect(db.execute('select hang', [], { timeoutMs: 200 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+  })
+  for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await hanging
+})
+
+test("an aborted call rejects with the signal's reason", async () => {
+  const { db, received } = await scripted(() => {})
+  const reason = new Error('changed my mind')
+  await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  expect(received).toHaveLength(0)
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal })
+  setTimeout(() => controller.abort(reason), 20)
+  await expect(call).rejects.toBe(reason)
 })
 
 test.each([0, -1, Number.NaN, 2 ** 31])('rejects a deadline of %o', async (timeoutMs) => {
@@ -261,6 +338,23 @@ test('isHealthy() and serverVersion() return what the server reports', async () 
   const failing = await scripted(status(503, ''))
   expect(await isHealthy(failing.db)).toBe(false)
   await expect(serverVersion(failing.db)).rejects.toBeInstanceOf(HttpError)
+})
+
+test('sends nothing after close, which can be called twice', async () => {
+  const { db, received } = await scripted((_, response) => respond(response, executed))
+  await db.execute('select 1')
+  await db.close()
+  await db.close()
+  await expect(db.execute('select 1')).rejects.toThrow('closed')
+  expect(received).toHaveLength(1)
+})
+
+test('close aborts calls in flight', async () => {
+  const { db } = await scripted(() => {})
+  const call = db.execute('select 1')
+  const outcome = expect(call).rejects.toBeInstanceOf(Error)
+  setTimeout(() => void db.close(), 20)
+  await outcome
 })
 
 test('a custom fetch sends all requests', async () => {

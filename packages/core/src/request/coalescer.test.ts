@@ -80,6 +80,20 @@ test.each([
 const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
+test('if reads share a request, only the read whose result cannot be encoded fails', async () => {
+  const { db, received } = await scripted(failing, { coalesce })
+  const outcomes = await Promise.allSettled(
+    ['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)),
+  )
+  expect(outcomes).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
+    { status: 'fulfilled' },
+  ])
+  // first in one request, then each separately
+  expect(received).toHaveLength(4)
+})
+
 test('writes that return rows do not share a request with other writes', async () => {
   const { db, received } = await scripted(failing, { coalesce })
   const statements = [
@@ -125,6 +139,61 @@ test('a read that times out has changed nothing', async () => {
   await outcome
 })
 
+/** Responds when the test calls `respondAll`. */
+function delayedServer(): { script: Script; respondAll: () => void } {
+  const pending: (() => void)[] = []
+  return {
+    script: (...args) => void pending.push(() => streams()(...args)),
+    respondAll: () => {
+      for (const sendResponse of pending.splice(0)) sendResponse()
+    },
+  }
+}
+
+test('an aborted call does not affect the results of the others', async () => {
+  const { script, respondAll } = delayedServer()
+  const { db, received } = await scripted(script, { coalesce })
+  const controller = new AbortController()
+  const abortedCall = db.execute('select 1', [], { signal: controller.signal })
+  const timedOutCall = expect(db.execute('select 2', [], { timeoutMs: 100 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    message: expect.stringContaining('100 ms'),
+  })
+  const pendingCall = db.execute('select 3')
+  await expect.poll(() => received.length).toBe(1)
+  controller.abort(new Error('no longer wanted'))
+  await expect(abortedCall).rejects.toThrow('no longer wanted')
+  await timedOutCall
+  respondAll()
+  expect((await pendingCall).rows).toEqual([{ a: 1 }])
+})
+
+test('a call that times out while its request is queued is not applied', async () => {
+  const { db, received } = await scripted(() => {}, { coalesce })
+  // only one request with writes is in flight at a time
+  const call = db.execute('insert into t values (1)', [], { timeoutMs: 500 })
+  const earlierCall = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  await expect.poll(() => received.length).toBe(1)
+  await expect(db.execute('insert into t values (5)', [], { timeoutMs: 50 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  await earlierCall
+  expect(getStatements(received).flat()).not.toContain('insert into t values (5)')
+})
+
+test('a call that is aborted while it is queued is not sent', async () => {
+  const { db, received } = await scripted(streams(), { coalesce })
+  const reason = new Error('too late')
+  const calls = [
+    db.execute('insert into t values (1)', [], { signal: AbortSignal.abort(reason) }),
+    db.execute('select 2'),
+  ]
+  await expect(calls[0]).rejects.toBe(reason)
+  await calls[1]
+  expect(getStatements(received)).toEqual([['select 2']])
+})
+
 test('when all calls are aborted, the connection is dropped', async () => {
   const ends: unknown[] = []
   const { db, received } = await scripted(
@@ -140,8 +209,38 @@ test('when all calls are aborted, the connection is dropped', async () => {
   expect(received).toHaveLength(1)
 })
 
+test('a response with too few results fails the calls without one', async () => {
+  const row = { cols: [], rows: [], affected_row_count: 0, last_insert_rowid: null }
+  const { db } = await scripted(
+    (_, response) =>
+      respond(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
+    { coalesce },
+  )
+  const [first, second] = await Promise.allSettled([db.execute('select 1'), db.execute('select 2')])
+  expect(first.status).toBe('fulfilled')
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PROTOCOL' } })
+})
+
+test('closing a client rejects queued calls, or waits for them with drainMs', async () => {
+  const { db, received } = await scripted(streams(), { coalesce })
+  const call = db.execute('select 1')
+  await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
+  const otherServer = await scripted(streams(), { coalesce })
+  const canceled = otherServer.db.execute('insert into t values (1)')
+  const rejection = expect(canceled).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  await otherServer.db.close()
+  await rejection
+  expect([received.length, otherServer.received.length]).toEqual([1, 0])
+})
+
 test.each([{}, 'yes', 1])('coalesce: %j is rejected', async (coalesce) => {
   await expect(scripted(streams(), { coalesce: coalesce as never })).rejects.toThrow(
     'coalesce must be function',
   )
+})
+
+test('a client whose calls have ended closes at once', async () => {
+  const { db } = await scripted(streams(), { coalesce })
+  await Promise.all([db.execute('insert into t values (1)'), db.execute('select 1')])
+  await db.close({ drainMs: Infinity })
 })

@@ -1,13 +1,13 @@
 // Requests in flight while their database is deleted.
 
-import { readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
@@ -16,10 +16,13 @@ const SELECT_ROWS = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
 
-async function openBackend(directory = createTemporaryDirectory()): Promise<EmbeddedBackend> {
+async function openBackend(directory = mkdtempSync(join(tmpdir(), 'baton-test-'))): Promise<EmbeddedBackend> {
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
   return backend
 }
 
@@ -73,7 +76,7 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
 })
 
 test('when a database is deleted, a copy of it that a stream of another database has attached is removed', async () => {
-  const directory = createTemporaryDirectory()
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const backend = await openBackend(directory)
   const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]
   await backend.create(app, { type: 'empty' }, DEFAULT_SETTINGS)

@@ -1,14 +1,20 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 
 const [OLD, NEW] = ['0b7e7f0c-4a0c-4f6e-8a55-000000000001', '0b7e7f0c-4a0c-4f6e-8a55-000000000002']
 
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
 test('a new file is an empty database that any SQLite can open', async () => {
-  const file = join(createTemporaryDirectory(), 'data.db')
+  const file = join(temporaryFolder(), 'data.db')
   await ensureDatabaseFile(file, true)
   using database = new DatabaseSync(file)
   const read = (name: string): unknown => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
@@ -24,14 +30,14 @@ test('a new file is an empty database that any SQLite can open', async () => {
 })
 
 test('a file that is not empty is left unchanged', async () => {
-  const file = join(createTemporaryDirectory(), 'data.db')
+  const file = join(temporaryFolder(), 'data.db')
   writeFileSync(file, 'something')
   await ensureDatabaseFile(file, true)
   expect(readFileSync(file, 'utf8')).toBe('something')
 })
 
 test('creates missing database files only in a directory from an older version', async () => {
-  const folder = createTemporaryDirectory()
+  const folder = temporaryFolder()
   for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
   await completeDirectory(folder, true)
   expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, 'exports'))]).toEqual([['data.db'], []])

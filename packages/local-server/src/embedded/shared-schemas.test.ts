@@ -86,6 +86,42 @@ async function createFamily(
   return family
 }
 
+test('a change to a schema database is applied to its children', async () => {
+  const { backend } = await createFamily(['kid', 'kid2'])
+  expect(await readJob(backend)).toEqual({ schema_version: 4, migrations: [] })
+  expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
+  expect(await readJob(backend, 1)).toEqual({
+    job_id: 1,
+    status: 'RunSuccess',
+    error: null,
+    progress: [
+      { namespace: 'kid', status: 'RunSuccess', error: null },
+      { namespace: 'kid2', status: 'RunSuccess', error: null },
+    ],
+  })
+  expect(await run(backend, 'kid', execute('SELECT name FROM sqlite_schema'))).toEqual([
+    ['sqlite3_libsql_tasks'],
+    ['t'],
+  ])
+  expect(await run(backend, PARENT, batch('BEGIN', 'ALTER TABLE t ADD COLUMN b', 'COMMIT'))).toBe('ok')
+  const script = { type: 'sequence', sql: 'CREATE TABLE u(a); CREATE INDEX ui ON u(a)' }
+  expect(await run(backend, PARENT, script)).toBe('ok')
+  expect(
+    await run(backend, PARENT, execute("INSERT INTO t VALUES(1, x'0102'), (9007199254740993, 1.5)")),
+  ).toEqual([])
+  expect(await run(backend, 'kid2', execute('SELECT a, hex(b) FROM t'))).toEqual([
+    ['1', '0102'],
+    ['9007199254740993', '312E35'],
+  ])
+  expect(await run(backend, PARENT, execute('SELECT count(*) FROM t'))).toEqual([['2']])
+  expect(await readJob(backend)).toMatchObject({
+    migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
+  })
+  // a child that is created later starts with its parent's schema
+  await backend.create('late' as DatabaseId, CHILD, DEFAULT_SETTINGS)
+  expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
+})
+
 test('children created or removed during a migration do not miss a change, and do not stop the migration', async () => {
   const { backend } = await createFamily(['kid'])
   const remaining = ['kid']
@@ -205,6 +241,23 @@ test('a cursor reads a schema database, and cannot change it', async () => {
   expect(await readJob(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
 })
 
+test('a blocked schema database is not changed', async () => {
+  const { backend } = await createFamily(['kid'])
+  await backend.applySettings(PARENT, { ...DEFAULT_SETTINGS, blockWrites: true, blockReason: 'unpaid' })
+  expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual({
+    message: 'Operation was blocked: unpaid',
+    code: 'BLOCKED',
+  })
+})
+
+test('a child can be removed while its schema database is being migrated', async () => {
+  const { backend } = await createFamily(['kid', 'kid2'])
+  const migration = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await backend.remove('kid' as DatabaseId)
+  expect(await migration).toEqual([])
+  expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
+})
+
 test('the other routes of a schema database respond like libsql-server', async () => {
   const { backend } = await createFamily(['kid'])
   await backend.create('plain' as DatabaseId, { type: 'empty' }, DEFAULT_SETTINGS)
@@ -225,6 +278,20 @@ test('the other routes of a schema database respond like libsql-server', async (
     status: 400,
     body: 'Invalid URL: Cannot parse `"-1"` to a `u64`',
   })
+})
+
+test('a schema database and its children cannot be separated', async () => {
+  const { backend } = await createFamily(['kid'])
+  await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
+  const childSource = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
+  await expect(backend.create('kid2' as DatabaseId, childSource, DEFAULT_SETTINGS)).rejects.toThrow(
+    'is not a schema database',
+  )
+  const migration = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await expect.poll(async () => (await send(backend, PARENT, '/v1/jobs')).body).toContain('"job_id":1')
+  await migration
+  await backend.remove('kid' as DatabaseId)
+  await backend.remove(PARENT)
 })
 
 test('roles and jobs survive a restart', async () => {

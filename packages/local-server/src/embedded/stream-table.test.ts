@@ -23,11 +23,40 @@ function catchFailure(run: () => unknown): string {
   return 'none'
 }
 
+test('a baton has 64 characters, changes each time and is valid once', async () => {
+  const { table } = setUp()
+  const first = table.release(await table.open(A)) as string
+  expect(first).toMatch(/^[A-Za-z0-9+/]{64}$/)
+  const second = table.release(table.resume(first, A)) as string
+  expect(second).not.toBe(first)
+  expect(catchFailure(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
+  expect(table.release(table.resume(second, A))).not.toBeNull()
+})
+
 test('a baton is not valid while a request is using its stream', async () => {
   const { table } = setUp()
   const baton = table.release(await table.open(A)) as string
   table.resume(baton, A)
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
+})
+
+test('rejects malformed batons, batons from another server, for another database, or for a closed stream', async () => {
+  const { table } = setUp()
+  const otherTable = setUp().table
+  const lease = await table.open(A)
+  const baton = table.release(lease) as string
+  const invalidBatons = [
+    '',
+    'x',
+    baton.slice(1),
+    `${baton.slice(0, 63)}!`,
+    otherTable.release(await otherTable.open(A)) as string,
+  ]
+  for (const invalidBaton of invalidBatons)
+    expect(catchFailure(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
+  expect(catchFailure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
+  table.close(lease)
+  expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {

@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DatabaseId } from '@batonsql/server-common/backend'
-import { expect, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../../test/support/temporary-directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { type MigrationHost, SchemaMigrations } from './schema-migrations.ts'
 import { type Job, SchemaStore } from './schema-store.ts'
 
@@ -55,8 +55,14 @@ class ManualDatabases implements MigrationHost {
   }
 }
 
+function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
 async function createFamilies() {
-  const directory = createTemporaryDirectory()
+  const directory = temporaryDirectory()
   const store = new SchemaStore(directory)
   for (const [parent, child] of FAMILIES) {
     await store.addSchema(parent)

@@ -1,0 +1,82 @@
+// A database whose settings block reads.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import type { DatabaseId } from '@batonsql/server-common/backend'
+import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
+import { expect, onTestFinished, test } from 'vitest'
+import { EmbeddedBackend } from './backend.ts'
+
+const OPEN = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: true,
+  keys: [],
+}
+const BLOCKED = { ...OPEN, blockReads: true, blockReason: 'unpaid' }
+const [ID, COPY] = ['d' as DatabaseId, 'copy' as DatabaseId]
+
+async function openBackend(): Promise<EmbeddedBackend> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
+  await backend.start()
+  await backend.create(ID, { type: 'empty' }, OPEN)
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return backend
+}
+
+function send(backend: EmbeddedBackend, path: string, body: object | null = null): Promise<ServiceResponse> {
+  const [route = '', query = ''] = path.split('?')
+  return backend.handle(ID, {
+    method: body === null ? 'GET' : 'POST',
+    path: route,
+    query: query === '' ? '' : `?${query}`,
+    headers: {},
+    body: Readable.from(body === null ? [] : [Buffer.from(JSON.stringify(body))]),
+    controller: new AbortController(),
+    remoteAddress: undefined,
+  })
+}
+
+const run = async (backend: EmbeddedBackend, request: object): Promise<string> =>
+  (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
+    .body as string
+
+/** Reads a response to its end, which closes the file of an export. */
+async function readAll(backend: EmbeddedBackend, path: string): Promise<string> {
+  const response = await send(backend, path)
+  await toResponse(response).arrayBuffer()
+  return response.status === 200 ? 'returned' : 'Operation was blocked'
+}
+
+test('blocked reads are rejected on every route, and work again after the block is removed', async () => {
+  const backend = await openBackend()
+  await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
+  const listener = await send(backend, '/beta/listen?table=t')
+  const events = text(listener.body as Readable)
+  const operations: Record<string, () => Promise<string>> = {
+    execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
+    describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
+    fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'created', String),
+    dump: () => readAll(backend, '/dump'),
+    export: () => readAll(backend, '/export/1'),
+  }
+  await backend.applySettings(ID, BLOCKED)
+  await backend.revokeAccess(ID, 'all')
+  for (const [name, operation] of Object.entries(operations))
+    expect([name, await operation()]).toEqual([name, expect.stringContaining('Operation was blocked')])
+  // the change stream has ended, without reporting changes made while reads were blocked
+  await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
+  expect(await events).not.toContain('event:changes')
+  await backend.applySettings(ID, OPEN)
+  for (const [name, operation] of Object.entries(operations))
+    expect([name, await operation()]).not.toEqual([name, expect.stringContaining('blocked')])
+})
