@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { isRunning } from '../support/is-running.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, groupFolders, sql } from './platform-harness.ts'
 
@@ -294,11 +295,3 @@ test('databases and their settings are restored after libsql-server itself is ki
   )
   await slot.check(running)
 })
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
+import { isRunning } from '../support/is-running.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
 
@@ -16,14 +17,6 @@ async function findProcesses(directory: string): Promise<ReadonlyMap<string, num
     if (existsSync(file)) pids.set(basename(folder), JSON.parse(await readFile(file, 'utf8')).pid)
   }
   return pids
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 /** Creates two groups with one database each. */
@@ -61,12 +54,12 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     const { red, blue } = await populate(harness)
     const pids = await findProcesses(directory)
     const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
-    expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
+    expect([isRunning(redPid), isRunning(bluePid), redPid === bluePid]).toEqual([true, true, false])
     const transaction = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], {
       keepOpen: true,
     })
     await harness.requestOk('DELETE', 'groups/red')
-    expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
+    expect([isRunning(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: transaction.baton })).error).toBeNull()
     expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
     // a group without a database has nothing to stop

@@ -1,10 +1,11 @@
 // When a libsql-server is restarted, and what the log reports.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { isRunning } from '../support/is-running.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { DatabaseInUse, pipeline } from './database-in-use.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
 
@@ -16,14 +17,6 @@ function spyOnLog() {
   const log = vi.spyOn(console, 'error').mockImplementation(() => {})
   onTestFinished(() => log.mockRestore())
   return log
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 test.runIf(isSqld)(
@@ -57,8 +50,7 @@ test.runIf(isSqld).each([
   { folder: 'replicas/fra', notice: 'default: the replica in fra has exited; restarting it' },
 ])('reports: $notice', async ({ folder, notice }) => {
   const log = spyOnLog()
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-exit-notices-'))
-  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+  const dataDirectory = createTemporaryDirectory()
   await using server = await startLocalServer({ backend: 'sqld', dataDirectory, replicas: ['fra'] })
   const url = folder === '' ? server.url : (server.replicaUrls('default')['fra'] as string)
   await using db = createClient({ url })

@@ -1,17 +1,11 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabaseFiles } from './database-files.ts'
 
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
-
 test('the copies of attached databases that a killed process left are removed', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryDirectory()
   const copies: string[] = []
   const killed = new DatabaseFiles(join(folder, 'data.db'))
   await killed.attach(async (path) => {
@@ -25,7 +19,7 @@ test('the copies of attached databases that a killed process left are removed', 
 })
 
 test.runIf(process.platform === 'linux')('marking a file and removing its mark leave it closed', () => {
-  const path = join(temporaryFolder(), 'data.db')
+  const path = join(createTemporaryDirectory(), 'data.db')
   writeFileSync(path, 'SQLite format 3\0')
   const openFiles = readdirSync('/proc/self/fd').length
   new DatabaseFiles(path).release()
