@@ -40,19 +40,19 @@ test.each<[string, (tx: Transaction) => Promise<unknown>]>([
   onTestFinished(() => proxy.close())
   await using other = createClient({ url: proxy.url })
   await other.execute('create table t (a)')
-  const refused = Promise.withResolvers<void>()
+  const rejected = Promise.withResolvers<void>()
   await using db = createClient({
     url: proxy.url,
-    // the engine has refused a BEGIN
+    // the engine has rejected a BEGIN
     observe: ({ type }) => {
-      if (type === 'retry') refused.resolve()
+      if (type === 'retry') rejected.resolve()
     },
   })
   let waiting: Promise<unknown> | undefined
   await other.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
     waiting = db.transaction(run)
-    await Promise.race([refused.promise, waiting])
+    await Promise.race([rejected.promise, waiting])
   })
   await waiting
   expect((await db.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])

@@ -44,7 +44,7 @@ export interface SearchResult {
 /** Searches all orders of moves, shortest first, up to a number of states. */
 export function searchStates(maxStates: number): SearchResult {
   const visited = new Set<number>()
-  // A state is kept as the moves that lead to it, which takes less memory than a copy: a letter for the position of each move
+  // a state is kept as the moves that lead to it, one letter for each, which takes less memory than a copy
   let level = ['']
   let depth = 0
   for (; level.length > 0 && visited.size < maxStates; depth += 1) {

@@ -92,7 +92,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
   return await startSqldChild(options)
 }
 
-/** Starts libsql-server. @param previous the server in place of which it is started, since that has exited unexpectedly */
+/** Starts libsql-server. @param previous the server that it replaces, which has exited unexpectedly */
 export async function startSqldChild(
   options: SqldOptions = {},
   previous: SqldChild | null = null,
@@ -161,6 +161,7 @@ export interface SqldProcess extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** A libsql-server with what only the gateway needs: its admin API, and how it ended. */
 export class SqldChild implements SqldProcess {
   readonly #parts: SqldParts
   #closing: Promise<void> | null = null

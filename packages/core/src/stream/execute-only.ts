@@ -110,9 +110,9 @@ export async function sendExecutes(
   return { isOk: true, value: [{ type: 'ok', response: { type: 'batch', result: execution.result } }] }
 }
 
-/** Executes the calls of one request, one after the other. Its methods throw after a request without a usable response. */
+/** Executes the calls of one request in order. Its methods throw if a request gets no usable response. */
 class Execution {
-  /** That request. */
+  /** The request without a usable response, whose error was thrown. */
   failure: NoResponse<StreamResults> | null = null
   readonly #stream: SendingStream
   readonly #sending: Sending
