@@ -245,7 +245,7 @@ describe.skipIf(browserPath === null)(
       const { page } = inspectorPage
       await page.locator('#tables li').nth(1).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['brokenview ', 'doc3'])
-      await chooseTable(page, 'doc')
+      // the page opens it by itself: choosing it again would list the rows a second time, perhaps after the DELETE
       await page.locator('.grid tbody tr').nth(2).waitFor()
       await query(server.url, "delete from doc where key = 'a'")
       await page.locator('.grid tbody tr').nth(1).locator('button').nth(1).click()
