@@ -10,6 +10,7 @@ import {
   MAX_WORKERS,
   ON_EACH_SERVER,
   POLLING,
+  SETUP_FILES,
   TEST_TIMEOUT_MS,
 } from './test/support/projects.ts'
 
@@ -55,6 +56,7 @@ export default defineConfig(async () => ({
           testTimeout: TEST_TIMEOUT_MS,
           hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
+          setupFiles: SETUP_FILES,
           // otherwise, starting a process for each file would take a fifth of the CPU time
           isolate: false,
           maxWorkers: MAX_WORKERS,
@@ -69,6 +71,7 @@ export default defineConfig(async () => ({
           testTimeout: TEST_TIMEOUT_MS,
           hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
+          setupFiles: SETUP_FILES,
           isolate: false,
           maxWorkers: MAX_WORKERS,
         },

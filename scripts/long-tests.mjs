@@ -1,4 +1,4 @@
-// The long versions of tests, which `npm test -- NAME` runs. The environment overrides their settings.
+// The long versions of tests, which `npm test -- NAME` runs. The environment overrides their settings; TEST_SEED repeats a run.
 import { spawnSync } from 'node:child_process'
 import { VITEST } from './test-run.mjs'
 
@@ -9,7 +9,7 @@ export const LONG_TESTS = {
   /**
    * The fault tests on every server: thousands of transactions, tens of thousands of writes, ten thousand writes followed by a read
    * through replicas, ten thousand histories of list appends, two thousand calls to the platform API while its server is killed, and
-   * a hundred migrations of shared schemas. FAULT_SEED repeats a run.
+   * a hundred migrations of shared schemas.
    */
   faults: {
     env: {
@@ -34,8 +34,7 @@ export const LONG_TESTS = {
   },
   /**
    * The generated tests: ten thousand sequences on the embedded server and on the real libsql-server, a hundred thousand requests to
-   * the embedded server, dumps, events, jobs and attached databases on both, and every recorded case on libsql-server. FUZZ_SEED
-   * repeats a run.
+   * the embedded server, dumps, events, jobs and attached databases on both, and every recorded case on libsql-server.
    */
   fuzz: {
     env: {
@@ -54,7 +53,7 @@ export const LONG_TESTS = {
       'server/drift',
     ],
   },
-  /** The state machine of a stream by itself: a million histories, and a search of five million states. MACHINE_SEED repeats a run. */
+  /** The state machine of a stream by itself: a million histories, and a search of five million states. */
   machine: {
     env: {
       MACHINE_HISTORIES: '1000000',

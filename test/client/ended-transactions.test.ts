@@ -8,12 +8,11 @@ import {
   type TransactionClient,
 } from '../generated/faults/torn-transactions.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
-import { seeded } from '../support/random.ts'
+import { SEED, seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 
 // Every way in which a server ends a transaction on its own. These are the short versions, for core on both versions of the
 // protocol and for the ORMs on the newer one. The long versions are run by npm test -- faults.
-const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
 const isLong = process.env['FAULT_LONG'] !== undefined
 const disruptionCount = Number(process.env['FAULT_DISRUPTIONS'] ?? 1)
@@ -53,7 +52,7 @@ const cases = Object.entries(CAUSES).flatMap(([cause, act]) =>
 
 describe.runIf(isOwnServer)('no transaction is torn', () => {
   test.concurrent.each(variants)(
-    `not even on a full disk: $protocol through $name (seed ${seed})`,
+    `not even on a full disk: $protocol through $name (TEST_SEED=${SEED})`,
     { timeout },
     async ({ name, wrap, hidesV3 }) => {
       await using server = await startServer(hidesV3)
@@ -61,13 +60,13 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
         wrap(server.db),
         server.direct,
         transactionCount,
-        seeded(seed),
+        seeded(SEED),
         {
           isLimited: true,
         },
       )
       console.log(
-        `torn transactions through ${name}: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
+        `torn transactions through ${name}: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed: SEED })}`,
       )
       expect(report.leaks).toEqual([])
       expect(report.endedByServer).toBeGreaterThan(0)
@@ -76,7 +75,7 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
   )
 
   test.concurrent.each(cases)(
-    `when $cause: $protocol through $name (seed ${seed})`,
+    `when $cause: $protocol through $name (TEST_SEED=${SEED})`,
     { timeout },
     async ({ wrap, hidesV3, act }) => {
       await using server = await startServer(hidesV3)
@@ -84,7 +83,7 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
         wrap(server.db),
         server.direct,
         disruptionCount,
-        seeded(seed),
+        seeded(SEED),
         {
           disrupt: () => act(server.server, server.direct),
         },

@@ -4,9 +4,9 @@ import { randomFault, runAccounting } from '../generated/faults/accounting.ts'
 import { runNestedTransactions } from '../generated/faults/nested-transactions.ts'
 import { findTornTransactions } from '../generated/faults/torn-transactions.ts'
 import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
-import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
+import { openFaultyDatabase, runSize } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
-import { pick, seeded } from '../support/random.ts'
+import { pick, SEED, seeded } from '../support/random.ts'
 
 // These are the short versions. The long versions are run by npm test -- faults.
 const transactionCount = runSize('FAULT_TRANSACTIONS', 60)
@@ -25,44 +25,46 @@ describe.each([
     proxy.hidesV3 = hidesV3
   })
 
-  test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
+  test(`no transaction is torn when the server ends it (TEST_SEED=${SEED})`, { timeout }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await findTornTransactions(db, direct, transactionCount, seeded(seed))
-    console.log(`torn transactions: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`)
+    const report = await findTornTransactions(db, direct, transactionCount, seeded(SEED))
+    console.log(`torn transactions: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed: SEED })}`)
     expect(report.leaks).toEqual([])
     // both cases occur with any seed
     expect(report.endedByServer).toBeGreaterThan(0)
     expect(report.committed).toBeGreaterThan(0)
   })
 
-  test(`no transaction is torn with savepoints, batches, cursors and aborted calls (seed ${seed})`, {
+  test(`no transaction is torn with savepoints, batches, cursors and aborted calls (TEST_SEED=${SEED})`, {
     timeout,
   }, async () => {
     await using db = createClient({ ...database.config, url: proxy.url })
-    const report = await runNestedTransactions(db, direct, transactionCount, seeded(seed), !hidesV3)
+    const report = await runNestedTransactions(db, direct, transactionCount, seeded(SEED), !hidesV3)
     console.log(
-      `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
+      `nested transactions: ${JSON.stringify({ ...report, violations: report.violations.length, seed: SEED })}`,
     )
     expect(report.violations).toEqual([])
     expect(report.committed).toBeGreaterThan(0)
   })
 
-  test(`no transaction is torn when requests fail as well (seed ${seed})`, { timeout }, async () => {
-    const random = seeded(seed + 1)
+  test(`no transaction is torn when requests fail as well (TEST_SEED=${SEED})`, { timeout }, async () => {
+    const random = seeded(SEED + 1)
     proxy.next = (body) => randomFault(random, body, keepsTransactions)
     await using db = createClient({ ...database.config, url: proxy.url })
     const report = await findTornTransactions(db, direct, transactionCount, random)
     expect(report.leaks).toEqual([])
   })
 
-  test(`every write is accounted for with one request in ten failing (seed ${seed})`, {
+  test(`every write is accounted for with one request in ten failing (TEST_SEED=${SEED})`, {
     timeout,
   }, async () => {
-    const random = seeded(seed + 2)
+    const random = seeded(SEED + 2)
     proxy.next = (body) => randomFault(random, body, keepsTransactions)
     await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
     const report = await runAccounting(db, direct, writeCount, 16, random)
-    console.log(`accounting: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`)
+    console.log(
+      `accounting: ${JSON.stringify({ ...report, violations: report.violations.length, seed: SEED })}`,
+    )
     expect(report.violations).toEqual([])
     expect(report.acknowledged).toBeGreaterThan(0)
     expect(report.unknown).toBeGreaterThan(0)
@@ -101,7 +103,7 @@ describe('one fault at a time', () => {
   )
 
   test('a read succeeds despite faults', async () => {
-    const random = seeded(seed)
+    const random = seeded(SEED)
     let faults = 0
     proxy.next = () =>
       faults++ % 7 === 0 ? pick(random, [...lostResponseFaults, { kind: 'drop-before' }]) : NO_FAULT

@@ -3,11 +3,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, expect, test } from 'vitest'
-import { IS_SHORT_RUN, seeded } from '../support/random.ts'
+import { IS_SHORT_RUN, SEED, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 const PROGRAM_COUNT = IS_SHORT_RUN ? 500 : 2_000
-const SEED = Number(process.env['ROWID_SEED'] ?? 11)
 
 const server = await openTestServer()
 const db = createClient((await server.createDatabase()).config)
@@ -138,7 +137,7 @@ const runInTransaction = (client: Client, program: readonly Step[]): Promise<Row
 const runInBatch = async (client: Client, program: readonly Step[]): Promise<Rowids> =>
   (await client.batch(program.map(({ sql }) => sql))).map(({ lastInsertRowid }) => lastInsertRowid)
 
-test(`${PROGRAM_COUNT} programs report the rowids of the engine, or none (seed ${SEED})`, {
+test(`${PROGRAM_COUNT} programs report the rowids of the engine, or none (TEST_SEED=${SEED})`, {
   timeout: 300_000,
 }, async () => {
   const random = seeded(SEED)

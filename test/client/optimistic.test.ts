@@ -9,7 +9,8 @@ import {
 } from '@batonsql/core'
 import fc from 'fast-check'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openFaultyDatabase, runSize, seed } from '../support/faulty-database.ts'
+import { openFaultyDatabase, runSize } from '../support/faulty-database.ts'
+import { SEED } from '../support/random.ts'
 
 const { database, direct, proxy } = await openFaultyDatabase()
 const db = createClient({ ...database.config, url: proxy.url })
@@ -539,7 +540,7 @@ describe('compares exactly', () => {
       )
     ).rows
 
-  test(`on random tables (seed ${seed})`, { timeout: runSize('FAULT_TIMEOUT_MS', 90_000) }, async () => {
+  test(`on random tables (TEST_SEED=${SEED})`, { timeout: runSize('FAULT_TIMEOUT_MS', 90_000) }, async () => {
     let [conflicts, agreements] = [0, 0]
     await fc.assert(
       fc.asyncProperty(
@@ -580,7 +581,7 @@ describe('compares exactly', () => {
           else agreements += 1
         },
       ),
-      { seed, numRuns: runSize('COMPARED_TABLES', 150) },
+      { seed: SEED, numRuns: runSize('COMPARED_TABLES', 150) },
     )
     expect(conflicts).toBeGreaterThan(0)
     expect(agreements).toBeGreaterThan(0)

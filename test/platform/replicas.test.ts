@@ -7,12 +7,11 @@ import { type Client, type ClientEvent, createClient } from '@batonsql/core'
 import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
-import { seeded } from '../support/random.ts'
+import { SEED, seeded } from '../support/random.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
 
-const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 /** Longer than any test: writes reach the replica only when the lag is removed. */
 const NEVER_MS = 2 ** 30
 /** Maximum number of kills, because each takes several seconds on a slow machine. */
@@ -214,7 +213,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
         }
       }
       const readers = [reader(), reader()]
-      const random = seeded(seed)
+      const random = seeded(SEED)
       const changes = Array.from({ length: 12 }, () => (random() < 0.5 ? 'POST' : 'DELETE'))
       const outcomes = await Promise.all(changes.map((method) => harness.sendRequest(method, location)))
       changed.abort()
@@ -362,7 +361,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(await countRows(db)).toBe(3)
   })
 
-  test(`accounts for every write while it and its primary are killed (seed ${seed})`, async () => {
+  test(`accounts for every write while it and its primary are killed (TEST_SEED=${SEED})`, async () => {
     const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { db, replicaHost, token } = await populate(harness)
@@ -386,14 +385,14 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
         )
       }
     })()
-    const report = await runAccounting(writer, db, 200, 8, seeded(seed), {
+    const report = await runAccounting(writer, db, 200, 8, seeded(SEED), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
     console.log(
-      `${kills} kills: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
+      `${kills} kills: ${JSON.stringify({ ...report, violations: report.violations.length, seed: SEED })}`,
     )
     expect(report.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)

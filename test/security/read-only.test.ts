@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, query } from '../server/wire.ts'
-import { seeded } from '../support/random.ts'
+import { SEED, seeded } from '../support/random.ts'
 import { words } from '../support/words.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { generateChange, hashDatabases, ROUTES, SCHEMA } from './generated-statements.ts'
@@ -10,7 +10,6 @@ const STATEMENT_COUNT = Number(
   process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
 )
 const CONCURRENCY = 8
-const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
 
 describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
   const kind = { backend, auth: true }
@@ -62,21 +61,24 @@ describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
     return response?.status ?? 0
   }
 
-  test.for(Object.keys(ROUTES))(`${STATEMENT_COUNT} statements sent by %s (seed ${SEED})`, async (name) => {
-    const random = seeded(SEED)
-    const statements = Array.from({ length: STATEMENT_COUNT }, () => generateChange(random))
-    const headers = await attacked.headers('app', 'read-only')
-    const worker = async (): Promise<void> => {
-      for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
-        const status = await send(name, sql, headers)
-        // rejections are expected, but without a free stream, nothing would be tested
-        expect([sql, status]).not.toEqual([sql, 429])
+  test.for(Object.keys(ROUTES))(
+    `${STATEMENT_COUNT} statements sent by %s (TEST_SEED=${SEED})`,
+    async (name) => {
+      const random = seeded(SEED)
+      const statements = Array.from({ length: STATEMENT_COUNT }, () => generateChange(random))
+      const headers = await attacked.headers('app', 'read-only')
+      const worker = async (): Promise<void> => {
+        for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
+          const status = await send(name, sql, headers)
+          // rejections are expected, but without a free stream, nothing would be tested
+          expect([sql, status]).not.toEqual([sql, 429])
+        }
       }
-    }
-    await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-    expect(await readContents()).toBe(contentsBefore)
-    expect(await hashDatabases(join(attacked.directory, 'data'))).toEqual(bytesBefore)
-  })
+      await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+      expect(await readContents()).toBe(contentsBefore)
+      expect(await hashDatabases(join(attacked.directory, 'data'))).toEqual(bytesBefore)
+    },
+  )
 
   test('the same statements have an effect with the owner’s token', async () => {
     const random = seeded(SEED)

@@ -1,14 +1,13 @@
 // Sends generated requests, valid, invalid and malicious ones, to the embedded server. No response may report a server failure,
-// and the server must still work afterwards. FUZZ_REQUESTS sets the number of requests, FUZZ_SEED repeats a run.
+// and the server must still work afterwards. FUZZ_REQUESTS sets the number of requests, TEST_SEED repeats a run.
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
-import { seeded } from '../support/random.ts'
+import { SEED, seeded } from '../support/random.ts'
 import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
 import { SCHEMA } from './generated-statements.ts'
 
 const REQUEST_COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
-const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const CONCURRENCY = 8
 /** How long to wait for a response. A transaction may hold the write lock for 5 s, and several may be queued. */
 const MAX_WAIT_MS = 60_000
@@ -91,7 +90,7 @@ function describeUnexpectedResponse(
   return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
 }
 
-test(`${REQUEST_COUNT} generated requests (seed ${SEED})`, {
+test(`${REQUEST_COUNT} generated requests (TEST_SEED=${SEED})`, {
   timeout: 120_000 + REQUEST_COUNT * 100,
 }, async () => {
   await using server = await startServer()

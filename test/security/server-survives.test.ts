@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, type WireRequest } from '../server/wire.ts'
-import { seeded } from '../support/random.ts'
+import { SEED, seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generateBoundCall, generateCall } from './generated-calls.ts'
 
@@ -177,8 +177,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
     })
 
     test('calls with unexpected arguments, as literals and as parameters', async () => {
-      const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
-      const random = seeded(seed)
+      const random = seeded(SEED)
       const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
       for (let round = 0; round < rounds; round += 1) {
         const calls = Array.from({ length: 25 }, () => {
@@ -187,7 +186,9 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
         }).flat()
         await expectNoCrash(async () => {
           const reply = await sendRequest('app', [...calls, close])
-          expect(reply, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server exited|engine/)
+          expect(reply, `TEST_SEED=${SEED}: ${JSON.stringify(calls)}`).not.toMatch(
+            /libsql-server exited|engine/,
+          )
         })
       }
     })

@@ -1,26 +1,28 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every possible way, restarts it on the same
  * directory and checks: every acknowledged change exists, no change of an open transaction exists, and the file is intact.
- * DURABILITY_KILLS sets the number of kills (200 in the long run); DURABILITY_SEED reproduces the times of the kills and the
+ * DURABILITY_KILLS sets the number of kills (200 in the long run); TEST_SEED reproduces the times of the kills and the
  * sizes of the writes, but not the order in which clients run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { SEED, seeded } from '../support/random.ts'
 import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { CLIENTS, countAcknowledged, countAttempts, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
 const KILL_COUNT = Number(process.env['DURABILITY_KILLS'] ?? 6)
-const SEED = Number(process.env['DURABILITY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 /** The server is killed shortly after at most this many acknowledged changes. */
 const MAX_CHANGES_BEFORE_KILL = 40
 const MAX_KILL_DELAY_MS = 30
 const MAX_LIFETIME_MS = 5_000
 
-test(`SIGKILL ${KILL_COUNT} times, seed ${SEED}`, { timeout: 30_000 + KILL_COUNT * 15_000 }, async () => {
+test(`SIGKILL ${KILL_COUNT} times, TEST_SEED=${SEED}`, {
+  timeout: 30_000 + KILL_COUNT * 15_000,
+}, async () => {
   const directory = await temporaryDirectory()
   const ledger: Ledger = new Map()
-  const random = createRandom(SEED)
+  const random = seeded(SEED)
   let acknowledged = 0
   for (let round = 0; round <= KILL_COUNT; round += 1) {
     const server = await startDevServer(directory)
@@ -72,13 +74,4 @@ async function checkDatabase({ url }: DevServer, ledger: Ledger): Promise<number
   }
   expect([problems, [...rowCounts.keys()]]).toEqual([[], []])
   return countAcknowledged(ledger)
-}
-
-/** Creates a function that returns pseudorandom numbers in [0, 1). */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
 }

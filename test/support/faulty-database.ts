@@ -3,9 +3,6 @@ import { afterAll, beforeEach } from 'vitest'
 import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
 import { openTestServer, type TestDatabase } from './test-server.ts'
 
-/** The seed of random runs. Set `FAULT_SEED` to repeat a run. */
-export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
-
 /** Returns the size or the time limit of a run, which an environment variable can override. */
 export const runSize = (variable: string, defaultSize: number): number =>
   Number(process.env[variable] ?? defaultSize)

@@ -24,6 +24,8 @@ export const POLLING = { poll: { timeout: 60_000 } }
 const MAX_CONCURRENCY = 24
 
 const resolveFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+/** Setup files of every project. */
+export const SETUP_FILES = process.env['TEST_SEED'] === undefined ? [] : [resolveFile('fast-check-seed.ts')]
 const CONTAINER_SETUP = resolveFile('libsql-container.ts')
 
 /** Time after which a test counts as hanging. It is long, so that no result depends on the speed of the machine. */
@@ -121,7 +123,7 @@ export async function endToEndProjects() {
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process, because a process for each file would take a quarter of the CPU time
       isolate: false,
-      setupFiles: [resolveFile('clean-up-hooks.ts')],
+      setupFiles: [...SETUP_FILES, resolveFile('clean-up-hooks.ts')],
       provide: { target: name, kysely: DEFAULT_KYSELY },
       // the database is shared, so the files run one at a time
       maxWorkers: name === 'url' ? 1 : MAX_WORKERS,

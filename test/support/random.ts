@@ -13,5 +13,8 @@ export function seeded(seed: number): () => number {
 export const pick = <T>(random: () => number, items: readonly T[]): T =>
   items[Math.floor(random() * items.length)] as T
 
+/** The seed of generated tests, which their titles print. `TEST_SEED` repeats a run. */
+export const SEED = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+
 /** Whether this run is `npm test` without arguments, in which generators produce a quarter as much. */
 export const IS_SHORT_RUN = process.env['BATON_TEST_EXCLUDED'] !== undefined

@@ -1,11 +1,12 @@
 /*
  * Sends generated sequences of requests to the embedded server and to the real libsql-server, and compares every
- * value, code and message. FUZZ_SEQUENCES sets their number, FUZZ_SEED repeats a run; `npm test -- fuzz` is the long
+ * value, code and message. FUZZ_SEQUENCES sets their number, TEST_SEED repeats a run; `npm test -- fuzz` is the long
  * version.
  */
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { SEED } from '../../support/random.ts'
 import { isAccepted } from './accepted-differences.ts'
 import { isSqldMissing, useBothServers } from './both-servers.ts'
 import { REGRESSIONS } from './regression-sequences.ts'
@@ -15,9 +16,6 @@ import type { SubjectSource } from './servers.ts'
 
 const SEQUENCE_COUNT = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
 // the short version uses a fixed seed, so that a failure is caused by the current change; the long version does not
-const SEED = Number(
-  process.env['FUZZ_SEED'] ?? (SEQUENCE_COUNT <= 60 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
-)
 const TIMEOUT_MS = 60_000 + SEQUENCE_COUNT * 2_000
 /** Number of sequences from one seed. After a difference, the rest of the batch is skipped. */
 const BATCH_SIZE = 100
@@ -67,10 +65,10 @@ async function findDifferences(count: number): Promise<readonly string[]> {
 }
 
 test.skipIf(isSqldMissing)(
-  `${SEQUENCE_COUNT} generated sequences get the same responses from both servers (FUZZ_SEED=${SEED})`,
+  `${SEQUENCE_COUNT} generated sequences get the same responses from both servers (TEST_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async () => {
-    console.log(`differential: ${SEQUENCE_COUNT} sequences, FUZZ_SEED=${SEED}`)
+    console.log(`differential: ${SEQUENCE_COUNT} sequences, TEST_SEED=${SEED}`)
     expect(await findDifferences(SEQUENCE_COUNT)).toEqual([])
   },
 )

@@ -1,13 +1,14 @@
 /*
  * The routes other than those for statements. After the same generated statements, dumps, change streams, jobs of shared schemas
  * and attached databases must be the same on the embedded server and on libsql-server. ROUTE_CASES sets the number of each,
- * FUZZ_SEED repeats a run.
+ * TEST_SEED repeats a run.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { SEED } from '../../support/random.ts'
 import { isAccepted } from './accepted-differences.ts'
 import { isSqldMissing, useBothServers } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
@@ -16,9 +17,6 @@ import type { NamedSubject, SubjectSource } from './servers.ts'
 import { statement } from './statements.ts'
 
 const CASE_COUNT = Number(process.env['ROUTE_CASES'] ?? 12)
-const SEED = Number(
-  process.env['FUZZ_SEED'] ?? (CASE_COUNT <= 12 ? 20_261_122 : Math.floor(Math.random() * 2 ** 31)),
-)
 const TIMEOUT_MS = 60_000 + CASE_COUNT * 4_000
 /** Number of cases from one seed. After a difference, the rest of the batch is skipped. */
 const BATCH_SIZE = 50
@@ -255,7 +253,7 @@ test.skipIf(isSqldMissing).each([
   ['jobs and their changes', shortListOf(schemaChange), compareJobs],
   ['attached databases', shortListOf(attachedStatement), compareAttached],
 ] as const)(
-  `%s are the same (${CASE_COUNT} cases, FUZZ_SEED=${SEED})`,
+  `%s are the same (${CASE_COUNT} cases, TEST_SEED=${SEED})`,
   { timeout: TIMEOUT_MS },
   async (_, cases, compare) => {
     expect(await findDifferences(cases, compare)).toEqual([])

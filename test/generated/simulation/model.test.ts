@@ -1,10 +1,10 @@
 /*
  * Sends generated requests that the model supports to the model and to the real libsql-server, and compares the
- * responses. MODEL_SEQUENCES sets the number of sequences, MODEL_SEED repeats a run.
+ * responses. MODEL_SEQUENCES sets the number of sequences, TEST_SEED repeats a run.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { seeded } from '../../support/random.ts'
+import { SEED, seeded } from '../../support/random.ts'
 import { words } from '../../support/words.ts'
 import { isSqldMissing } from '../differential/both-servers.ts'
 import { type NamedSubject, type SubjectSource, startSqldSource } from '../differential/servers.ts'
@@ -13,7 +13,6 @@ import { ModelServer } from './model-server.ts'
 import { World } from './world.ts'
 
 const SEQUENCE_COUNT = Number(process.env['MODEL_SEQUENCES'] ?? 60)
-const SEED = Number(process.env['MODEL_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const EXCHANGE_COUNT = 25
 const CREATE_TABLES = [
   'create table t (a integer not null)',
@@ -174,7 +173,7 @@ async function compare(seed: number): Promise<void> {
 }
 
 test.skipIf(isSqldMissing)(
-  `${SEQUENCE_COUNT} sequences of requests get the same responses from the model as from libsql-server (MODEL_SEED=${SEED})`,
+  `${SEQUENCE_COUNT} sequences of requests get the same responses from the model as from libsql-server (TEST_SEED=${SEED})`,
   { timeout: 180_000 + SEQUENCE_COUNT * 1_000 },
   async () => {
     for (let index = 0; index < SEQUENCE_COUNT; index++) await compare(SEED + index)

@@ -1,19 +1,18 @@
 /*
  * Runs generated histories of the client in a separate process with a simulated clock and timers. SIMULATED_HISTORIES
- * sets their number, SIMULATION_SEED repeats a run; `npm test -- simulation` is the long version.
+ * sets their number, TEST_SEED repeats a run; `npm test -- simulation` is the long version.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { IS_SHORT_RUN } from '../../support/random.ts'
+import { IS_SHORT_RUN, SEED } from '../../support/random.ts'
 
 const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? (IS_SHORT_RUN ? 2_000 : 8_000))
-const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** Time limit for each history: ten times as long as it takes on an otherwise idle machine. */
 const MS_PER_HISTORY = 30
 
-test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (SIMULATION_SEED=${SEED})`, {
+test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (TEST_SEED=${SEED})`, {
   timeout: 180_000 + HISTORY_COUNT * MS_PER_HISTORY,
 }, async () => {
   const args = [
@@ -22,7 +21,7 @@ test(`${HISTORY_COUNT} simulated histories keep the guarantees of the client (SI
     '--histories',
     String(HISTORY_COUNT),
     '--seed',
-    SEED,
+    String(SEED),
   ]
   const { status, output } = await run(args)
   console.log(output)

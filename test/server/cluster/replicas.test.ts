@@ -9,7 +9,7 @@ import { coreLists, drizzleLists, kyselyLists, optimisticLists } from '../../gen
 import { findTornTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
-import { seeded } from '../../support/random.ts'
+import { SEED, seeded } from '../../support/random.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
 // Short runs by default; npm test -- faults sets longer ones.
@@ -17,7 +17,6 @@ const pairCount = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactionCount = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
 const appendCount = Number(process.env['FAULT_APPENDS'] ?? 200)
 const writeCount = Number(process.env['FAULT_WRITES'] ?? 300)
-const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const limits = {
   timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
   // a primary that no longer grants its write lock (docs/self-hosting.md) proves nothing, so the test is
@@ -142,8 +141,8 @@ test.each([
   limits,
   async (library, openList) => {
     const clients = replicas.map((client) => ({ client, list: openList(client) }))
-    const report = await runListAppend(clients, primary, appendCount, seeded(seed), { order: 'session' })
-    console.log(`lists of replicas through ${library}: ${JSON.stringify({ ...report, seed })}`)
+    const report = await runListAppend(clients, primary, appendCount, seeded(SEED), { order: 'session' })
+    console.log(`lists of replicas through ${library}: ${JSON.stringify({ ...report, seed: SEED })}`)
     expect(report.violations).toEqual([])
     expect(report.cycles).toBe(0)
     expect(report.committed).toBeGreaterThan(0)
@@ -316,10 +315,10 @@ describe('writes through a replica', () => {
   })
 })
 
-test(`no transaction through a replica is torn (seed ${seed})`, limits, async () => {
-  const report = await findTornTransactions(replicas[1], primary, transactionCount, seeded(seed))
+test(`no transaction through a replica is torn (TEST_SEED=${SEED})`, limits, async () => {
+  const report = await findTornTransactions(replicas[1], primary, transactionCount, seeded(SEED))
   console.log(
-    `torn transactions through a replica: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed })}`,
+    `torn transactions through a replica: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed: SEED })}`,
   )
   expect(report.leaks).toEqual([])
   expect(report.committed).toBeGreaterThan(0)
@@ -338,7 +337,7 @@ test('a batch through a replica is atomic', async () => {
 })
 
 test(
-  `every write is accounted for when the primary is killed and started again (seed ${seed})`,
+  `every write is accounted for when the primary is killed and started again (TEST_SEED=${SEED})`,
   limits,
   async () => {
     await using db = createClient({
@@ -356,14 +355,14 @@ test(
         await cluster.restartPrimary()
       }
     })()
-    const report = await runAccounting(db, primary, writeCount, 8, seeded(seed), {
+    const report = await runAccounting(db, primary, writeCount, 8, seeded(SEED), {
       beforeCounting: async () => {
         writing.abort()
         await killer
       },
     })
     console.log(
-      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...report, violations: report.violations.length, seed })}`,
+      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...report, violations: report.violations.length, seed: SEED })}`,
     )
     expect(report.violations).toEqual([])
     expect(kills).toBeGreaterThan(0)

@@ -1,25 +1,16 @@
 import { expect, test } from 'vitest'
+import { SEED, seeded } from '../../../../test/support/random.ts'
 import { playHistories, searchStates } from '../../test-support/search-streams.ts'
 import type { Fault } from '../../test-support/stream-world.ts'
 import type { Effect } from './machine.ts'
 
-// MACHINE_HISTORIES and MACHINE_STATES lengthen these tests, and MACHINE_SEED repeats them; `npm test -- machine` is the long version.
+// MACHINE_HISTORIES and MACHINE_STATES lengthen these tests, and TEST_SEED repeats them; `npm test -- machine` is the long version.
 const HISTORIES = Number(process.env['MACHINE_HISTORIES'] ?? 20_000)
 const STATES = Number(process.env['MACHINE_STATES'] ?? 20_000)
-const SEED = Number(process.env['MACHINE_SEED'] ?? Date.now() % 2 ** 31)
 const LENGTHS = [12, 25, 50]
 
-/** Creates a seeded generator of numbers from 0 to 1. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}
-
 test.each(LENGTHS)(
-  `random histories of %i moves break no rule (MACHINE_SEED=${SEED})`,
+  `random histories of %i moves break no rule (TEST_SEED=${SEED})`,
   (length) => {
     expect(playHistories(HISTORIES / LENGTHS.length, length, seeded(SEED))).toBe(null)
   },
