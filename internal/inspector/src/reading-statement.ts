@@ -17,8 +17,8 @@ const READING_PRAGMA = new RegExp(
 )
 
 /**
- * Whether a server may prepare the first statement of SQL text, if it has one, without effect, judging by the text: preparing some statements
- * executes them, such as PRAGMAs with an argument, and with libSQL the DDL of vector indexes.
+ * Whether a server may prepare the first statement of SQL text, if it has one, without effect, judging by the text: preparing some
+ * statements executes them, such as PRAGMAs with an argument, and with libSQL the DDL of vector indexes.
  */
 export function isReadingStatement(sql: string): boolean {
   return READING_STATEMENT.test(sql) || READING_PRAGMA.test(sql)

@@ -1,17 +1,22 @@
 import { expect, test } from 'vitest'
 import { readEventLog } from './page/event-log.ts'
 import {
+  type Effect,
   findProblem,
   type RequestEvent,
   type ResponseEvent,
-  type Statement,
+  type ShownStatement,
   WireModel,
   type WireRequest,
 } from './page/wire-model.ts'
 
-const statement = (...effects: readonly string[]): Statement => ({ sql: effects.join(), effects })
+const statement = (...effects: readonly Effect[]): ShownStatement => ({ sql: effects.join(), effects })
 
-const request = (n: number, stream: number | null, ...statements: readonly Statement[]): RequestEvent => ({
+const request = (
+  n: number,
+  stream: number | null,
+  ...statements: readonly ShownStatement[]
+): RequestEvent => ({
   type: 'request',
   n,
   at: n,
@@ -51,8 +56,8 @@ function modelWithWriter(): WireModel {
 test('lists the requests that wait for a write lock held by another stream, oldest first', () => {
   const model = modelWithWriter()
   model.begin(request(2, 2, statement('begin-write')))
-  model.begin(request(3, 3, statement('read'), statement('write')))
-  model.begin(request(4, 4, statement('read')))
+  model.begin(request(3, 3, statement('other'), statement('write')))
+  model.begin(request(4, 4, statement('other')))
   model.begin(request(5, 1, statement('write')))
   expect(model.findWaiters('app').map(({ n }) => n)).toEqual([2, 3])
   expect(model.findWaiters('other')).toEqual([])
@@ -63,15 +68,29 @@ test.each([
   [502, 'lost'],
 ])('a transaction whose stream is closed by a response with status %i is %s', (status, state) => {
   const model = modelWithWriter()
-  model.begin(request(2, 1, statement('read')))
+  model.begin(request(2, 1, statement('other')))
   model.end(response(2, { status, isOpen: false }))
   expect([model.spans[0]?.state, model.holders.size]).toEqual([state, 0])
 })
 
-test('the last 1,000 requests are kept', () => {
+test('a transaction whose BEGIN was rejected holds no lock, even if a later statement of its request wrote', () => {
   const model = new WireModel()
-  for (let n = 1; n <= 1_001; n += 1) model.begin(request(n, null))
-  expect([model.requests.size, model.requests.has(1), model.requests.has(2)]).toEqual([1_000, false, true])
+  model.begin(request(1, 1, statement('begin-write'), statement('write')))
+  model.end(response(1, { outcomes: [{ code: 'SQLITE_BUSY', message: '' }, 'ok'], isAutocommit: true }))
+  model.begin(request(2, 2, statement('write')))
+  expect([model.spans, model.holders.size, model.findWaiters('app')]).toEqual([[], 0, []])
+})
+
+test('the last 1,000 requests are kept, and those without a response', () => {
+  const model = new WireModel()
+  model.begin(request(1, 1, statement('begin-write')))
+  for (let n = 2; n <= 1_002; n += 1) {
+    model.begin(request(n, null))
+    model.end(response(n))
+  }
+  expect([model.requests.size, model.requests.has(1), model.requests.has(3)]).toEqual([1_000, true, false])
+  model.end(response(1, { isOpen: false }))
+  expect(model.streams.size).toBe(0)
 })
 
 test('the problem of a request is its error, its failed statement or, once it has ended, its status', () => {

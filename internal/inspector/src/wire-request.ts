@@ -7,20 +7,11 @@ import {
   type SqlReference,
 } from '@batonsql/server-common/hrana'
 import { parseStatements, type Statement } from '@batonsql/server-common/sql'
-
-/** Effect of a statement on the transaction and the write lock of its stream. */
-type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
-
-/** A statement as shown: its text without arguments, truncated if long. */
-interface ParsedStatement {
-  readonly sql: string
-  /** One for each statement of the text; empty if it is not executed (`describe`). */
-  readonly effects: readonly Effect[]
-}
+import type { Effect, ShownStatement } from './page/wire-model.ts'
 
 /** The parsed content of a request. */
 export interface ParsedRequest {
-  readonly statements: readonly ParsedStatement[]
+  readonly statements: readonly ShownStatement[]
   /** Number of statements that are not shown because there are too many. */
   readonly more: number
   /** Number of statements of each request, needed to parse the response; null for a cursor. */
@@ -53,7 +44,7 @@ export function parseBody(text: string): PipelineBody | CursorBody | null {
 
 /** Extracts the statements of a body. */
 export function extractStatements(body: PipelineBody | CursorBody, stored: StoredTexts): ParsedRequest {
-  const list: ParsedStatement[] = []
+  const list: ShownStatement[] = []
   let count = 0
   const add = (references: readonly SqlReference[], isRun = true): number => {
     count += references.length
@@ -90,7 +81,7 @@ function resolveText({ sql, sqlId }: SqlReference, stored: StoredTexts): string 
   return sql ?? stored.get(sqlId) ?? '(text stored before this page was opened)'
 }
 
-function parseStatement(sql: string, isRun: boolean): ParsedStatement {
+function parseStatement(sql: string, isRun: boolean): ShownStatement {
   const text = sql.length > MAX_SHOWN_LENGTH ? `${sql.slice(0, MAX_SHOWN_LENGTH)}…` : sql
   return { sql: text, effects: isRun ? getEffects(sql) : [] }
 }

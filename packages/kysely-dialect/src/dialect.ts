@@ -24,7 +24,10 @@ const EXPECTED = 'expected a configuration with either `client` or `url`'
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
-  /** Does not connect. @throws TypeError if neither or both of `client` and `url` are given, or if `client` is given with a client option */
+  /**
+   * Does not connect.
+   * @throws TypeError if neither or both of `client` and `url` are given, or if `client` is given with a client option
+   */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)

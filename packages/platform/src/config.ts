@@ -57,8 +57,8 @@ export interface PlatformConfig {
   /** Name of your program, which precedes Baton's in the header `user-agent`. */
   readonly userAgent?: string | undefined
   /**
-   * Number of retries where they are safe: idempotent requests after a network error or HTTP 408, 429, 502–504; all others after 429, or if
-   * no connection was made. 0 disables retries.
+   * Number of retries where they are safe: idempotent requests after a network error or HTTP 408, 429, 502–504; all others after
+   * 429, or if no connection was made. 0 disables retries.
    * @default 2
    */
   readonly maxRetries?: number | undefined

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
 import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
 
-// Checks that every documented route of the platform API has a method, and that the methods call documented routes, except those of `UNDOCUMENTED`. The
-// routes come from a table that cites the service's documentation. Each method is called once, with all arguments, and receives the
-// documented response.
+// Checks that every documented route of the platform API has a method, and that the methods call documented routes, except those of
+// `UNDOCUMENTED`. The routes come from a table that cites the service's documentation. Each method is called once, with all
+// arguments, and receives the documented response.
 
 interface Schema {
   readonly type?: string

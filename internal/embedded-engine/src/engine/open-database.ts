@@ -238,7 +238,10 @@ export class OpenDatabase {
     })
   }
 
-  /** Returns a function that sends text and waits until more is requested. @throws ClientDisconnectedError if the client has disconnected */
+  /**
+   * Returns a function that sends text and waits until more is requested.
+   * @throws ClientDisconnectedError if the client has disconnected
+   */
   #createOutput(call: number, session: Session): (text: JsonText) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {

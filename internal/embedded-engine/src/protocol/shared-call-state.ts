@@ -5,8 +5,8 @@ const FIRST_SLOT_CELL = 3
 const SLOT_COUNT = 1_024
 
 /**
- * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine executes, the
- * calls it has begun, and those to interrupt. Calls are numbered in the order in which they are sent.
+ * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine
+ * executes, the calls it has begun, and those to interrupt. Calls are numbered in the order in which they are sent.
  */
 export class SharedCallState {
   readonly memory: SharedArrayBuffer

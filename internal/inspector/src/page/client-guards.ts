@@ -1,4 +1,4 @@
-import type { Statement, WireRequest } from './wire-model.ts'
+import type { ShownStatement, WireRequest } from './wire-model.ts'
 
 /** Matches statements that clients add around the user's own. */
 const CONTROL_SQL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i
@@ -6,15 +6,15 @@ const CONTROL_SQL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i
 const PROBE_SQL = /^\s*select 1\s*$/i
 
 /** Whether a statement only begins or ends a transaction or a savepoint. */
-export const isControl = ({ sql }: Statement): boolean => CONTROL_SQL.test(sql)
+export const isControl = ({ sql }: ShownStatement): boolean => CONTROL_SQL.test(sql)
 
 /**
  * Returns the statements of a request, without those that begin, end or guard its transaction. If it has no other statements,
  * those that begin or end a transaction are included.
  */
-export function getUserStatements({ statements, outcomes }: WireRequest): readonly Statement[] {
+export function getUserStatements({ statements, outcomes }: WireRequest): readonly ShownStatement[] {
   if (statements.length < 2) return statements
-  const isGuard = ({ sql }: Statement, index: number): boolean =>
+  const isGuard = ({ sql }: ShownStatement, index: number): boolean =>
     outcomes[index] === 'skipped' && (PROBE_SQL.test(sql) || /^\s*rollback\b/i.test(sql))
   const requested = statements.filter((statement, index) => !isGuard(statement, index))
   const dataStatements = requested.filter((statement) => !isControl(statement))
@@ -22,7 +22,7 @@ export function getUserStatements({ statements, outcomes }: WireRequest): readon
 }
 
 /** Explains why a statement was skipped. */
-export function explainSkipped({ sql }: Statement, request: WireRequest): string {
+export function explainSkipped({ sql }: ShownStatement, request: WireRequest): string {
   const hasFailed = request.outcomes.some((outcome) => typeof outcome === 'object')
   if (hasFailed) return 'skipped, because an earlier statement failed'
   if (/^\s*rollback\b/i.test(sql)) return 'not needed: the COMMIT succeeded'

@@ -1,7 +1,11 @@
-/** A statement as received by the server, with its effects on transactions and the write lock. */
-export interface Statement {
+/** Effect of a statement on the transaction and the write lock of its stream. */
+export type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
+
+/** A statement as shown: its text without arguments, truncated if long. */
+export interface ShownStatement {
   readonly sql: string
-  readonly effects: readonly string[]
+  /** One for each statement of the text; empty if it is not executed (`describe`). */
+  readonly effects: readonly Effect[]
 }
 
 /** The outcome of a statement. */
@@ -31,7 +35,7 @@ export interface WireRequest {
   stream: number | null
   bytes: number
   responseBytes: number
-  readonly statements: readonly Statement[]
+  readonly statements: readonly ShownStatement[]
   /** Number of statements that are not listed. */
   readonly more: number
   status: number | null
@@ -67,7 +71,7 @@ export interface RequestEvent {
   /** Null for routes without streams. */
   readonly stream: number | null
   readonly bytes: number
-  readonly statements: readonly Statement[]
+  readonly statements: readonly ShownStatement[]
   readonly more: number
 }
 
@@ -97,7 +101,7 @@ const IDLE_LIMIT_MS = 11_000
 const MAX_REQUESTS = 1_000
 const MAX_SPANS = 500
 
-/** Tracks requests, streams and transactions, based on the observed traffic. */
+/** Derives the requests, streams, transactions and lock holders of a server from its events; for the page and for `baton mcp`. */
 export class WireModel {
   /** Oldest first. */
   readonly requests = new Map<number, WireRequest>()
@@ -166,8 +170,8 @@ export class WireModel {
   add(request: WireRequest): void {
     this.requests.set(request.n, request)
     if (this.requests.size <= MAX_REQUESTS) return
-    const [oldest] = this.requests.keys()
-    if (oldest !== undefined) this.requests.delete(oldest)
+    // the stream of a request without a response would never close
+    for (const { n, end } of this.requests.values()) if (end !== null) return void this.requests.delete(n)
   }
 
   openSpan(database: string, stream: number, at: number): Span {
@@ -214,7 +218,7 @@ export class WireModel {
     if (isAutocommit === false) stream.span ??= this.openSpan(request.database, stream.number, request.at)
   }
 
-  #applyEffect(effect: string, request: WireRequest, stream: Stream, at: number): void {
+  #applyEffect(effect: Effect, request: WireRequest, stream: Stream, at: number): void {
     if (isBegin(effect)) stream.span ??= this.openSpan(request.database, stream.number, request.at)
     if (needsLock(effect)) this.#assignLock(request, stream.span, at)
     if (effect === 'commit') this.#endTransaction(stream, 'committed', at)
@@ -244,6 +248,7 @@ export class WireModel {
   /** Removes a requested transaction that did not begin. */
   #removeTransaction(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
+    this.closeSpan(stream.span, 'rolled back', request.at)
     this.spans = this.spans.filter((span) => span !== stream.span)
     stream.span = null
     request.span = null
@@ -296,7 +301,7 @@ export function findProblem({ outcomes, error, status, end }: WireRequest): stri
   return end !== null && status !== null && status >= 400 ? `${status}` : null
 }
 
-const listEffects = (statements: readonly Statement[]): string[] =>
+const listEffects = (statements: readonly ShownStatement[]): Effect[] =>
   statements.flatMap(({ effects }) => effects)
-const isBegin = (effect: string): boolean => effect === 'begin' || effect === 'begin-write'
-const needsLock = (effect: string): boolean => effect === 'begin-write' || effect === 'write'
+const isBegin = (effect: Effect): boolean => effect === 'begin' || effect === 'begin-write'
+const needsLock = (effect: Effect): boolean => effect === 'begin-write' || effect === 'write'

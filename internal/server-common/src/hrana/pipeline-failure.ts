@@ -1,6 +1,9 @@
 export type FailureContentType = 'text/plain' | 'text/plain; charset=utf-8' | 'application/json'
 
-/** An error that fails a whole pipeline and closes its stream. Its body has one of the service's three formats, depending on its content type. */
+/**
+ * An error that fails a whole pipeline and closes its stream. Its body has one of the service's three formats, depending on its
+ * content type.
+ */
 export class PipelineFailure extends Error {
   readonly status: number
   readonly contentType: FailureContentType

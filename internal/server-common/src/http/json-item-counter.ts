@@ -1,10 +1,13 @@
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
-const BRACKET = 0x5b
-const BRACE = 0x7b
+const OPENING_BRACKET = 0x5b
+const OPENING_BRACE = 0x7b
 
-/** Counts the values of JSON text that arrives in parts: each begins an array or object, or follows a comma. */
+/**
+ * Estimates the number of values in JSON text that arrives in parts, without parsing it: counts commas and the beginnings of arrays
+ * and objects. A body with too many values is rejected before parsing it would take seconds and much memory.
+ */
 export class JsonItemCounter {
   #isInString = false
   #isEscaped = false
@@ -22,7 +25,7 @@ export class JsonItemCounter {
         else if (byte === BACKSLASH) isEscaped = true
         else if (byte === QUOTE) isInString = false
       } else if (byte === QUOTE) isInString = true
-      else if (byte === COMMA || byte === BRACE || byte === BRACKET) count += 1
+      else if (byte === COMMA || byte === OPENING_BRACE || byte === OPENING_BRACKET) count += 1
     }
     this.#isInString = isInString
     this.#isEscaped = isEscaped

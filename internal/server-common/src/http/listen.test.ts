@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { getLocalUrl, listen } from './listen.ts'
 
 test('idle connections stay open longer than those of proxies', async () => {
@@ -12,6 +12,19 @@ test('idle connections stay open longer than those of proxies', async () => {
   await listen(http, 0, '127.0.0.1')
   const response = await fetch(getLocalUrl('127.0.0.1', (http.address() as AddressInfo).port))
   expect(response.headers.get('keep-alive')).toBe('timeout=300')
+})
+
+test('connections that cannot be accepted do not end the process, and are reported once', async () => {
+  const http = createServer()
+  onTestFinished(() => void http.close())
+  await listen(http, 0, '127.0.0.1')
+  const warning = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  onTestFinished(() => warning.mockRestore())
+  for (let count = 0; count < 3; count += 1) http.emit('error', new Error('accept EMFILE'))
+  expect(warning.mock.calls).toEqual([['connections are not accepted: accept EMFILE']])
+  await expect(listen(createServer(), (http.address() as AddressInfo).port, '127.0.0.1')).rejects.toThrow(
+    /is in use by another program/,
+  )
 })
 
 test.each([

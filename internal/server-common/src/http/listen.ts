@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
 
 /**
@@ -6,14 +7,15 @@ import type { Server } from 'node:http'
  */
 const KEEP_ALIVE_MS = 300_000
 
-/** Listens on a port. @throws Error with the reason if this is not possible */
+/**
+ * Listens on a port, and keeps idle connections open. A connection that cannot be accepted later is only reported.
+ * @throws Error with the reason if this is not possible
+ */
 export async function listen(http: Server, port: number, host: string): Promise<void> {
   http.keepAliveTimeout = KEEP_ALIVE_MS
   try {
-    await new Promise<void>((resolve, reject) => {
-      http.once('error', reject)
-      http.listen(port, host, resolve)
-    })
+    http.listen(port, host)
+    await once(http, 'listening')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const address = `port ${port} on ${host}`
@@ -24,6 +26,11 @@ export async function listen(http: Server, port: number, host: string): Promise<
     if (code === 'EACCES') throw new Error(`${address} requires additional permissions`, { cause: error })
     throw error
   }
+  let hasFailed = false
+  http.on('error', (error) => {
+    if (!hasFailed) process.emitWarning(`connections are not accepted: ${error.message}`)
+    hasFailed = true
+  })
 }
 
 /** Returns the URL for programs on this machine. */

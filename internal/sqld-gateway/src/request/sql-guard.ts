@@ -34,7 +34,10 @@ const EXTERNAL_ACCESS =
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
 const EXTERNAL_ACCESS_ANYWHERE = new RegExp(`(?<![\\w$])(?:${EXTERNAL_ACCESS})(?![\\w$])`, 'i')
 const EXTERNAL_ACCESS_EXACTLY = new RegExp(`^(?:${EXTERNAL_ACCESS})$`, 'i')
-/** Functions that crash the server or read unrelated memory. Calls that can be parsed are checked against the allowed functions instead. */
+/**
+ * Functions that crash the server or read unrelated memory. Calls that can be parsed are checked against the allowed functions
+ * instead.
+ */
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode|vector_top_k'

@@ -41,7 +41,11 @@ export class ImportTarget {
     }
   }
 
-  /** Finds the column for a name in the file, regardless of case. @param notes added to the error @throws Error if the existing table has no such column */
+  /**
+   * Finds the column for a name in the file, regardless of case.
+   * @param notes added to the error
+   * @throws Error if the existing table has no such column
+   */
   findColumn(name: string, notes: readonly string[] = []): TargetColumn | null {
     if (this.columns === null) return null
     const column = this.columns.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase())

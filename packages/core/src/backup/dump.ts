@@ -16,8 +16,8 @@ export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
 }
 
 /**
- * The SQL that recreates a database on any server, streamed from one snapshot as it is consumed. A dump can be read only once. Leaving the loop
- * stops the dump on the server.
+ * The SQL that recreates a database on any server, streamed from one snapshot as it is consumed. A dump can be read only once.
+ * Leaving the loop stops the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
   /** Yields statements, each with its semicolon and line break; concatenated, they make up the dump. */

@@ -90,7 +90,10 @@ export function readVirtualTable(sql: string): { readonly name: string; readonly
   return { name: read(name), definition: read(definition) }
 }
 
-/** Whether quotes are doubled although the statement begins as libsql-server's; not for `content=''`, nor for a quoted quote after a word. */
+/**
+ * Whether quotes are doubled although the statement begins as libsql-server's; not for `content=''`, nor for a quoted quote after a
+ * word.
+ */
 const hasDoubledQuotes = (text: string): boolean =>
   /\w''|''\w|=\s*''''/.test(text) && !text.replaceAll("''", '').includes("'")
 

@@ -10,9 +10,8 @@ export type ScriptSource =
   | ReadableStream<Uint8Array>
 
 /**
- * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and yields a statement when
- * its end has arrived.
- * Lines and columns are counted within the buffer.
+ * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and
+ * yields a statement when its end has arrived. Lines and columns are counted within the buffer.
  * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
  */
 export async function* readStatements(

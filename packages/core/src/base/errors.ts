@@ -13,11 +13,16 @@ export interface ConstraintViolation {
   readonly columns: readonly string[]
 }
 
+interface Details {
+  readonly sql?: string | null | undefined
+  readonly results?: readonly unknown[]
+}
+
 // not properties, so that a printed error shows only the truncated SQL in its stack, and never data
-const details = new WeakMap<
-  Error,
-  { sql?: string | null | undefined; results?: readonly unknown[] } | undefined
->()
+const details = new WeakMap<Error, Details>()
+
+/** Returns an object that identifies an error that core has created, and its copies; undefined for other errors. */
+export const identityOf = (error: unknown): object | undefined => details.get(error as Error)
 
 abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
@@ -27,6 +32,11 @@ abstract class BaseError extends Error {
    * `unknown` means that a later COMMIT may apply rows of it; the error of the transaction as a whole has its own outcome.
    */
   abstract readonly outcome: DatabaseOutcome
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    details.set(this, {})
+  }
 }
 
 /**
@@ -298,7 +308,7 @@ export function copyError<T>(error: T, changes: object = {}): T {
   if (!(error instanceof Error)) return error
   const { message, cause, stack } = error
   const copy = new Error(message, 'cause' in error ? { cause } : {})
-  details.set(copy, details.get(error))
+  details.set(copy, details.get(error) ?? {})
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
   return Object.assign(copy, error, { stack }, changes)
 }
@@ -331,8 +341,9 @@ export class ProtocolError extends BaseError {
   }
 }
 
-/** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
+/** Returns the error of a response that could not be read: a RangeError concerns a value, others the whole response. */
 export function toProtocolError(error: unknown): unknown {
-  if (error instanceof DatabaseError || error instanceof RangeError) return error
+  if (error instanceof DatabaseError) return error
+  if (error instanceof RangeError) return copyError(error)
   return new ProtocolError('malformed response', { cause: error })
 }

@@ -23,8 +23,8 @@ import { Transaction, withTransactionStream } from './transaction.ts'
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
  * Leaving the loop early stops the statement, except for a write, which is read to its end. Takes two requests: the second closes
  * the stream. Inside a transaction, the first one has the statement parsed, because a statement that does not parse would end the
- * transaction. The first `next()` sends the first request, but the statement, the arguments and the options are read when `readRows` is called. `timeoutMs` limits each wait for
- * the server. A server without `/v3/cursor` sends the whole result at once.
+ * transaction. The first `next()` sends the first request, but the statement, the arguments and the options are read when
+ * `readRows` is called. `timeoutMs` limits each wait for the server. A server without `/v3/cursor` sends the whole result at once.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …

@@ -3,8 +3,8 @@ import { beginStatement, ROLLBACK } from './control.ts'
 
 /**
  * The guard for servers without `/v3`. BEGIN is tried before each statement: inside a transaction it fails and changes nothing; if it
- * succeeds, the transaction was lost, and the BEGIN is rolled back at the end of the request. (A savepoint could not detect this without hiding the user's
- * own savepoints.)
+ * succeeds, the transaction was lost, and the BEGIN is rolled back at the end of the request. (A savepoint could not detect this
+ * without hiding the user's own savepoints.)
  */
 export class V2Guard implements Guard {
   readonly tested: 'begin' | 'commit'

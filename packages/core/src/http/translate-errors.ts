@@ -154,7 +154,10 @@ export const translateErrors = (text: string, onTursodb?: () => void): string =>
     return JSON.stringify(translated ?? addReason(error))
   })
 
-/** Reads a response that contains unusual errors. @throws RefusedRequest if Turso's engine executed nothing and the request may be sent again */
+/**
+ * Reads a response that contains unusual errors.
+ * @throws RefusedRequest if Turso's engine executed nothing and the request may be sent again
+ */
 export function readUnusualResponse<R>(
   http: Sender & { tursodb: Tursodb | null },
   text: string,

@@ -1,5 +1,5 @@
 import type { Deferred } from '../base/deferred.ts'
-import { copyError, HttpError, ProtocolError } from '../base/errors.ts'
+import { HttpError, ProtocolError } from '../base/errors.ts'
 import { MAX_COALESCED_CHARACTERS, MAX_COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Coalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
@@ -102,7 +102,7 @@ export class Coalescer {
       // compares the number of operations, not of pending calls, because an aborted call may have caused the error
       if (operations.length > 1 && canSendAlone)
         for (const entry of unsettledEntries) void this.#send([entry])
-      else for (const call of calls) call.reject(copyError(error))
+      else for (const call of calls) call.reject(error)
     }
   }
 }

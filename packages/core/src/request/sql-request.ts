@@ -1,4 +1,11 @@
-import { asNotApplied, ProtocolError, SqlError, type StreamError, toProtocolError } from '../base/errors.ts'
+import {
+  asNotApplied,
+  copyError,
+  ProtocolError,
+  SqlError,
+  type StreamError,
+  toProtocolError,
+} from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import {
@@ -271,11 +278,10 @@ function readOutcome(call: QueuedCall, read: () => CallOutcome): CallOutcome {
     return read()
   } catch (error) {
     const reason = toProtocolError(error)
-    if (reason instanceof RangeError && !call.isReadOnly) {
-      reason.message += '; the statement has run'
-      Object.assign(reason, { outcome: 'unknown' })
-    }
-    return { error: call.isReadOnly ? asNotApplied(reason) : reason }
+    if (call.isReadOnly) return { error: asNotApplied(reason) }
+    if (!(reason instanceof RangeError)) return { error: reason }
+    const message = `${reason.message}; the statement has run`
+    return { error: copyError(reason, { message, outcome: 'unknown' }) }
   }
 }
 

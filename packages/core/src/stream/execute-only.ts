@@ -212,8 +212,9 @@ class Execution {
 
   /**
    * Executes statements in as few requests as is safe. Each statement that might run outside the transaction is sent alone, or
-   * preceded by a BEGIN that must fail. Once half of the transaction's time limit has passed, statements are sent one by one: from then on, another writer might
-   * take over the lock between a test BEGIN and the statement after it. The server rejects the first statement after a takeover.
+   * preceded by a BEGIN that must fail. Once half of the transaction's time limit has passed, statements are sent one by one: from
+   * then on, another writer might take over the lock between a test BEGIN and the statement after it. The server rejects the first
+   * statement after a takeover.
    */
   async #execute(
     call: QueuedCall,

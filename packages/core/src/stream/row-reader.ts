@@ -151,8 +151,8 @@ export class RowReader implements Cursor {
     if (!this.#isSent) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
-    const reason = this.#loopErrorFor(error)
-    this.#stream.addFailure(reason, isOutdated(this.#stream.state, this.#stream.http))
+    const { http, state } = this.#stream
+    const reason = this.#stream.toFailure(this.#loopErrorFor(error), isOutdated(state, http))
     this.#failure = { error, reason }
     return reason
   }

@@ -1,4 +1,4 @@
-import { copyError, HttpError, SqlError, StreamError, withOutcome } from '../base/errors.ts'
+import { copyError, HttpError, identityOf, SqlError, StreamError, withOutcome } from '../base/errors.ts'
 import { joinSignals } from '../base/join-signals.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
@@ -79,8 +79,8 @@ export class ServerStream implements OpenStream, SendingStream {
   /** Resolves the pending calls to `close`. */
   #closeResolvers: (() => void)[] = []
   #mustWaitForClose = true
-  /** Errors of the statements of transactions. */
-  #failures: WeakSet<Error> | null = null
+  /** Identities of the errors of statements of transactions. */
+  #failures: WeakSet<object> | null = null
 
   constructor(http: Http, isTracked = false) {
     this.http = http
@@ -430,10 +430,8 @@ export class ServerStream implements OpenStream, SendingStream {
   ): Promise<Results> {
     return new Promise((resolve, reject) => {
       if (this.state.isOpen) call.options.signal?.throwIfAborted()
-      const rejectCall = (error: unknown, isOutdated = false): void => {
-        if (isInTransaction) this.addFailure(error, isOutdated)
-        reject(error)
-      }
+      const rejectCall = (error: unknown, isOutdated = false): void =>
+        reject(isInTransaction ? this.toFailure(error, isOutdated) : error)
       this.dispatch({ type, call: { ...call, resolve, reject: rejectCall } })
     })
   }
@@ -515,23 +513,23 @@ export class ServerStream implements OpenStream, SendingStream {
 
   /** Returns the error of calls after the stream was closed or lost. */
   endError(): StreamError {
-    return this.state.loss
-      ? copyError(this.#getLossError())
-      : new StreamError('STREAM_CLOSED', 'the stream is closed')
+    return this.state.loss ? this.#getLossError() : new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
-  /** Records the error of a statement, and adds a hint to it if another call of this client has written since the snapshot. */
-  addFailure(error: unknown, isOutdated: boolean): void {
+  /** Records the error of a statement. @returns it, with a hint if another call of this client has written since the snapshot */
+  toFailure(error: unknown, isOutdated: boolean): unknown {
+    const identity = identityOf(error)
+    if (!identity) return error
     this.#failures ??= new WeakSet()
-    if (!(error instanceof Error) || this.#failures.has(error)) return
-    if (isOutdated && error instanceof SqlError && error.code === 'SQLITE_BUSY')
-      error.message += lockHint('call of this client acquired')
-    this.#failures.add(error)
+    this.#failures.add(identity)
+    if (!isOutdated || !(error instanceof SqlError) || error.code !== 'SQLITE_BUSY') return error
+    return copyError(error, { message: error.message + lockHint('call of this client acquired') })
   }
 
   /** Returns the error of the whole transaction, or of a savepoint, that was undone because of an error. */
   undoneError(error: unknown): unknown {
-    return error instanceof Error && this.#failures?.has(error) ? withOutcome(error, 'not_applied') : error
+    const identity = identityOf(error)
+    return identity && this.#failures?.has(identity) ? withOutcome(error, 'not_applied') : error
   }
 }
 
