@@ -250,19 +250,19 @@ export class Databases {
   }
 
   /**
-   * Moves a database to a group, possibly in another organization, and aborts its requests in flight. `checkReceiver` is called
+   * Moves a database to a group, possibly in another organization, and aborts its requests in flight. `checkNameAvailable` is called
    * first, and again after the data has been copied.
    * @throws ApiError if the database was changed in the meantime; in that case it is not moved
    */
-  async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
+  async move(row: DatabaseRow, group: GroupRow, checkNameAvailable: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     const { id } = row
     const destination = { group: group.id, organization: group.organization, key: newKeyPair() }
     const check = (): DatabaseRow => {
-      checkReceiver()
+      checkNameAvailable()
       const current = this.#getUnchanged(row)
-      const isUnchanged =
-        current.state === 'ready' && registry.groups.get(group.id)?.organization === group.organization
+      const { organization, isArchived } = registry.groups.get(group.id) ?? {}
+      const isUnchanged = current.state === 'ready' && organization === group.organization && !isArchived
       if (isUnchanged) return current
       throw new ApiError(409, `database ${row.name} or its group was changed in the meantime`)
     }

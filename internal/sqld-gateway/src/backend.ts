@@ -36,7 +36,7 @@ import {
   type ServiceResponse,
   textResponse,
 } from '@batonsql/server-common/http'
-import { copyOpenDatabase, importFile } from './copy-open-database.ts'
+import { copyOpenDatabase, importFile } from './copy-database.ts'
 import {
   isStopping,
   retryTransient,

@@ -1,5 +1,5 @@
 import { API_TOKEN_OPTIONS } from './option-table.ts'
-import { accountCommand, getOnlyOrganization } from './platform-api.ts'
+import { accountCommand, getOnlyOrganization } from './platform-commands.ts'
 import { readChoice } from './read-choice.ts'
 import { UsageError } from './usage-error.ts'
 

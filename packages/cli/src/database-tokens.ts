@@ -1,5 +1,5 @@
 import type { DATABASE_TOKEN_OPTIONS } from './option-table.ts'
-import { apiCommand } from './platform-api.ts'
+import { apiCommand } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Creates a token for a database. */

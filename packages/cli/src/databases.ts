@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
+import { type CommandOutput, describeDeletion, formatFields } from './command-output.ts'
+import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
 import { fillFromDump } from './create-from-dump.ts'
@@ -12,14 +14,8 @@ import type {
   DESTROY_DATABASE_OPTIONS,
   FORK_OPTIONS,
 } from './option-table.ts'
-import {
-  apiCommand,
-  type CommandOutput,
-  confirmDeletion,
-  describeDeletion,
-  fieldRows,
-  readSwitch,
-} from './platform-api.ts'
+import { apiCommand } from './platform-commands.ts'
+import { readSwitch } from './read-choice.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -62,7 +58,7 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
     blockReads,
     blockWrites,
   }
-  return { json, text: fieldRows(json) }
+  return { json, text: formatFields(json) }
 })
 
 /** A database to create. */
@@ -213,7 +209,7 @@ export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
       ? await databases.updateConfiguration(name, changes, { signal })
       : await databases.getConfiguration(name, { signal })
     const json = { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }
-    return { json, text: fieldRows(json) }
+    return { json, text: formatFields(json) }
   },
 )
 

@@ -6,7 +6,7 @@ import { isUrl, openDatabase, readTarget } from './database-address.ts'
 import { loadServer } from './load-server.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
-import { createAccountClient, findApiUrl } from './platform-api.ts'
+import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
 import { writeNewFile } from './write-new-file.ts'
 

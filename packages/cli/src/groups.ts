@@ -1,5 +1,8 @@
+import { describeDeletion, formatFields } from './command-output.ts'
+import { confirmDeletion } from './confirm-deletion.ts'
 import type { CONFIGURE_GROUP_OPTIONS, CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand, confirmDeletion, describeDeletion, fieldRows, readSwitch } from './platform-api.ts'
+import { apiCommand } from './platform-commands.ts'
+import { readSwitch } from './read-choice.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
 export const listGroups = apiCommand(async (platform, { signal }) => {
@@ -46,7 +49,7 @@ export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
         ? await groups.getConfiguration(name, { signal })
         : await groups.updateConfiguration(name, { deleteProtection: change }, { signal })
     const json = { deleteProtection }
-    return { json, text: fieldRows(json) }
+    return { json, text: formatFields(json) }
   },
 )
 

@@ -1,4 +1,4 @@
-import { accountCommand } from './platform-api.ts'
+import { accountCommand } from './platform-commands.ts'
 
 /** Prints a line for each location, with its code and description. */
 export const listLocations = accountCommand(async (platform, { signal }) => {

@@ -1,4 +1,4 @@
-import { accountCommand } from './platform-api.ts'
+import { accountCommand } from './platform-commands.ts'
 
 /** Prints a line for each of the user's organizations, with its slug, type and name. */
 export const listOrganizations = accountCommand(async (platform, { signal }) => {

@@ -1,3 +1,4 @@
+import { SWITCH } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 const ALTERNATIVES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
@@ -17,3 +18,7 @@ export function readChoice<Choice extends string>(
     throw new UsageError(`${option} must be ${ALTERNATIVES.format(choices)}, not ${value}`)
   return match
 }
+
+/** Reads an option that is `on` or `off`; undefined if it is absent. @throws UsageError for any other value */
+export const readSwitch = (option: string, value: string | undefined): boolean | undefined =>
+  value === undefined ? undefined : readChoice(`baton: --${option}`, SWITCH.choices, value) === 'on'

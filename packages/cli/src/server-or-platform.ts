@@ -1,6 +1,7 @@
 import type { CommandInput } from './command-context.ts'
+import { type CommandOutput, printOutput } from './command-output.ts'
 import type { DATABASE_OPTIONS } from './option-table.ts'
-import { type CommandOutput, findApiUrl, printOutput } from './platform-api.ts'
+import { findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The two forms of a command, and the options that only a server of this machine has. */

@@ -1,9 +1,11 @@
 import type { Snapshot } from '@batonsql/local-server'
 import { databaseUrl } from '@batonsql/platform'
+import { type CommandOutput, describeDeletion } from './command-output.ts'
+import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase } from './control/control-server.ts'
 import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
-import { apiCommand, type CommandOutput, confirmDeletion, describeDeletion } from './platform-api.ts'
+import { apiCommand } from './platform-commands.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 
 /** A snapshot as both forms of a command receive it. */

@@ -1,5 +1,5 @@
 import type { UsageFigures } from '@batonsql/platform'
-import { apiCommand } from './platform-api.ts'
+import { apiCommand } from './platform-commands.ts'
 
 const TITLES = ['NAME', 'ROWS READ', 'ROWS WRITTEN', 'BYTES STORED', 'BYTES SYNCED']
 

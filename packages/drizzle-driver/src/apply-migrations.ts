@@ -1,8 +1,9 @@
 import { type Client, type InStatement, SqlError } from '@batonsql/core'
 import { findFailingStatement, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
-import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
+import { countViolations, type ForeignKeys, failIfMoreViolations } from './foreign-keys.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
+import { readTogether } from './read-together.ts'
 
 export interface MigrateOptions {
   /** @default '__drizzle_migrations' */
@@ -167,11 +168,10 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     ]),
   ]
   if (foreignKeys?.hasCheck)
-    steps.push({ statement: journal.failIfMoreViolations(foreignKeys), failure: 'foreign keys' })
+    steps.push({ statement: failIfMoreViolations(foreignKeys), failure: 'foreign keys' })
   const statements = steps.map(({ statement }) => statement)
   try {
-    if (foreignKeys?.hasCheck === false)
-      await applyAndCount(client, journal, { statements, foreignKeys, timeoutMs })
+    if (foreignKeys?.hasCheck === false) await applyAndCount(client, { statements, foreignKeys, timeoutMs })
     else await client.batch(statements, { foreignKeys: 'off', timeoutMs })
     return true
   } catch (error) {
@@ -195,10 +195,10 @@ interface CountedBatch {
 }
 
 /** For an engine without a foreign key check: applies migrations in a transaction, and commits it if they add no violations. */
-async function applyAndCount(client: Client, journal: MigrationJournal, batch: CountedBatch): Promise<void> {
+async function applyAndCount(client: Client, batch: CountedBatch): Promise<void> {
   const stream = openStream(client)
   try {
-    await applyOn(stream, journal, batch)
+    await applyOn(stream, batch)
   } finally {
     await stream.close()
   }
@@ -206,13 +206,12 @@ async function applyAndCount(client: Client, journal: MigrationJournal, batch: C
 
 async function applyOn(
   stream: Stream,
-  journal: MigrationJournal,
   { statements, foreignKeys: initial, timeoutMs }: CountedBatch,
 ): Promise<void> {
   await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
   stream.begin()
   await stream.batch(statements, { timeoutMs })
-  const final = await countViolations((queries) => journal.readOn(stream, queries))
+  const final = await countViolations((queries) => readTogether(stream, queries, timeoutMs))
   if (final.violations > initial.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
   const uncheckable = final.uncheckable.filter(
     // tables with a quote in their names are reported by `onWarning`; the migrations table may be one of them
@@ -276,8 +275,12 @@ function migrationError(failure: FailedStatement, { url }: Client, state: Journa
 }
 
 /** Describes the database, and how to proceed if it may be the wrong one. */
-function describeDatabase(url: string, { appliedCount, isOfAnother }: JournalState, message: string): string {
-  if (isOfAnother)
+function describeDatabase(
+  url: string,
+  { appliedCount, sharesNoMigration }: JournalState,
+  message: string,
+): string {
+  if (sharesNoMigration)
     return `none of the migrations that were applied to ${url} is among yours: is it the right database?`
   if (appliedCount === 0 && message.includes('already exists'))
     return `${url} has tables, but no migration was applied to it: is it the right database? If so, mark the migrations that its tables already have as applied, in the table of migrations or, with Drizzle 1.0, with \`init: true\``

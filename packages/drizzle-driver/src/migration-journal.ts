@@ -1,7 +1,8 @@
 import type { ArrayRow, Client, InStatement, InValue, ResultSet } from '@batonsql/core'
-import { failWhen, openStream, type Stream } from '@batonsql/core/adapter'
-import { countViolations, type ForeignKeys } from './foreign-key-queries.ts'
+import { failWhen, openStream } from '@batonsql/core/adapter'
+import { COUNT_VIOLATIONS, checkTableByTable, type ForeignKeys } from './foreign-keys.ts'
 import type { Migration } from './migration-source.ts'
+import { readTogether } from './read-together.ts'
 
 /** The migration state of the database. */
 export interface JournalState {
@@ -10,8 +11,8 @@ export interface JournalState {
   /** Pending migrations, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
-  /** Whether none of the applied migrations was passed. */
-  readonly isOfAnother: boolean
+  /** Whether migrations were applied, but none of those that were passed: they may be those of another database. */
+  readonly sharesNoMigration: boolean
   /** Why the table cannot be used; null if it can. */
   readonly problem: string | null
   /** `when` of the newest applied migration. */
@@ -36,14 +37,10 @@ export interface JournalLayout {
   upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): readonly InStatement[]
 }
 
-const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
-
-/** Fails in an engine without `pragma_foreign_key_check`. */
-const PROBE_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema')"
-
-const TABLES = "select name from sqlite_schema where type = 'table'"
-
-/** Drizzle's table of applied migrations, which drizzle-kit and Drizzle's own migrators also write. */
+/**
+ * Drizzle's table of applied migrations, which drizzle-kit and Drizzle's own migrators also write. Reading it also counts the rows that
+ * violate a foreign key, so that an ordinary run of `migrate` takes two requests.
+ */
 export class MigrationJournal {
   readonly #client: Client
   readonly #layout: JournalLayout
@@ -72,28 +69,19 @@ export class MigrationJournal {
     }
   }
 
-  // The following statements stop their batch by failing when their condition is violated.
-
+  /** Returns a statement that stops its batch if the number of applied migrations is another. */
   failUnlessCount(count: number): string {
     return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator applied it first')}`
   }
 
-  /** Returns a statement that checks all tables that exist at the end, except those that could not be checked at the beginning. */
-  failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
-    const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
-      where s.type = 'table' and s.name not in (select value from json_each(?)))`
-    return {
-      sql: `select ${failWhen(`${count} > ${violations}`, 'foreign keys')}`,
-      args: [JSON.stringify(uncheckable)],
-    }
-  }
-
-  /** Reads the applied migrations in one read-only request, whose statements may fail independently. */
+  /** Reads the applied migrations in one read-only request, and in more if the foreign keys cannot be checked all at once. */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
-    const [unlessTable, named, unnamed, ifPending] = await this.#readTogether([
-      // first: without a snapshot, a table that is found here is one that the next statements can read
+    // each is null if the database rejects its statement
+    const [violationsUnlessTable, named, unnamed, violationsIfPending] = await this.#readTogether([
+      // null if the table exists. First: on a schema database, whose statements do not share a snapshot, the next ones find a table
+      // that exists now
       {
-        sql: `select case when not exists (select 1 from sqlite_schema where name = ?) then ${COUNT_VIOLATIONS} end`,
+        sql: `select case when not exists (select 1 from sqlite_schema where type in ('table', 'view') and name = ?) then ${COUNT_VIOLATIONS} end`,
         args: [this.#name],
       },
       `select hash, created_at, name from ${this.#table}`,
@@ -110,9 +98,8 @@ export class MigrationJournal {
       rows: (named ?? unnamed)?.rows ?? [],
       layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
     }
-    // this condition is true unless there is such a table
-    const hasTable = unlessTable?.rows[0]?.[0] === null
-    const violationCount = [unlessTable, ifPending]
+    const hasTable = violationsUnlessTable?.rows[0]?.[0] === null
+    const violationCount = [violationsUnlessTable, violationsIfPending]
       .map((result) => result?.rows[0]?.[0])
       .find((count) => count != null)
     const pending = this.#findPending(migrations, journal)
@@ -120,7 +107,7 @@ export class MigrationJournal {
     if (pending.length > 0)
       foreignKeys =
         violationCount === undefined
-          ? await this.#checkTableByTable()
+          ? await checkTableByTable((statements) => this.#readTogether(statements))
           : { violations: Number(violationCount), uncheckable: [], hasCheck: true }
     return {
       prepareTable: [
@@ -129,12 +116,12 @@ export class MigrationJournal {
       ],
       pending,
       appliedCount: journal.rows.length,
-      isOfAnother: journal.rows.length > 0 && pending.length === migrations.length,
+      sharesNoMigration: journal.rows.length > 0 && pending.length === migrations.length,
       problem:
         journal.layout === 'none' && hasTable
           ? `${this.#client.url} has a table ${this.#name} that Drizzle did not create: check the URL, or set \`migrationsTable\``
           : null,
-      lastWhen: Math.max(...journal.rows.map(([, when]) => Number(when))),
+      lastWhen: Math.max(...journal.rows.map(([, when]) => Number(when)).filter(Number.isFinite)),
       foreignKeys,
     }
   }
@@ -148,27 +135,12 @@ export class MigrationJournal {
     }
   }
 
-  /** Checks table by table, for a database where checking all of them at once fails. */
-  async #checkTableByTable(): Promise<ForeignKeys> {
-    const [tables, check] = await this.#readTogether([TABLES, PROBE_CHECK])
-    if (check === null) return await countViolations((statements) => this.#readTogether(statements))
-    const names = (tables?.rows ?? []).map(([name]) => name as string)
-    const counts = await this.#readTogether(
-      names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
-    )
-    return {
-      violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
-      uncheckable: names.filter((_, index) => counts[index] === null),
-      hasCheck: true,
-    }
-  }
-
   async #readTogether(statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
     const read = async (inTransaction: boolean): Promise<(ResultSet<ArrayRow> | null)[]> => {
       const stream = openStream(this.#client)
       if (inTransaction) stream.begin('deferred')
       // called in one tick, so that the statements and the end of the stream share one request
-      const results = this.readOn(stream, statements)
+      const results = readTogether(stream, statements, this.#timeoutMs)
       await stream.close()
       return await results
     }
@@ -176,20 +148,6 @@ export class MigrationJournal {
       // a schema database has no transactions over several requests
       if ((error as { code?: string }).code !== 'SCHEMA_MIGRATION_ERROR') throw error
       return read(false)
-    })
-  }
-
-  /** Reads in one request on a stream. @returns null for each statement that the database rejects */
-  async readOn(stream: Stream, statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
-    const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
-    const results = Promise.allSettled(
-      statements.map((statement) => stream.execute(statement, undefined, options)),
-    )
-    return (await results).map((outcome) => {
-      if (outcome.status === 'fulfilled') return outcome.value
-      const { name, code } = outcome.reason as { name?: string; code?: string }
-      if (name === 'SqlError' && code !== 'SCHEMA_MIGRATION_ERROR') return null
-      throw outcome.reason
     })
   }
 }

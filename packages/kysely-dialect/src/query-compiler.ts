@@ -1,18 +1,19 @@
 import { type CompiledQuery, type QueryId, type RootOperationNode, SqliteQueryCompiler } from 'kysely'
 
-const compilers = new WeakMap<CompiledQuery, BatonQueryCompiler>()
+const compilerOf = new WeakMap<CompiledQuery, BatonQueryCompiler>()
 
 /**
- * Kysely's compiler for SQLite, which records the queries that it has compiled. A Kysely instance and its transactions share one.
+ * Kysely's compiler for SQLite. Remembers which instance has compiled a query, so that `batch()` can reject queries of another
+ * database: a Kysely instance and its transactions share one compiler.
  */
 export class BatonQueryCompiler extends SqliteQueryCompiler {
   override compileQuery(node: RootOperationNode, queryId: QueryId): CompiledQuery {
     const query = super.compileQuery(node, queryId)
-    compilers.set(query, this)
+    compilerOf.set(query, this)
     return query
   }
 }
 
-/** Whether two queries were compiled by the same Kysely instance. */
+/** Whether two queries were compiled by the same Kysely instance; one of them with this compiler. */
 export const haveSameCompiler = (a: CompiledQuery, b: CompiledQuery): boolean =>
-  compilers.get(a) === compilers.get(b)
+  compilerOf.get(a) === compilerOf.get(b)

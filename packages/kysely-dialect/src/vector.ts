@@ -17,7 +17,8 @@ export const euclideanDistance = (column: Operand, to: InVector): RawBuilder<num
   sql<number>`vector_distance_l2(${operand(column)}, ${encodeVector(to)})`
 
 /**
- * Finds the `count` rows nearest to a vector with an index on `libsql_vector_idx(column)`. Yields a table of their `id`, for a join.
+ * Finds the `count` rows nearest to a vector, with the index of this name on `libsql_vector_idx(column)`. Yields a table of their `id`,
+ * for a join.
  *
  * ```ts
  * db.selectFrom(nearest('place_at', [0, 1, 0], 10).as('near'))

@@ -313,6 +313,14 @@ describe('which migrations are pending', () => {
     expect(await migrate(db, { migrations: [createA, createB, createC] })).toEqual(['0002_test'])
   })
 
+  test('a time that is not a number does not hide that a migration is older', async () => {
+    await migrate(db, { migrations: [createB] })
+    await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 'abc')`)
+    await expect(migrate(db, { migrations: [createA, createB], outOfOrder: 'error' })).rejects.toThrow(
+      '0001_test is older',
+    )
+  })
+
   test('a migration whose SQL or time was changed afterwards is not applied again', async () => {
     await migrate(db, { migrations: [createA] })
     expect(await migrate(db, { migrations: [{ ...createA, sql: `${createA.sql}\r\n` }] })).toEqual([])

@@ -530,6 +530,16 @@ test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
   )
 })
 
+test('the error of a value that refers to itself, or that several columns have, is as clear', async () => {
+  const circular: { self?: unknown } = {}
+  circular.self = circular
+  await expect(sql`select ${circular}`.execute(db)).rejects.toThrow(/^parameter 1: .* cannot be stored/)
+  const update = db.updateTable('person').set({ name: Number.NaN } as never)
+  await expect(update.where('id', '=', Number.NaN).execute()).rejects.toThrow(
+    /^parameter 1: NaN cannot be stored/,
+  )
+})
+
 const escape = (text: string): string => text.replaceAll(/[()]/g, '\\$&')
 
 const insertPeople = (people: readonly { name: unknown }[]): Promise<unknown> =>

@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  readVirtualTable,
-  tableOf,
-  withExactLiterals,
-} from '../../../packages/core/src/backup/exact-literals.ts'
+import { tableOf, withExactLiterals } from '../../../packages/core/src/backup/exact-literals.ts'
+import { readVirtualTable } from '../../../packages/core/src/backup/virtual-table.ts'
 import { SqlError } from '../../../packages/core/src/base/errors.ts'
 import { InsertedRowids } from '../../../packages/core/src/codec/inserted-rowids.ts'
 import { parseResponse } from '../../../packages/core/src/codec/row-text.ts'

@@ -254,9 +254,19 @@ describe('writes through a replica', () => {
       constraint: { kind: 'unique', table: 'pair', columns: ['a'] },
     })
     await expect(db.execute('insert into nowhere values (1)')).rejects.toMatchObject({
-      code: 'PROXY_ERROR',
+      code: 'SQLITE_UNKNOWN',
+      outcome: 'not_applied',
       message: 'no such table: nowhere',
     })
+    for (const [sql, message] of [
+      ['insert into pair (b) values (1)', 'table pair has no column named b'],
+      ['insert into pair values (no_such(1))', 'no such function: no_such'],
+    ] as const)
+      await expect(db.execute(sql)).rejects.toMatchObject({
+        code: 'SQLITE_UNKNOWN',
+        outcome: 'not_applied',
+        message: expect.stringContaining(message) as string,
+      })
   })
 
   test('fail while the primary blocks writes', async () => {

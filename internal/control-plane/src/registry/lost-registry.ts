@@ -3,28 +3,33 @@ import { join } from 'node:path'
 
 const DATABASE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Whether a registry has no content: it does not exist, or is empty and has no WAL. */
+/** Whether the file of a registry has no content: it does not exist, or is empty and has no WAL. */
 export async function isEmptyFile(path: string): Promise<boolean> {
   return (await getSize(path)) + (await getSize(`${path}-wal`)) === 0
 }
 
 /**
- * Rejects a data directory that has databases although its registry knows none: a fresh registry would have other names, keys and
- * tokens, and the databases would be set aside.
+ * Called if the registry of a data directory has no databases. If the directory has some, the registry was lost: a fresh one would
+ * have other names, keys and tokens, and the databases would be set aside.
  * @throws Error that says how to go on
  */
-export async function checkHasNoDatabases(directory: string, registryFile: string): Promise<void> {
-  const [example, ...others] = await findDatabaseFolders(directory)
+export async function rejectLostRegistry(directory: string, registryFile: string): Promise<void> {
+  const folders = await findDatabaseFolders(directory)
+  const [example] = folders
   if (example === undefined) return
   const registry = join(directory, registryFile)
+  const count = folders.length === 1 ? 'a database' : `${folders.length} databases, such as`
   throw new Error(
-    `${registry} is missing or empty, but ${directory} has ${others.length + 1} databases, such as ${example}: their names, keys and tokens are in the registry. ` +
-      `Restore it from a backup: rm -f '${registry}-wal' '${registry}-shm' && cp BACKUP/${registryFile} '${registry}'. ` +
+    `${registry} is missing or has no databases, but ${directory} has ${count} ${example}: names, keys and tokens are in the registry. ` +
+      `Restore it from a backup: rm -f ${quote(`${registry}-wal`)} ${quote(`${registry}-shm`)} && cp BACKUP/${registryFile} ${quote(registry)}. ` +
       'To start without these databases, move their folders out of the data directory',
   )
 }
 
-/** Returns the folders of all databases of both back ends. */
+/** Quotes a word for a shell. */
+const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
+
+/** Returns the folders of all databases: `databases/ID` of the embedded back end, `sqld/GROUP/sqld/dbs/ID` of libsql-server. */
 async function findDatabaseFolders(directory: string): Promise<readonly string[]> {
   const groups = await list(join(directory, 'sqld'))
   const parents = ['databases', ...groups.map((group) => join('sqld', group, 'sqld', 'dbs'))]
@@ -38,6 +43,14 @@ async function findDatabaseFolders(directory: string): Promise<readonly string[]
   return folders
 }
 
-const list = async (folder: string): Promise<readonly string[]> => await readdir(folder).catch(() => [])
+/** Lists a folder; one that does not exist, or is a file, is empty. */
+async function list(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return []
+  }
+}
 
 const getSize = async (path: string): Promise<number> => (await stat(path).catch(() => null))?.size ?? 0

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildHostLabel } from '../rules/names.ts'
-import { checkHasNoDatabases, isEmptyFile } from './lost-registry.ts'
+import { isEmptyFile, rejectLostRegistry } from './lost-registry.ts'
 import { RegistryFile } from './registry-file.ts'
 import type {
   ApiTokenRow,
@@ -62,13 +62,13 @@ export class Registry {
   static async open(directory: string, isDurable = true): Promise<Registry> {
     await mkdir(directory, { recursive: true })
     // checked first, so that no file has to be removed before a backup is restored
-    if (await isEmptyFile(join(directory, REGISTRY_FILE))) await checkHasNoDatabases(directory, REGISTRY_FILE)
+    if (await isEmptyFile(join(directory, REGISTRY_FILE))) await rejectLostRegistry(directory, REGISTRY_FILE)
     const file = new RegistryFile(join(directory, REGISTRY_FILE), isDurable)
     try {
       migrate(file)
       const registry = new Registry(file)
       registry.#load()
-      if (registry.databases.rows.length === 0) await checkHasNoDatabases(directory, REGISTRY_FILE)
+      if (registry.databases.rows.length === 0) await rejectLostRegistry(directory, REGISTRY_FILE)
       return registry
     } catch (error) {
       file.close()

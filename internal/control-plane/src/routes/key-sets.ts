@@ -9,6 +9,7 @@ import { TablePermissions } from './json-types.ts'
 import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
 const MAX_KEY_SETS = 10
+const MAX_URL_LENGTH = 2_000
 
 const TemplateBody = v.object({
   database: v.nullish(v.string()),
@@ -19,7 +20,8 @@ const TemplateBody = v.object({
 
 const KeySetBody = v.object({ jwks_url: v.string() })
 const LIST = returns({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) })
-const Template = v.object({
+/** Claims of a token: access, database or group, and permissions on tables. */
+const ClaimsTemplate = v.object({
   a: v.picklist(['ro', 'rw']),
   id: v.optional(v.string()),
   gid: v.optional(v.string()),
@@ -41,7 +43,7 @@ export const keySetRoutes: readonly Route[] = [
   undocumented(
     `POST ${ORGANIZATION_V2}/jwks-template`,
     'member',
-    returns({ template: Template }, { body: TemplateBody }),
+    returns({ template: ClaimsTemplate }, { body: TemplateBody }),
     makeTemplate,
   ),
 ]
@@ -52,7 +54,7 @@ function getKeySets({ organization, plane }: Call): readonly KeySetRow[] {
 
 async function saveKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
-  checkTokenName(name)
+  checkTokenName(name, 'key set')
   const { jwks_url: url } = call.body(KeySetBody)
   checkUrl(url)
   const { organization, plane } = call
@@ -66,7 +68,7 @@ async function saveKeySet(call: Call): Promise<void> {
 
 async function removeKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
-  const row = getKeySets(call).find((set) => set.name === name)
+  const row = call.plane.registry.keySets.get(compositeKey(call.organization.id, name))
   if (row === undefined) throw new ApiError(404, `could not find key set ${name.slice(0, 80)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
   await closeStreams(call, row)
@@ -87,7 +89,9 @@ async function closeStreams(call: Call, { url }: KeySetRow): Promise<void> {
 function checkUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
-  if (!isSafe || url.username !== '' || url.password !== '' || text.length > 2_000)
+  if (text.length > MAX_URL_LENGTH)
+    throw new ApiError(400, `jwks_url must have at most ${MAX_URL_LENGTH} characters`)
+  if (!isSafe || url.username !== '' || url.password !== '')
     throw new ApiError(
       400,
       'jwks_url must be an https URL without credentials; http is allowed only on this machine',

@@ -27,6 +27,7 @@ export const transferRoutes: readonly Route[] = [
 async function transferGroup(call: Call) {
   // usage until now counts for the organization that transfers the group
   await call.plane.usage.sample(getDatabases(call, call.group()))
+  // read again, since it may have changed in the meantime
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(GroupTransferBody)
@@ -62,11 +63,11 @@ async function transferDatabase(call: Call): Promise<void> {
   const group = findReceivingGroup(call, row, receiver, groupName ?? null)
   if (group.id === row.group) throw new ApiError(400, `database ${row.name} is already in that group`)
   if (group.isArchived) throw new ApiError(400, `group ${group.name} is archived`)
-  const checkReceiver = (): void => {
+  const checkNameAvailable = (): void => {
     if (!isSameOrganization) checkDatabaseNameAvailable(call, receiver, row.name)
   }
-  checkReceiver()
-  await databases.move(row, group, checkReceiver)
+  checkNameAvailable()
+  await databases.move(row, group, checkNameAvailable)
 }
 
 /** Returns the requested group; if none is requested, the one with the same name, or else the organization's oldest. */

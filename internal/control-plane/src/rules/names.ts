@@ -49,11 +49,11 @@ export function toSlug(name: string): string {
   return slug
 }
 
-/** Checks the name of a token. @throws ApiError */
-export function checkTokenName(name: string): void {
+/** Checks the name of a token or a key set. @param kind names it in the error @throws ApiError */
+export function checkTokenName(name: string, kind = 'token'): void {
   if (!TOKEN_NAME.test(name))
     throw new ApiError(
       400,
-      'invalid token name: use 1 to 64 letters, digits, spaces and the characters . _ @ -',
+      `invalid ${kind} name: use 1 to 64 letters, digits, spaces and the characters . _ @ -`,
     )
 }

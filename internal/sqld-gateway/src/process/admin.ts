@@ -73,7 +73,9 @@ export const isStopping = (error: unknown): boolean =>
   error instanceof SqldAdminError && error.message.includes('channel closed')
 
 /** Thrown if the server does not respond in time. */
-class SqldAdminTimeoutError extends Error {}
+class SqldAdminTimeoutError extends Error {
+  override readonly name = 'SqldAdminTimeoutError'
+}
 
 /** Retries a change while it is rejected for a transient reason. */
 export async function retryTransient(change: () => Promise<void>): Promise<void> {
@@ -154,10 +156,10 @@ export class SqldAdmin {
   }
 
   async stats(namespace: string): Promise<SqldNamespaceStats> {
-    const { status, body } = await this.#send('GET', `/v1/namespaces/${namespace}/stats`)
-    if (status !== 200)
-      throw new SqldAdminError(`sqld returned no statistics for a database: ${body}`, status)
-    return JSON.parse(body) as SqldNamespaceStats
+    const path = `/v1/namespaces/${namespace}/stats`
+    const response = await this.#send('GET', path)
+    checkAccepted('GET', path, response)
+    return JSON.parse(response.body) as SqldNamespaceStats
   }
 
   /**
@@ -190,16 +192,21 @@ export class SqldAdmin {
   }
 
   async exists(namespace: string): Promise<boolean> {
-    return await this.#retryWhileMissing(async () => {
-      const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
-      return status === 200
-    })
+    return await this.#retryWhileMissing(async () => (await this.#readConfig(namespace)) !== null)
   }
 
-  /** Whether a namespace rejects reads. */
+  /** Whether a namespace exists and rejects reads. */
   async blocksReads(namespace: string): Promise<boolean> {
-    const { status, body } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
-    return status === 200 && (JSON.parse(body) as SqldNamespaceConfig).block_reads
+    return (await this.#readConfig(namespace))?.block_reads === true
+  }
+
+  /** Returns the configuration of a namespace; null if it does not exist. */
+  async #readConfig(namespace: string): Promise<SqldNamespaceConfig | null> {
+    const path = `/v1/namespaces/${namespace}/config`
+    const response = await this.#send('GET', path)
+    if (response.status === 404) return null
+    checkAccepted('GET', path, response)
+    return JSON.parse(response.body) as SqldNamespaceConfig
   }
 
   /**
@@ -216,14 +223,14 @@ export class SqldAdmin {
   /** Removes a namespace, if it exists. */
   async remove(namespace: string): Promise<void> {
     await retryTransient(async () => {
-      const { status, body } = await this.#sendInOrder('DELETE', `/v1/namespaces/${namespace}`, {})
-      if (status !== 200 && status !== 404)
-        throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
+      const path = `/v1/namespaces/${namespace}`
+      const response = await this.#sendInOrder('DELETE', path, {})
+      if (response.status !== 404) checkAccepted('DELETE', path, response)
     })
   }
 
   /**
-   * Cleans up after a rejected creation. A rejected fork can remain in the server's memory only: it cannot be removed, and
+   * Cleans up after a creation that was rejected or got no response. A rejected fork can remain in the server's memory only: it cannot be removed, and
    * its name cannot be used for another fork, until `create` has registered it.
    */
   async discard(namespace: string, config: SqldNamespaceConfig): Promise<void> {

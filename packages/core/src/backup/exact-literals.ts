@@ -1,18 +1,22 @@
 import { checkBlobLiterals } from '../sql/blob-literals.ts'
 import { quotedBy } from '../sql/verb.ts'
 
+// built by pure functions, so that bundles without dump() and restore() omit them
 const TEXT = /* @__PURE__ */ quotedBy("'")
 const NAME = /* @__PURE__ */ quotedBy('"')
-// built by pure functions, so that bundles without dump() and restore() omit them
+const ANY_NAME = /* @__PURE__ */ (() => `(?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([.]+)`)()
 const INSERT = /* @__PURE__ */ (() =>
   new RegExp(
-    `^insert into (?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([]+)\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
+    `^(?:insert(?:\\s+or\\s+\\w+)?|replace)\\s+into\\s+${ANY_NAME}(?:\\.${ANY_NAME})?\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
     'i',
   ))()
-/** Matches a text that is encoded by a function, a text or a blob, an infinite number, or a number that may be a REAL. */
+/**
+ * Matches a text that is encoded by a function, a text or a blob, a quoted name, a comment, an infinite number, or a number that may
+ * be a REAL.
+ */
 const LITERAL = /* @__PURE__ */ (() =>
   new RegExp(
-    `unistr\\s*\\(\\s*(${TEXT})\\s*\\)|${TEXT}|\\binf\\b|(?<![\\w.$])(?:\\d+\\.\\d*|\\.\\d+|-?\\d{19,}(?![\\w.])|\\d+(?=e))(?:e[-+]?\\d+)?`,
+    `unistr\\s*\\(\\s*(${TEXT})\\s*\\)|${TEXT}|${NAME}|--[^\\n]*|/\\*[^*]*(?:\\*(?!/)[^*]*)*|\\binf\\b|(?<![\\w.$])(?:\\d+\\.\\d*|\\.\\d+|-?\\d{19,}(?![\\w.])|\\d+(?=e))(?:e[-+]?\\d+)?`,
     'gi',
   ))()
 /** Whether an INSERT may have a literal that must be rewritten. */
@@ -37,6 +41,7 @@ export function withExactLiterals(sql: string): string {
 function rewrite(literal: string, encoded: string | undefined): string {
   if (encoded !== undefined) return toLiteral(decodeUnistr(unquote(encoded)))
   if (literal.startsWith("'")) return literal.includes('\0') ? toLiteral(unquote(literal)) : literal
+  if (/^(?:"|--|\/\*)/.test(literal)) return literal
   if (/^inf$/i.test(literal)) return '9e999'
   // an integer of 64 bits stays one
   if (/^-?\d+$/.test(literal) && BigInt.asIntN(64, BigInt(literal)) === BigInt(literal)) return literal
@@ -62,41 +67,14 @@ export function toLiteral(text: string): string {
 
 /** Returns the table that a statement of a dump creates or fills; null for other statements. */
 export function tableOf(sql: string): string | null {
-  const [, table] =
-    /^(?:insert into|create table if not exists) ("[^"]*"|'[^']*'|[^\s"'([]+)/i.exec(sql) ?? []
+  const [, table] = TABLE.exec(sql) ?? []
   return table === undefined ? null : unquote(table)
 }
+const TABLE = /* @__PURE__ */ (() =>
+  new RegExp(`^(?:insert into|create table if not exists) (${ANY_NAME})`, 'i'))()
 
 /** Unquotes a string or an identifier. */
 export function unquote(quoted: string): string {
   const mark = quoted[0] as string
   return /['"]/.test(mark) ? quoted.slice(1, -1).replaceAll(mark + mark, mark) : quoted
 }
-
-/** How libsql-server begins the statement for a virtual table. Others omit the space, and double the quotes of what follows. */
-export const LIBSQL_VIRTUAL_TABLE =
-  "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table',"
-
-/**
- * Returns the definition of a virtual table from the statement of a dump that inserts it into the schema; null for any other
- * statement. libsql-server does not double the quotes in it.
- */
-export function readVirtualTable(sql: string): { readonly name: string; readonly definition: string } | null {
-  const [, name, definition] = VIRTUAL_TABLE.exec(sql) ?? []
-  if (name === undefined || definition === undefined) return null
-  const isLibsql = sql.startsWith(LIBSQL_VIRTUAL_TABLE)
-  const read = (text: string): string =>
-    isLibsql && !hasDoubledQuotes(text) ? text : text.replaceAll("''", "'")
-  return { name: read(name), definition: read(definition) }
-}
-
-/**
- * Whether quotes are doubled although the statement begins as libsql-server's; not for `content=''`, nor for a quoted quote after a
- * word.
- */
-const hasDoubledQuotes = (text: string): boolean =>
-  /\w''|''\w|=\s*''''/.test(text) && !text.replaceAll("''", '').includes("'")
-
-// the name is there twice, so that it is recognized whether or not its quotes are doubled
-const VIRTUAL_TABLE =
-  /^insert into sqlite_(?:schema|master)\s*\(type,\s*name,\s*tbl_name,\s*rootpage,\s*sql\)\s*values\s*\('table',\s*'(.{1,1000}?)',\s*'\1',\s*0,\s*'(create virtual table[^]*)'\)$/is

@@ -1,8 +1,9 @@
 import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
 import { quotedBy } from '../sql/verb.ts'
-import { readVirtualTable, unquote, withExactLiterals } from './exact-literals.ts'
+import { unquote, withExactLiterals } from './exact-literals.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
+import { readVirtualTable } from './virtual-table.ts'
 
 /** Maximum number of characters and of statements in one request; the results must fit into one response of 10 MB. */
 const BATCH_LENGTH = 1_000_000

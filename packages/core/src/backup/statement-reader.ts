@@ -1,6 +1,6 @@
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
-import { LIBSQL_VIRTUAL_TABLE } from './exact-literals.ts'
+import { LIBSQL_VIRTUAL_TABLE } from './virtual-table.ts'
 
 /** Chunks of a script: text or UTF-8, split anywhere. */
 export type ScriptSource =

@@ -3,7 +3,7 @@ import { SqlError } from '../base/errors.ts'
 /**
  * Returns SQL that fails if a condition is true, which ends a batch: `json()` rejects invalid JSON.
  * @param condition an SQL expression
- * @param name names the assertion in the SQL; must not contain quotes
+ * @param name names the assertion in the SQL; must contain no quotes and be no valid JSON
  */
 export const failWhen = (condition: string, name: string): string =>
   `case when ${condition} then json('${name}') end`

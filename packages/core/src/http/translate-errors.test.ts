@@ -137,6 +137,18 @@ test.each<[message: string, originalCode: string, text: string, code: string]>([
     'SQLITE_UNKNOWN',
   ],
   [
+    'error executing a request on the primary: no such table: database is locked',
+    'PROXY_ERROR',
+    'no such table: database is locked',
+    'SQLITE_UNKNOWN',
+  ],
+  [
+    'error executing a request on the primary: transport error: constraint failed',
+    'PROXY_ERROR',
+    'transport error: constraint failed',
+    'PROXY_ERROR',
+  ],
+  [
     'error executing a request on the primary: transport error',
     'PROXY_ERROR',
     'transport error',

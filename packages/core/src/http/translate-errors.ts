@@ -2,8 +2,9 @@ import type { WireError } from '../base/wire.ts'
 import type { Sender } from './message.ts'
 import { Tursodb } from './tursodb.ts'
 
-// Translates other servers' errors into the format of libsql-server, which the rest of the client expects: a primary's errors that
-// a replica passes on, and those of Turso's engine ("tursodb"). Loaded when the first such error arrives.
+// Translates unusual errors into the format that the rest of the client expects, which is libsql-server's: errors of a primary that a
+// replica passes on, and errors of Turso's engine ("tursodb"). Explains one error of libsql-server. Loaded when the first such error
+// arrives.
 
 // an alternation in the loop would overflow the stack for long text
 const JSON_STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"'
@@ -73,7 +74,13 @@ function findWords(message: string, start: number): EngineError | null {
   return null
 }
 
-/** Translates an error of the engine; returns null for one of another server. */
+/**
+ * Translates an error of the engine; returns null for one of another server. Who has sent it:
+ * - a server of the engine, if the code is one that only those have, or the message begins with a kind of the engine's errors;
+ * - libsql-server, if the message has its prefix and a code;
+ * - a server of the engine that sets libsql-server's codes, which are kept, or none, if the message has the words of the engine;
+ * - another server otherwise.
+ */
 function translateTursodb({
   message,
   code: wireCode,
@@ -118,19 +125,23 @@ function normalizeConstraint(text: string): string {
   return UNIQUE + columns.map((column) => `${table}.${column}`).join(', ')
 }
 
-const PRIMARY_ERRORS = [
-  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
-  ['Operation was blocked', 'BLOCKED'],
-  ['constraint failed', 'SQLITE_CONSTRAINT'],
-  ['database is locked', 'SQLITE_BUSY'],
-  ['disk is full', 'SQLITE_FULL'],
-  ['SQLite error: ', 'SQLITE_UNKNOWN'],
-] as const
+/** The codes of a primary's errors, by the beginning of the message: the rest may be the user's. */
+const PRIMARY_CODES: readonly (readonly [RegExp, code: string])[] = [
+  [/^Transaction timed-out/, 'TRANSACTION_TIMEOUT'],
+  [/^Operation was blocked/, 'BLOCKED'],
+  [
+    /^(?:SQLite error: )?(?:(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed|cannot store )/,
+    'SQLITE_CONSTRAINT',
+  ],
+  [/^(?:SQLite error: )?database is locked/, 'SQLITE_BUSY'],
+  [/^(?:SQLite error: )?database or disk is full/, 'SQLITE_FULL'],
+  [/^SQLite error: |^no such |^table \S+ has no column named |^near "/, 'SQLITE_UNKNOWN'],
+]
 
 /** Restores the code of a primary's error: a replica passes on only the message. */
 function restoreCode(error: WireError): WireError {
   const message = error.message.replace('error executing a request on the primary: ', '')
-  const rule = PRIMARY_ERRORS.find(([words]) => message.includes(words))
+  const rule = PRIMARY_CODES.find(([beginning]) => beginning.test(message))
   return { message, code: rule?.[1] ?? 'PROXY_ERROR' }
 }
 

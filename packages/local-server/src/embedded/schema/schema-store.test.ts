@@ -30,4 +30,7 @@ test('a removal is saved: afterwards the database has no role, no jobs, and no t
   await store.remove(idOf('parent'))
   const withoutSchema = await read()
   expect([withoutSchema.getRole(idOf('parent')), withoutSchema.unfinished]).toEqual(['plain', []])
+  // the number of a removed job is not used again
+  await withoutSchema.addSchema(idOf('other'))
+  expect((await withoutSchema.addJob(idOf('other'), '')).number).toBe(2)
 })

@@ -35,6 +35,8 @@ interface StoredState {
   readonly parents: Readonly<Record<string, DatabaseId>>
   readonly jobs: readonly Job[]
   readonly lastTask: number
+  /** Absent in files of earlier versions. */
+  readonly lastJob?: number
 }
 
 const FINAL_STATUSES: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
@@ -51,6 +53,7 @@ export class SchemaStore {
   #parents = new Map<DatabaseId, DatabaseId>()
   #jobs: Job[] = []
   #lastTask = 0
+  #lastJob = 0
   #saving: Promise<void> = Promise.resolve()
 
   /** @param directory an existing directory */
@@ -62,11 +65,14 @@ export class SchemaStore {
   async load(): Promise<void> {
     const path = storePath(this.#directory)
     try {
-      const { schemas, parents, jobs, lastTask } = JSON.parse(await readFile(path, 'utf8')) as StoredState
+      const { schemas, parents, jobs, lastTask, lastJob } = JSON.parse(
+        await readFile(path, 'utf8'),
+      ) as StoredState
       this.#schemas = new Set(schemas)
       this.#parents = new Map(Object.entries(parents)) as Map<DatabaseId, DatabaseId>
       this.#jobs = [...jobs]
       this.#lastTask = lastTask
+      this.#lastJob = lastJob ?? Math.max(0, ...jobs.map(({ number }) => number))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         throw new Error(`${path} cannot be read`, { cause: error })
@@ -121,8 +127,8 @@ export class SchemaStore {
       this.#lastTask += 1
       return { number: this.#lastTask, database, status: 'WaitingDryRun', error: null }
     })
-    const number = Math.max(0, ...this.#jobs.map((job) => job.number)) + 1
-    const job: Job = { number, schema, program, tasks, status: 'WaitingDryRun', error: null }
+    this.#lastJob += 1
+    const job: Job = { number: this.#lastJob, schema, program, tasks, status: 'WaitingDryRun', error: null }
     const endedJobs = this.#jobs.filter((other) => !isUnfinished(other))
     const discarded = new Set(endedJobs.slice(0, Math.max(0, endedJobs.length - MAX_JOBS)))
     this.#jobs = [...this.#jobs.filter((other) => !discarded.has(other)), job]
@@ -159,6 +165,7 @@ export class SchemaStore {
       parents: Object.fromEntries(this.#parents),
       jobs: this.#jobs,
       lastTask: this.#lastTask,
+      lastJob: this.#lastJob,
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { ArrayRow, InStatement, InValue, ResultSet } from '@batonsql/core'
+import { failWhen } from '@batonsql/core/adapter'
 
 /** Foreign key violations before the migrations, which must not increase. */
 export interface ForeignKeys {
@@ -13,13 +14,49 @@ export interface ForeignKeys {
 /** Runs statements in one request. @returns null for each that the database rejects */
 export type RunTogether = (statements: readonly InStatement[]) => Promise<(ResultSet<ArrayRow> | null)[]>
 
+/** SQL for the number of rows that violate a foreign key; fails if one of the tables cannot be checked. */
+export const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
+
+/** Fails in an engine without `pragma_foreign_key_check`. */
+const PROBE_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schema')"
+
+const TABLES = "select name from sqlite_schema where type = 'table'"
+
+/** Counts the violations of each table, for a database where checking all tables at once fails. */
+export async function checkTableByTable(run: RunTogether): Promise<ForeignKeys> {
+  const [tables, check] = await run([TABLES, PROBE_CHECK])
+  if (check === null) return await countViolations(run)
+  const names = (tables?.rows ?? []).map(([name]) => name as string)
+  const counts = await run(
+    names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
+  )
+  return {
+    violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
+    uncheckable: names.filter((_, index) => counts[index] === null),
+    hasCheck: true,
+  }
+}
+
+/**
+ * Returns a statement that fails if there are more violations than before. It checks all tables that exist at the end, except those
+ * that could not be checked at the beginning.
+ */
+export function failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
+  const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
+      where s.type = 'table' and s.name not in (select value from json_each(?)))`
+  return {
+    sql: `select ${failWhen(`${count} > ${violations}`, 'foreign keys')}`,
+    args: [JSON.stringify(uncheckable)],
+  }
+}
+
 // the engine cannot read the columns and keys of a table with a quote in its name
-const TABLES = `(select name from sqlite_schema where type = 'table' and instr(name, '"') = 0) s`
-const UNREADABLE_TABLES = `select name from sqlite_schema where type = 'table' and instr(name, '"') > 0`
-const COLUMNS = `select s.name, t.name from ${TABLES} left join pragma_table_info(s.name) t on t.pk > 0
+const READABLE_TABLES = `(${TABLES} and instr(name, '"') = 0) s`
+const UNREADABLE_TABLES = `${TABLES} and instr(name, '"') > 0`
+const COLUMNS = `select s.name, t.name from ${READABLE_TABLES} left join pragma_table_info(s.name) t on t.pk > 0
   order by s.name, t.pk`
 const KEYS = `select s.name, f.id, f."table", f."from", f."to"
-  from ${TABLES} join pragma_foreign_key_list(s.name) f order by s.name, f.id, f.seq`
+  from ${READABLE_TABLES} join pragma_foreign_key_list(s.name) f order by s.name, f.id, f.seq`
 
 interface ForeignKey {
   readonly table: string

@@ -15,7 +15,7 @@ const PAGE_BYTES = 4_096
  */
 export async function copyOpenDatabase(from: string, to: string): Promise<void> {
   // read-only: the last writer to close a file checkpoints its WAL, which must be left to the server
-  await copyPages(from, to, true)
+  await copyPages(from, to, { readOnly: true })
 }
 
 /**
@@ -29,21 +29,22 @@ export async function importFile(from: string, to: string, temporaryFolder: stri
   try {
     await copyDatabaseFile(from, stagedFile)
     // writable, so that a journal is rolled back
-    await copyPages(stagedFile, to, false)
-    await checkPageSize(from, to)
+    await checkPageSize(stagedFile, from)
+    await copyPages(stagedFile, to, { readOnly: false })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function checkPageSize(name: string, path: string): Promise<void> {
+/** @param source the file in the message */
+async function checkPageSize(path: string, source: string): Promise<void> {
   const file = await open(path)
   try {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(2), 0, 2, 16)
     const size = bytesRead < 2 ? PAGE_BYTES : buffer.readUInt16BE()
     if (size !== PAGE_BYTES)
       throw new BackendError(
-        `${name} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
+        `${source} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
           `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy that is not in WAL mode`,
       )
   } finally {
@@ -51,7 +52,11 @@ async function checkPageSize(name: string, path: string): Promise<void> {
   }
 }
 
-async function copyPages(from: string, to: string, readOnly: boolean): Promise<void> {
+async function copyPages(
+  from: string,
+  to: string,
+  { readOnly }: { readonly readOnly: boolean },
+): Promise<void> {
   await createFile(to)
   const { DatabaseSync, backup } = loadSqliteModule()
   try {
