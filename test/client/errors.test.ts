@@ -139,12 +139,31 @@ describe('the stack shows the caller', () => {
     })
   })
 
-  test('and does not change the reason of a signal', async () => {
-    const reason = new Error('own error')
-    const { stack } = reason
-    const error = await catchError(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
-    expect(error).toBe(reason)
-    expect(error.stack).toBe(stack)
+  test.each([Error, TypeError, RangeError])(
+    'and does not change the reason of a signal: %o',
+    async (Class) => {
+      const reason = new Class('own error')
+      const { stack } = reason
+      const error = await catchError(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
+      expect(error).toBe(reason)
+      expect(error.stack).toBe(stack)
+    },
+  )
+
+  test('and does not change the error that an observer has received', async () => {
+    const received: { error: unknown; stack: string | undefined }[] = []
+    await using client = createClient({
+      ...database.config,
+      observe: (event) => {
+        if (event.type === 'query:error')
+          received.push({ error: event.error, stack: (event.error as Error).stack })
+      },
+    })
+    const error = await catchError(() => client.execute('select nowhere'))
+    const [first] = received
+    expect(first?.error).toEqual(error)
+    expect((first?.error as Error).stack).toBe(first?.stack)
+    expect(error.stack).toMatch(/at (async )?caller/)
   })
 
   test('a successful call captures no stack', async () => {

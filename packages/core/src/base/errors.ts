@@ -24,6 +24,12 @@ const details = new WeakMap<Error, Details>()
 /** Returns an object that identifies an error that core has created, and its copies; undefined for other errors. */
 export const identityOf = (error: unknown): object | undefined => details.get(error as Error)
 
+/** Marks an error of another class as one that core has created. */
+export function asOwn<E extends Error>(error: E): E {
+  details.set(error, {})
+  return error
+}
+
 abstract class BaseError extends Error {
   /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
@@ -33,6 +39,7 @@ abstract class BaseError extends Error {
    */
   abstract readonly outcome: DatabaseOutcome
 
+  /** @internal */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
     details.set(this, {})
@@ -344,6 +351,6 @@ export class ProtocolError extends BaseError {
 /** Returns the error of a response that could not be read: a RangeError concerns a value, others the whole response. */
 export function toProtocolError(error: unknown): unknown {
   if (error instanceof DatabaseError) return error
-  if (error instanceof RangeError) return copyError(error)
+  if (error instanceof RangeError) return asOwn(error)
   return new ProtocolError('malformed response', { cause: error })
 }

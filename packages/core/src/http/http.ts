@@ -2,7 +2,7 @@ import { checkOption, describeType, TIME } from '@batonsql/options'
 import { createTransport } from '#transport'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
-import { HttpError, TransportError } from '../base/errors.ts'
+import { asOwn, HttpError, TransportError } from '../base/errors.ts'
 import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../base/limits.ts'
 import type { Guard } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
@@ -274,9 +274,11 @@ export class Http {
     const { signal, deadline, policy } = options
     const requestToken = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
     const { outlivesClient } = policy
-    return {
-      ...this.#headers,
-      ...authorization(await this.lifetime.until(requestToken, { signal, deadline, outlivesClient })),
+    const token = await this.lifetime.until(requestToken, { signal, deadline, outlivesClient })
+    try {
+      return { ...this.#headers, ...authorization(token) }
+    } catch (error) {
+      throw asOwn(error as TypeError)
     }
   }
 
