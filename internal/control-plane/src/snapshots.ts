@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BackendError, type DatabaseBackend, type DatabaseId } from '@batonsql/server-common/backend'
+import { listFolder } from '@batonsql/server-common/base'
 import { ApiError } from './api-error.ts'
 import type { Databases } from './databases.ts'
 import type { Registry } from './registry/registry.ts'
@@ -31,7 +32,7 @@ export class Snapshots {
   /** Removes the files that an interrupted creation or removal has left. */
   async start(): Promise<void> {
     const { registry, folder } = this.#options
-    for (const file of await readdir(folder).catch(() => []))
+    for (const file of await listFolder(folder))
       if (registry.snapshots.get(file) === undefined) await rm(join(folder, file), { force: true })
   }
 

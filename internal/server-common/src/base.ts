@@ -1,6 +1,7 @@
 export { type Clock, SYSTEM_CLOCK } from './base/clock.ts'
 export { DirectoryLock } from './base/directory-lock.ts'
 export { findFreePort } from './base/free-port.ts'
+export { listFolder } from './base/list-folder.ts'
 export { getProcessIdentity } from './base/process-identity.ts'
 export { runAll } from './base/run-all.ts'
 export { loadSqliteModule } from './base/sqlite-module.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type DatabaseBackend,
@@ -12,6 +12,7 @@ import {
   type RevokedAccess,
   type UsageSample,
 } from '@batonsql/server-common/backend'
+import { listFolder } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
@@ -84,7 +85,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Also removes the empty folders of groups that no longer exist. */
   async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    const names = await readdir(this.#options.directory).catch(() => [])
+    const names = await listFolder(this.#options.directory)
     for (const name of names.filter((entry) => entry.endsWith(REMOVED_SUFFIX) || entry.endsWith(COPY_SUFFIX)))
       await removeFolder(this.#getFolder(name))
     const groups = names.filter((name) => GROUP_ID.test(name))
@@ -326,7 +327,7 @@ export class SqldGroups implements DatabaseBackend {
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#getFolder(group)
     if (existsSync(join(folder, `${DATABASES}-set-aside`))) return false
-    return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
+    return (await listFolder(join(folder, DATABASES))).length === 0
   }
 }
 

@@ -1,5 +1,6 @@
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { listFolder } from '@batonsql/server-common/base'
 
 const DATABASE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -31,26 +32,16 @@ const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
 /** Returns the folders of all databases: `databases/ID` of the embedded back end, `sqld/GROUP/sqld/dbs/ID` of libsql-server. */
 async function findDatabaseFolders(directory: string): Promise<readonly string[]> {
-  const groups = await list(join(directory, 'sqld'))
+  const groups = await listFolder(join(directory, 'sqld'))
   const parents = ['databases', ...groups.map((group) => join('sqld', group, 'sqld', 'dbs'))]
   const folders: string[] = []
   for (const parent of parents) {
-    for (const name of (await list(join(directory, parent))).filter((entry) => DATABASE.test(entry))) {
-      const files = await list(join(directory, parent, name))
+    for (const name of (await listFolder(join(directory, parent))).filter((entry) => DATABASE.test(entry))) {
+      const files = await listFolder(join(directory, parent, name))
       if (files.includes('data') || files.includes('data.db')) folders.push(join(parent, name))
     }
   }
   return folders
-}
-
-/** Lists a folder; one that does not exist, or is a file, is empty. */
-async function list(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder)
-  } catch (error) {
-    if (!['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    return []
-  }
 }
 
 const getSize = async (path: string): Promise<number> => (await stat(path).catch(() => null))?.size ?? 0

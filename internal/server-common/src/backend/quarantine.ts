@@ -1,5 +1,6 @@
-import { mkdir, readdir, rename } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { listFolder } from '../base/list-folder.ts'
 import type { DatabaseId } from './backend.ts'
 
 /**
@@ -11,7 +12,7 @@ export async function moveToQuarantine(
   directory: string,
   knownIds: ReadonlySet<DatabaseId>,
 ): Promise<readonly DatabaseId[]> {
-  const names = (await readdir(directory).catch(() => [])) as DatabaseId[]
+  const names = (await listFolder(directory)) as DatabaseId[]
   const unknownNames = names.filter((name) => isDatabaseFolder(name) && !knownIds.has(name))
   if (unknownNames.length === 0) return []
   const quarantine = join(dirname(directory), `${basename(directory)}-set-aside`)
