@@ -128,6 +128,15 @@ test('a lost transaction is not committed', async () => {
   expect(await readValues()).toEqual([])
 })
 
+test('a transaction is not committed if the end of a savepoint before its COMMIT fails', async () => {
+  await using stream = openStream(db)
+  stream.begin()
+  await stream.execute(insert(1))
+  stream.release('missing')
+  await expect(stream.commit()).rejects.toThrow(/no such savepoint/)
+  expect(await readValues()).toEqual([])
+})
+
 test('scripts run with and without a transaction', async () => {
   await executeMultiple(
     db,

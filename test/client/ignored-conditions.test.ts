@@ -121,6 +121,16 @@ test('a server that ignores only the conditions of cursors keeps nothing of thei
   await db.close()
 })
 
+test('a server that runs a statement of a stream that it must only parse keeps nothing', async () => {
+  const { db } = openClient({ path: /pipeline|cursor/ })
+  const stream = openStream(db)
+  await stream.execute('select a from t')
+  await expect(readAll(stream, `${insert(1)} returning a`)).rejects.toMatchObject(refused)
+  expect(await readValues()).toEqual([0])
+  await stream.close()
+  await db.close()
+})
+
 test('a COMMIT whose condition is ignored keeps nothing', async () => {
   let ignores = false
   const fetch = (url: string, init: { body: string }): Promise<Response> => {

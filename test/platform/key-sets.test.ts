@@ -218,6 +218,9 @@ test('removing an issuer from one organization does not affect another one', asy
   expect(await getStatus()).toBe(200)
   await harness.requestOk('DELETE', `${KEY_SETS_PATH}/idp`)
   expect(await getStatus()).toBe(401)
+  // its keys are no longer cached: the issuer may have replaced them since
+  await harness.requestOk('PUT', `${KEY_SETS_PATH}/idp`, { body: { jwks_url: issuer.url } })
+  expect(await getStatus()).toBe(401)
 })
 
 test('only valid key sets are saved', async () => {

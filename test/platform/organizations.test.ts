@@ -255,7 +255,10 @@ describe('organizations that share a server', () => {
       token: neighbor.token,
       body: { name: 'app', group: 'default' },
     })
-    expect(theirs.Hostname).toMatch(/\/app-other$/)
+    expect([mine.host, theirs.Hostname]).toEqual([
+      expect.stringMatching(/\/app$/),
+      expect.stringMatching(/\/app-other$/),
+    ])
     const ownToken = await harness.tokenFor('app')
     const theirToken = (
       await harness.requestOk('POST', `${neighbor.orgPath}/databases/app/auth/tokens`, {

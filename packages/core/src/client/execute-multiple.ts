@@ -127,7 +127,8 @@ function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<Scr
     chunk = []
     length = 0
   }
-  if (chunk.length > 0) yield chunk
+  // an empty chunk sends no request
+  yield chunk
 }
 
 /** Adds the position of the failing statement in the script to its error. */

@@ -94,7 +94,7 @@ export async function sendExecutes(
 ): Promise<SendResult<StreamResults>> {
   const { http, state } = stream
   const { deadline, request, signal } = sending
-  if (batchResponse && !http.server.isExecuteOnly) {
+  if (batchResponse) {
     const failure = await detectExecuteOnly(http, { deadline, signal })
     // unless the server is execute-only, it rejected the batch for another reason, such as an invalid baton
     if (failure || !http.server.isExecuteOnly) return (state.baton === null && failure) || batchResponse
