@@ -14,7 +14,7 @@ interface Suite {
 export const SUITES: Readonly<Record<string, Suite>> = {
   client: {
     title: 'Core compared with other clients',
-    text: 'The baseline is raw undici, which sends the same requests as core and parses the responses. A client that sends one request for each call can be about as fast, at most; core is faster where it parses rows and vectors itself, or where `coalesce` sends fewer requests. Client CPU is the CPU time of the client process.',
+    text: 'The baseline is raw undici, which sends the same requests as core and parses the responses. A client that sends one request for each call can at best match it; core is faster where it parses rows and vectors itself, or where `coalesce` sends fewer requests. Client CPU is the CPU time of the client process.',
     page: 'clients',
   },
   orm: {
@@ -328,7 +328,7 @@ function formatManyDatabases({ many, cores }: Pick<Results, 'many' | 'cores'>): 
   )
   return `## Many databases
 
-A server whose databases are all queried in turn, 64 requests at a time, on ${cores} cores, with the data on disk; memory is that of all
+A server whose databases are all queried in turn, 64 requests at a time, on ${cores} cores, with the data on disk; memory is the total of all
 processes of the server. From \`npm run bench -- many\`.
 
 | | ${many.map(({ server }) => server).join(' | ')} |

@@ -22,7 +22,7 @@ interface Connection extends Executor {
   close(): Promise<unknown>
 }
 
-/** What the contract needs to know of an adapter. */
+/** The part of an adapter that the contract uses. */
 export interface Adapter {
   connect(config: ClientConfig): Connection
   /** Returns the error that an error of the adapter wraps. */

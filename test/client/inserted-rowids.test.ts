@@ -156,7 +156,7 @@ test(`${PROGRAM_COUNT} programs report the rowids of the engine, or none (TEST_S
       const rowid = actual[index]
       const message = `round ${round}, statement ${index}: ${sql}`
       if (rowid === undefined) continue
-      // unknown, rather than a guess: 0 is also that of a connection that has inserted nothing
+      // unknown, because a connection that has inserted nothing also reports 0
       const mayBeUnknown = kind === 'upsert' || expected[index] === 0n
       if (kind !== 'keyed' && (rowid !== null || !mayBeUnknown)) expect(rowid, message).toBe(expected[index])
       if (kind === 'upsert' && expected[index] !== null) {

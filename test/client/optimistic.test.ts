@@ -326,7 +326,7 @@ test('more cells than can be compared are read again in a transaction, at once',
   await expect(run('none')).rejects.toThrow('the reads cannot be compared (at most 10000 cells, 4 MB)')
 })
 
-test('so are values that are too large to be sent back', async () => {
+test('the callback runs again in a transaction if values are too large to be sent back', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
     attempts += 1
@@ -337,7 +337,7 @@ test('so are values that are too large to be sent back', async () => {
   expect(await readWallets()).toEqual([2, 0])
 })
 
-test('so is a read with as many columns as SQLite allows', async () => {
+test('the callback runs again in a transaction if a read has as many columns as SQLite allows', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
     attempts += 1
@@ -347,7 +347,7 @@ test('so is a read with as many columns as SQLite allows', async () => {
   expect(attempts).toBe(2)
 })
 
-test('so is a read whose text seems to have a huge number of parameters', async () => {
+test('the callback runs again in a transaction if the text of a read seems to have a huge number of parameters', async () => {
   let attempts = 0
   await optimistic(db, async (tx) => {
     attempts += 1

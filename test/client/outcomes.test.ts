@@ -18,7 +18,7 @@ beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)'
 const selectValues = async (): Promise<unknown[]> =>
   (await db.execute('select a from t order by a')).rows.map(({ a }) => a)
 
-describe('the outcome of a call with several statements is that of the whole call', () => {
+describe('the outcome of a call with several statements concerns the whole call', () => {
   const [INSERT, INSERT_INTO_MISSING] = ['insert into t values (1)', 'insert into nosuch values (1)']
 
   test.each([
@@ -170,7 +170,7 @@ describe('an error in a transaction', () => {
     }
   })
 
-  test('the error of the transaction has the properties of that of the statement', async () => {
+  test('the error of the transaction has the properties of the error of the statement', async () => {
     let statementError: unknown
     const transaction = db.transaction(async (tx) => {
       try {

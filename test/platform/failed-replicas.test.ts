@@ -48,7 +48,7 @@ async function requestPlatform(server: LocalServer, method: string, path: string
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-const FAILURE = "the replica in fra did not start; the server's log has the reason"
+const FAILURE = "the replica in fra did not start; the server's log shows the reason"
 const ROWS = [{ one: 1 }]
 
 describe.runIf(inject('target') === 'sqld')('a replica', () => {

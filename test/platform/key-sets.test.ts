@@ -111,7 +111,7 @@ test('invalid tokens are rejected', async () => {
   const inapplicableClaims: Record<string, object> = {
     'another database': { ...validClaims, id: otherDatabase.id },
     'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
-    'a group other than that of the database': { ...validClaims, gid: team.uuid },
+    'a group that does not contain the database': { ...validClaims, gid: team.uuid },
     'no database': { a: 'rw', exp: inAnHour },
     'a name instead of an id': { ...validClaims, id: 'app' },
   }

@@ -75,7 +75,7 @@ test('a restored database has the content of its snapshot, a new id, and none of
   expect(await query(url, 'SELECT name FROM pet', access)).toEqual([['Rex']])
   await query(url, "INSERT INTO pet VALUES ('Tom')", access)
   expect(server.databaseNames).toEqual(['default', 'app'])
-  // snapshots are those of the restored database, which can be restored again
+  // the snapshots belong to the restored database, which can be restored again
   expect(server.listSnapshots('app').map(({ name }) => name)).toEqual(['before'])
   const again = await server.restoreSnapshot('app', 'before')
   expect(await query(url, 'SELECT name FROM pet', { token: again.authToken ?? '' })).toEqual([['Rex']])
@@ -100,7 +100,7 @@ test('a database keeps its content and accepts requests again if it cannot be re
   expect(await query(server.url, 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
 })
 
-test('two restores at a time: one succeeds, and the database is that of the snapshot', async () => {
+test('two restores at a time: one succeeds, and the database has the content of the snapshot', async () => {
   const server = await start()
   await query(server.url, 'CREATE TABLE pet (name)')
   await server.createSnapshot('default', 'empty')

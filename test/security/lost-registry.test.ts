@@ -42,7 +42,7 @@ describe.each(BACKENDS)('%s', (backend) => {
     expect(await query(`${server.url}/app/`, 'select a from t')).toEqual([['1']])
   })
 
-  test('nor does one with a registry that knows none of the databases', async () => {
+  test('a server whose registry lists none of its databases does not start', async () => {
     const { dataDirectory, registry } = await createDirectory()
     const other = await createDirectory()
     {

@@ -32,7 +32,7 @@ describe('one database cannot affect another', () => {
     const failedReply = await pipeline(a.url, [execute('SELECT 1'), close])
     expect([failedReply.status, failedReply.text]).toEqual([
       500,
-      expect.stringContaining('its log has the reason'),
+      expect.stringContaining('its log shows the reason'),
     ])
     expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(200)
     await rm(file, { recursive: true })

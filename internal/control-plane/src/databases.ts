@@ -180,7 +180,7 @@ export class Databases {
   }
 
   /**
-   * Replaces the content of a database with that of a file; all access ends first. The database gets a new id and key, so that its
+   * Replaces the content of a database with a file; all access ends first. The database gets a new id and key, so that its
    * tokens and streams cannot be used any longer, and keeps its name, group, settings and snapshots.
    * Also replaces a lost database.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
@@ -220,7 +220,7 @@ export class Databases {
       replacement = await this.create({
         organization,
         group,
-        // not the name of any database until it replaces this one
+        // a name that no database can have, until the copy replaces this database
         name: `${name}.restored`,
         source: { type: 'file', file },
         configuration: current.configuration,
@@ -471,7 +471,7 @@ export class Databases {
 }
 
 const NOT_APPLIED_YET =
-  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server has the reason'
+  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server shows the reason'
 
 /** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({

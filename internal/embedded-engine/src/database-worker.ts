@@ -179,7 +179,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Returns the memory of a text that is no longer needed to the worker. */
+  /** Gives the memory of a string that is no longer needed back to the worker. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)

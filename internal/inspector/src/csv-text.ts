@@ -5,7 +5,7 @@ export function realText(value: number): string {
 }
 
 /**
- * Whether a text is written exactly as a stored number is: an integer of 64 bits, or the shortest text of a REAL. SQLite stores -0.0
+ * Whether a string looks exactly like a stored number: an integer of 64 bits, or the shortest text of a REAL. SQLite stores -0.0
  * as 0.0.
  */
 export function isNumberText(text: string): boolean {
@@ -14,7 +14,7 @@ export function isNumberText(text: string): boolean {
 }
 
 /**
- * Returns a text as a cell of a CSV file (RFC 4180). It is quoted if necessary, if it is empty, because an empty cell is NULL, and if
+ * Returns a string as a cell of a CSV file (RFC 4180). It is quoted if necessary, if it is empty, because an empty cell is NULL, and if
  * it looks like a number, so that `baton import` keeps it a text.
  */
 export function csvText(text: string): string {

@@ -36,7 +36,7 @@ export function parseBody(text: string): PipelineBody | CursorBody | null {
     try {
       return decode(text)
     } catch {
-      // the body may be that of a cursor
+      // it may be the body of a cursor
     }
   }
   return null

@@ -71,7 +71,7 @@ export class BatonBinding {
   }
 
   /**
-   * Drops the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
+   * Drops the streams of a database, so that they cannot be continued; if write access ends, only the streams of senders who had it.
    * @returns the latest baton of each
    */
   drop(database: DatabaseId, access: RevokedAccess): readonly string[] {

@@ -201,7 +201,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['snapshot', 'restore'],
     operands: ['NAME', 'SNAPSHOT'],
-    summary: 'Replace the content of a database with that of a snapshot.',
+    summary: 'Replace the content of a database with a snapshot.',
     details: `${SERVER_HELP} First, requests and transactions are aborted. The database gets a new id: tokens for it are invalid from then on. \`baton fork NAME NEW --snapshot SNAPSHOT\` opens a snapshot without replacing anything.`,
     options: DESTROY_DATABASE_OPTIONS,
     load: async () => (await import('./snapshots.ts')).restoreSnapshot,

@@ -16,7 +16,7 @@ export async function complete(db: Client, line: string): Promise<[candidates: s
     const names = rows.map(([name]) => String(name))
     return [names.filter((name) => name.toLowerCase().startsWith(word.toLowerCase())), word]
   } catch {
-    // not a reason to interrupt the user
+    // completes nothing, rather than interrupt the user
     return [[], word]
   }
 }

@@ -44,7 +44,7 @@ export function describeError(error: unknown): string {
 
 function withHint(message: string): string {
   const hint = HINTS.find(([pattern]) => pattern.test(message))
-  // the remedy of a program is not that of the command
+  // this advice is for programs, not for the command
   const text = message
     .replace(': read it with readRows(), or with LIMIT', '')
     .replace(/^startLocalServer: /, '')

@@ -15,6 +15,6 @@ export const escapeLines = (text: string): string =>
     .map((part, index) => (index % 2 === 0 ? escapeControls(part) : part))
     .join('')
 
-/** Returns a text for an output: unchanged, unless the output is a terminal, which control characters could take over. */
+/** Escapes the control characters of a string that is written to a terminal, which they could take over. */
 export const textFor = ({ isTTY }: { readonly isTTY?: boolean | undefined }, text: string): string =>
   isTTY === true ? escapeLines(text) : text

@@ -26,7 +26,7 @@ export async function main(args: readonly string[]): Promise<number> {
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
   const { stdin, stdout: output, stderr, env } = process
-  // ends a command that waits for its input; the error is that of the reader, if there is one
+  // ends a command that waits for its input; an error of the reader comes first
   const input = addAbortSignal(controller.signal, stdin).on('error', () => {})
   try {
     await run(args, { input, output, stderr, env, commands: COMMANDS, signal: controller.signal })

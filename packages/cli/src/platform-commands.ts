@@ -87,7 +87,7 @@ function withUsageError<T>(create: () => T): T {
     return create()
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    // the remedy of a program is not that of the command
+    // this advice is for programs, not for the command
     throw new UsageError(
       `baton: ${error.message.replace('apiTokens.create', 'baton api-tokens create NAME')}`,
     )

@@ -36,7 +36,9 @@ function checkStart(bytes: Uint8Array, name: string): void {
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
   if (isUtf16) throw new Error(`${name} is UTF-16 text: convert it to UTF-8 first, for example with iconv`)
   if (new TextDecoder('latin1').decode(bytes.subarray(0, 16)) === 'SQLite format 3\u0000')
-    throw new Error(`${name} is an SQLite file, not a text: \`baton dev --open FILE.db\` serves a copy of it`)
+    throw new Error(
+      `${name} is an SQLite file, not a text file: \`baton dev --open FILE.db\` serves a copy of it`,
+    )
 }
 
 /** Reads a whole text. @throws Error if it is not UTF-8 */

@@ -66,7 +66,7 @@ const describeRestored = (database: ControlledDatabase, snapshot: string): Comma
   return { json: database, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
 }
 
-/** Replaces the content of a database with that of a snapshot. */
+/** Replaces the content of a database with a snapshot. */
 export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
   onServer: async (input) => {
     const [database, name] = input.operands as [string, string]

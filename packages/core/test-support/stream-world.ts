@@ -677,7 +677,7 @@ function outcomeOf(rejection: Rejection): Call['outcome'] {
     : 'not applied'
 }
 
-/** Like that of `RowReader`. */
+/** Works like the method of `RowReader`. */
 const newParseCall = (call: QueuedCall): QueuedCall => ({
   ...call,
   ...(call.scope !== 'transaction' && { scope: 'chain', prefix: [] }),

@@ -19,7 +19,7 @@ export const toParam = (value: unknown): InValue =>
 
 /** Returns rows keyed by column name. If columns have the same name, the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
-  // also defines a property named `__proto__`
+  // unlike an assignment, this also defines a property named `__proto__`
   rows.map((row) => Object.fromEntries(row.map((value, index) => [columns[index], value])) as ObjectRow)
 
 export function runResult(result: ResultSet<ArrayRow>): RunResult {

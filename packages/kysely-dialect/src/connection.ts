@@ -10,7 +10,7 @@ import { openStream, type Stream, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { rejectCascadingDrop } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'
-import { halfwayError } from './halfway-error.ts'
+import { withKeptStatementsHint } from './kept-statements-hint.ts'
 import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
@@ -183,7 +183,7 @@ export class BatonConnection implements DatabaseConnection {
       executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
       const reason = withColumn(error, [query])
-      throw this.#migrating === 'changed' && !transaction ? halfwayError(reason) : reason
+      throw this.#migrating === 'changed' && !transaction ? withKeptStatementsHint(reason) : reason
     })
     const isChange = RawNode.is(query.query) ? kind !== 'read' && kind !== 'session' : !mayBeReadOnly(query)
     if (this.#migrating && !transaction && isChange) this.#migrating = 'changed'
@@ -221,7 +221,7 @@ export class BatonConnection implements DatabaseConnection {
   #accept(query: CompiledQuery): ConnectionTransaction | null {
     this.#checkUsable()
     if (this.#transaction?.isReadOnly && !mayBeReadOnly(query))
-      throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
+      throw new TypeError("the transaction is read only; use setAccessMode('read write') to allow writes")
     return this.#transaction
   }
 }

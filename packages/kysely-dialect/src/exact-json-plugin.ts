@@ -42,7 +42,7 @@ export class ExactJSONResultsPlugin implements KyselyPlugin {
   }
 
   #parseRow(row: UnknownRow): UnknownRow {
-    // also defines a property named `__proto__`
+    // unlike an assignment, this also defines a property named `__proto__`
     return Object.fromEntries(
       Object.entries(row).map(([column, value]) => [
         column,

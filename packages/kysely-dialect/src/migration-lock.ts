@@ -47,7 +47,7 @@ export class MigrationLock {
     }
   }
 
-  /** Releases the lease. Never rejects: an error would replace that of the migrations, and the lease expires anyway. */
+  /** Releases the lease. Never rejects: an error would hide the error of the migrations, and the lease expires anyway. */
   async release(): Promise<void> {
     clearInterval(this.#timer)
     await this.#renewal

@@ -21,7 +21,7 @@ import { type AnyStatement, toStatement } from './values.ts'
 export * from '@libsql/core/api'
 export { HttpTransaction }
 
-/** Request timeout in ms, the same as that of `fetch` in Node.js. */
+/** Request timeout in ms, the same as in Node's `fetch`. */
 const REQUEST_TIMEOUT_MS = 300_000
 
 /** Key of the Baton client, the same in all copies of this package. */
@@ -168,7 +168,7 @@ export class HttpClient implements Client {
   }
 }
 
-/** An error of a script has no index, unlike that of a batch. */
+/** An error of a script has no index, unlike an error of a batch. */
 const noIndex = (): null => null
 
 function toBatonMode(mode: TransactionMode) {

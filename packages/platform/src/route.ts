@@ -11,7 +11,7 @@ import { toBody } from './view.ts'
 // Each method of the client is one entry in a table: the pattern `GET /path/{name}`, a function that reads the response, and the
 // arguments that are not in the path. The types of the method's arguments and result are derived from its entry.
 
-/** Names of path parameters as arguments. The organization is that of the client. */
+/** Names of path parameters as arguments. The organization is the client's. */
 interface Labels {
   organization: []
   name: [name: string]

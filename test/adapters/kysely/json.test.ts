@@ -79,7 +79,7 @@ async function readNested(): Promise<unknown[]> {
   ]
 }
 
-test('numbers in nested rows are as exact as those of ordinary rows', async () => {
+test('numbers in nested rows are as exact as in ordinary rows', async () => {
   const property = fc.asyncProperty(
     fc.array(
       fc.oneof(

@@ -65,7 +65,7 @@ test('a hundred migrators at once run each migration once', async () => {
   expect(runs).toEqual(['1', '2', '3'])
 })
 
-test('the lock of a crashed migrator is taken over when its lease expires; that of a running one is not', async () => {
+test('the lock of a crashed migrator is taken over when its lease expires; the lock of a running one is not', async () => {
   const db = openKysely()
   await createMigrator(db, {}).migrateToLatest()
   const extendLease = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'

@@ -60,7 +60,7 @@ test('a pull request gets a migrated copy and a comment, and the copy goes with 
   ])
   const opened = await runAction('opened', 'alter table pet add column age')
   expect(opened.log).toContain(`::add-mask::${opened.outputs['token']}\n`)
-  // that of the rehearsal, too
+  // including the token of the rehearsal
   expect(opened.log.match(/^::add-mask::ey/gm)).toHaveLength(2)
   expect([opened.code, opened.outputs['report']]).toEqual([0, join(folder, 'app-pr-7.md')])
   expect(opened.comment).toContain('### Rehearsal on a copy')

@@ -142,7 +142,7 @@ test.each([
   ['create table t (a); insert into t values (1', 'the script ends in the middle of a statement'],
   ['begin; create table t (a);', 'the script ends before its COMMIT'],
   ['', 'the script has no statements'],
-  ['SQLite format 3\0', 'the input is an SQLite file, not a text'],
+  ['SQLite format 3\0', 'the input is an SQLite file, not a text file'],
 ])('a database whose dump is not restored is deleted: %j', async (input, message) => {
   const { baton, port, env } = await startDev('--database', 'app')
   const create = ['databases', 'create', 'x', '--from-dump', '-', '--port', port]

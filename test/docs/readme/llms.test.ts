@@ -61,7 +61,7 @@ test('the speeds in the README match the recorded benchmark results', () => {
   expect(row.map((cell) => cell.replace(' |', ''))).toEqual(expected)
 })
 
-test('every page that has the figures of torn transactions has those of the recorded run', () => {
+test('every page with figures of torn transactions has the figures of the recorded run', () => {
   const { torn } = readResults()
   const format = (count = -1): string => count.toLocaleString('en')
   const [transactions, ended] = [format(torn.transactions), format(torn.endedByServer)]

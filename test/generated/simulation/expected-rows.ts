@@ -140,7 +140,7 @@ function getChainGroups(call: Call, name: string): Group[] {
   const isUnknown = getOutcome(call) === 'unknown'
   const mustBe = (isBefore: (failed: number) => boolean, mayExist: boolean): Group['must'] => {
     if (state === 'ok') return 'exist'
-    // the outcome is that of the whole call
+    // the outcome concerns the whole call
     if (state === 'failed' && !isUnknown) return 'not exist'
     if (failedIndex !== null) return isBefore(failedIndex) ? 'exist' : mayExist ? 'exist or not' : 'not exist'
     return state === 'failed' ? 'exist or not' : 'not exist'

@@ -51,7 +51,7 @@ test('all users share the server of the run, which stops with it', async () => {
   await teardown()
 })
 
-test('errors of the server are those of the test', async () => {
+test('an error of the server makes the test fail', async () => {
   await setup()
   onTestFinished(teardown)
   const runner = new ManualRunner()

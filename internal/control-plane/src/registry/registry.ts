@@ -57,7 +57,7 @@ export class Registry {
   /**
    * Opens the registry of a data directory, or creates it.
    * @param isDurable whether acknowledged changes must survive a power failure
-   * @throws Error if it knows none of the directory's databases
+   * @throws Error if it lists none of the databases in the directory
    */
   static async open(directory: string, isDurable = true): Promise<Registry> {
     await mkdir(directory, { recursive: true })

@@ -423,7 +423,7 @@ export class Session {
       await this.#begin(run, step.request, permissions)
       for (;;) {
         const next = this.#withClientErrors(permissions, () => run.readRows(CURSOR_CHUNK_BYTES, true))
-        // before waiting for the reader, so that a finished statement releases the write lock
+        // ends before it waits for the reader, so that a finished statement releases the write lock
         const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
         await sink.writeRows(next.text)
         if (result !== null) return await sink.endStep(result)

@@ -21,10 +21,10 @@ function createEngine(): EngineInstance {
   return new EngineInstance(new ErasableInstance(module), { files, state: new SharedCallState() })
 }
 
-// The checkpoint has read the header of the log, and continues although another connection has since begun the log anew: it records
+// The checkpoint has read the header of the log, and continues although another connection has since restarted the log: it records
 // frames as copied that it has not copied. In the engine nothing can run between the two, because all connections of a database are
 // in one thread, and no call of the file system calls the engine. Here, one does.
-test('a checkpoint during which the log is begun anew copies nothing, and no commit is lost', () => {
+test('a checkpoint during which the log is restarted copies nothing, and no commit is lost', () => {
   const engine = createEngine()
   const open = (): SqliteConnection => {
     const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
@@ -101,7 +101,7 @@ test.each(['8480808000', '8780808000', '8FFFFFFF7F', '83FFFFFF7F'])(
     connection.run(`CREATE VIRTUAL TABLE f USING fts5(a, content='', contentless_delete=1)`)
     connection.run(`INSERT INTO f (rowid, a) VALUES (1, 'hello world'), (2, 'hello you')`)
     connection.run('DELETE FROM f WHERE rowid = 1')
-    // the structure record has eight bytes of cookie and version, then numbers, the eleventh of which is that of tombstone pages
+    // the structure record has eight bytes of cookie and version, then numbers, the eleventh of which counts tombstone pages
     connection.run(
       `UPDATE f_data SET block = (SELECT unhex(substr(h, 1, 36) || '${count}' || substr(h, 39)) FROM (SELECT hex(block) AS h)) WHERE id = 10`,
     )

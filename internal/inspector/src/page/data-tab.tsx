@@ -170,7 +170,7 @@ function run(statement: string): void {
         shownCell.value = null
       })
     } catch (error) {
-      // the previous result would look like that of this statement
+      // otherwise, the previous result would look like the result of this statement
       if (!actionSignal.aborted) result.value = shownCell.value = null
       throw error
     } finally {

@@ -119,7 +119,7 @@ async function listColumns(database: string, table: string): Promise<readonly st
   return rows.map(([name]) => getText(name))
 }
 
-/** Reads a value in full. @param order that of the list @throws Error if another row is now in its place */
+/** Reads a value in full. @param order the order of the list @throws Error if another row is now in its place */
 // oxlint-disable-next-line max-params
 export async function readCell(
   database: string,

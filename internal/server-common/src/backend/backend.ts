@@ -70,7 +70,7 @@ export class ReplicaStartError extends Error {
   readonly location: string
 
   constructor(location: string, cause: unknown) {
-    super(`the replica in ${location} did not start; the server's log has the reason`, { cause })
+    super(`the replica in ${location} did not start; the server's log shows the reason`, { cause })
     this.location = location
   }
 }

@@ -34,7 +34,7 @@ export class TemporaryDirectory {
 
   async remove(): Promise<void> {
     await rm(this.path, { recursive: true, force: true, maxRetries: 3 })
-    // not before, because the process may exit in the meantime
+    // removed from the list last, because the process may exit in the meantime
     paths.delete(this.path)
     if (paths.size === 0) process.off('exit', removeAll)
   }

@@ -16,7 +16,7 @@ const TRANSIENT_REJECTION = /pending migration|database is locked|Directory not 
 const TIMEOUT_MS = 30_000
 /**
  * Time limit of the first attempt to create a database with a shared schema. If more databases are in use than the server keeps
- * open, it may try to close the one that it is creating, and wait for itself until the request is canceled.
+ * open, it may try to close the one that it is creating, and deadlock until the request is canceled.
  */
 const CHILD_TIMEOUT_MS = 8_000
 /** Maximum number of lookups before a namespace counts as missing, and the delay between them. */

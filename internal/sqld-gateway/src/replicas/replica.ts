@@ -55,7 +55,7 @@ export class Replica implements AsyncDisposable {
     )
     const replica = new Replica(upstream, proxy, writes)
     try {
-      // before the server connects
+      // the server connects to it when it starts
       await primary.grpcPort()
       await upstream.start()
       return replica

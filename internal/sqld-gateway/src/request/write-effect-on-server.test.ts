@@ -159,7 +159,7 @@ async function changeFile(cases: readonly Case[]): Promise<boolean> {
   return (await hashFiles()) !== before
 }
 
-/** Returns those of the requests that change the file. */
+/** Returns the requests that change the file. */
 async function findChanges(cases: readonly Case[]): Promise<readonly Case[]> {
   if (cases.length === 0 || !(await changeFile(cases))) return []
   if (cases.length === 1) return cases

@@ -96,7 +96,7 @@ test.each([
   expect(getEffect('select 1', sql).mayCommit).toBe(mayCommit)
 })
 
-test('describing DDL may write, because the server executes that of vector indexes; other statements may not', () => {
+test('describing DDL may write, because the server then creates vector indexes; describing other statements may not', () => {
   const mayWrite = (sql: string) => getRequestsEffect([{ type: 'describe', sql, sqlId: null }]).mayWrite
   expect(mayWrite('drop index v')).toBe(true)
   expect(mayWrite('select 1; drop index v')).toBe(true)

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { BodyWatcher } from '@batonsql/server-common/http'
 
-/** How long a response that its client does not read may keep other writers waiting; also the server's limit for a transaction. */
+/** Maximum time that an unread response may block other writers; also the server's limit for a transaction. */
 const UNREAD_LIMIT_MS = 5_000
 const POLL_MS = 500
 
@@ -26,7 +26,7 @@ export class UnreadResponse {
   /** Watches a body until it is closed. */
   watch(body: Readable): void {
     const timer = setInterval(() => {
-      // without buffered data, the server has not sent more
+      // an empty buffer means that the server has sent nothing more
       const isUnread = body.readableLength > 0 && performance.now() - this.#lastPartAt > UNREAD_LIMIT_MS
       if (isUnread && this.#isContended())
         body.destroy(new Error('the response was not read while other writers waited for its transaction'))

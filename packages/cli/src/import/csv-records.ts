@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { parse } from 'csv-parse'
 
-/** A cell: null if it is empty, a text, or a text that was in quotes. */
+/** A cell: null if it is empty, a string, or a string that was in quotes. */
 export type Cell = null | string | QuotedText
 
 /** A text that was in quotes, and is therefore not a number. */

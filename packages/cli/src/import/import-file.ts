@@ -68,7 +68,7 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
 /** Returns the table that is named like the file. */
 export const tableOf = (file: string): string => basename(file).replace(/\.[^.]*$/, '')
 
-/** Returns what was kept, and how to continue. @param isKnown whether the progress is that of the database */
+/** Returns what was kept, and how to continue. @param isKnown whether the progress was read from the database */
 function describeInterruption(isKnown: boolean, { position, hasProgress, progressTable }: RowLoader): string {
   if (!isKnown)
     return `It is unknown whether rows were imported. If the table "${progressTable}" exists, run the same command with --resume.`

@@ -213,7 +213,7 @@ function toRehearsal({
 }): Rehearsal {
   const { roundTripMs } = sourceBefore
   const comparison = compareStates(before, after)
-  // a name that is that of a table is not that of a column
+  // a name that matches a table is never a column
   const isAllowed = ({ table, column }: Loss): boolean =>
     allowed.some((name) => name === table || (name === `${table}.${column}` && !before.tables.has(name)))
   return {

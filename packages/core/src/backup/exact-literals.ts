@@ -58,7 +58,7 @@ const decodeUnistr = (text: string): string =>
   )
 const ESCAPE = /\\(?:(\\)|u?([\da-fA-F]{4})|\+([\da-fA-F]{6})|U([\da-fA-F]{8}))/g
 
-/** Returns an expression for a text, which may contain U+0000. */
+/** Returns an expression for a string, which may contain U+0000. */
 export function toLiteral(text: string): string {
   if (!text.includes('\0')) return `'${text.replaceAll("'", "''")}'`
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0'))

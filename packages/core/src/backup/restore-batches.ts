@@ -56,7 +56,7 @@ export async function* splitIntoBatches(source: ScriptSource): AsyncGenerator<Re
 class DumpTranslator {
   /** Whether a transaction of the dump is open. */
   isOpen = false
-  /** Whether the dump has a transaction, as that of an empty database. */
+  /** Whether the dump has a transaction: even a dump of an empty database has one. */
   hasTransaction = false
   readonly #virtualTables: string[] = []
   /** Tables that may be shadow tables of a virtual table that follows, as after a VACUUM. */
@@ -105,7 +105,7 @@ class DumpTranslator {
     readonly definition: string
   }): string[] {
     const module = /\busing\s+["'`[]?(\w+)/i.exec(definition)?.[1]?.toLowerCase() ?? ''
-    // the rows of an external content table are not those of the virtual table
+    // an external content table has rows of its own
     const ownsContent = !/\bcontent\s*=/i.test(definition)
     const shadows = (SHADOWS[module] ?? [])
       .filter((suffix) => ownsContent || suffix !== '_content')

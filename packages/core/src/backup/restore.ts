@@ -94,7 +94,7 @@ async function* readAhead<T>(
       yield item.value
     }
   } finally {
-    // not awaited, because a stalled source cannot be closed
+    // a source that yields nothing cannot be closed, so this is not awaited
     items.return().catch(() => {})
   }
 }

@@ -18,7 +18,7 @@ interface Details {
   readonly results?: readonly unknown[]
 }
 
-// not properties, so that a printed error shows only the truncated SQL in its stack, and never data
+// kept out of properties, so that a printed error shows only the truncated SQL in its stack, and never data
 const details = new WeakMap<Error, Details>()
 
 /** Returns an object that identifies an error that core has created, and its copies; undefined for other errors. */
@@ -136,7 +136,7 @@ function findHint({ code, message }: WireError): string {
   if (code === 'SQL_MANY_STATEMENTS') return ': use batch(), or executeMultiple() for a script'
   if (/contains transaction items|left in transaction state|Interactive transactions/.test(message))
     return ': a schema database runs each request as a migration, in its own transaction: use batch() instead of a transaction'
-  // not the text of a RAISE()
+  // a constraint may be a RAISE() with this text
   if (message.includes('string or blob too big') && !code?.startsWith('SQLITE_CONSTRAINT'))
     return ': a value, or all values of a row together, must be smaller than 5,000,000 bytes; split it, or store it elsewhere'
   if (message.includes('too many SQL variables'))

@@ -16,7 +16,7 @@ import { Stream } from './stream.ts'
  * failure. (To run a whole script as one transaction: `db.batch(splitStatements(text))`.) `timeoutMs` applies to each request.
  * @throws SyntaxError with line and column, before anything is sent, for unterminated text and for a savepoint outside of BEGIN
  * and COMMIT; SqlError with line and column in its message and the position in the script as `statementIndex`. The `outcome`
- * of an error is that of the whole script.
+ * of an error concerns the whole script.
  */
 export async function executeMultiple(
   db: Client,

@@ -147,7 +147,7 @@ describe.each([
           maxRetries: 0,
           coalesce,
         })
-        // the outcome of a transaction is that of its COMMIT
+        // a transaction has the outcome of its COMMIT
         await expectToSettle(() => call(db), !String(call).includes('transaction'))
       }),
       { numRuns: 400 },

@@ -22,7 +22,7 @@ test('the rowid of an insert is exact', () => {
   expect(rowids.read(response('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
 })
 
-test('rowid 0 is known unless it may be that of a new connection', () => {
+test('rowid 0 is known unless the connection may be new', () => {
   const rowids = new InsertedRowids()
   const insertZero = encodeStatement('insert into t (id) values (0)')
   expect(rowids.read(response('0'), insertZero)).toBeNull()

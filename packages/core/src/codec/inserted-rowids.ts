@@ -8,10 +8,10 @@ interface RowidResult {
 }
 
 /**
- * Determines the rowid that a statement inserted, from the results of one stream in order. After a statement that inserts nothing,
- * the server repeats the rowid of an earlier one, or 0 on a new stream. So the rowid of an upsert is known if it differs from that
- * before it; if it is the same, the upsert may have updated a row. An insert into a table WITHOUT ROWID cannot be recognized, and
- * gets the rowid of an earlier insert.
+ * Determines the rowid that a statement inserted, from the results of one stream in order. After a statement that inserts nothing, the
+ * server repeats the previous rowid, or 0 on a new stream. So the rowid of an upsert is known only if it differs from the previous one:
+ * otherwise, the upsert may have updated a row. An insert into a table WITHOUT ROWID cannot be recognized, and gets the rowid of an
+ * earlier insert.
  */
 export class InsertedRowids {
   /** The last rowid of the connection; null if it is unknown. */
@@ -45,7 +45,7 @@ export class InsertedRowids {
 /** Matches quoted text, comments and whitespace. */
 const SEPARATORS = /* @__PURE__ */ (() =>
   new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*(?:\\]|$)|${BLANK}`, 'g'))()
-/** Most statements; others may begin with a comment, or with WITH. */
+/** Matches most inserts. Others begin with a comment, or with WITH, and are examined further. */
 const BEGINS_WITH_INSERT = /^\s*(?:insert|replace)\s/i
 /** An INSERT without these words updates nothing. */
 const DO_UPDATE = /(?<![\w$])do +update(?![\w$])/i

@@ -24,7 +24,7 @@ export class ResultSet<Row = ObjectRow> {
   /**
    * Rowid of the last row that an INSERT or REPLACE inserted; null if it inserted none, for every other statement, and for an upsert
    * that may have updated a row instead, because the server reports the rowid that it had reported before. For a table WITHOUT ROWID,
-   * it can be that of an earlier insert on the connection. Use RETURNING for upserts and such tables.
+   * it can be the rowid of an earlier insert on the connection. Use RETURNING for upserts and such tables.
    */
   readonly lastInsertRowid: bigint | null
   /** Number of rows read by the engine, for billing; 0 if the server does not report it. */

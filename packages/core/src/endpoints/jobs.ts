@@ -40,7 +40,7 @@ export interface Job {
   readonly status: JobStatus
   /** Reason of the failure; null otherwise. */
   readonly error: string | null
-  /** One entry for each child. Its `error` is often only "aborted"; the job's `error` has the reason. */
+  /** One entry for each child. Its `error` is often only "aborted"; the job's `error` gives the reason. */
   readonly progress: readonly {
     readonly database: string
     readonly status: TaskStatus | null

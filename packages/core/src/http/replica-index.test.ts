@@ -104,7 +104,7 @@ test('slow reads share one request for the index, and send no other once the rep
   expect(replica.reads.length).toBe(20)
 })
 
-test('an index that the primary does not have is reset to that of the primary, also for queued reads', async () => {
+test('an index that the primary does not have is reset to the index of the primary, also for queued reads', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))

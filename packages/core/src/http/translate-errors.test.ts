@@ -194,7 +194,7 @@ test('does not change text in values', () => {
   expect(translateErrors(value)).toBe(value)
 })
 
-test('the error of a migration on libsql-server stays as it is, although it quotes that of a statement', () => {
+test('the error of a migration on libsql-server stays as it is, although it quotes the error of a statement', () => {
   const message =
     'Schema migration error: migration dry run failed: task 2 for namespace `a` failed with error: An error occured executing the migration at step 3: UNIQUE constraint failed: t.a'
   const error = { message, code: 'SCHEMA_MIGRATION_ERROR' }

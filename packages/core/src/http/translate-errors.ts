@@ -12,7 +12,7 @@ const JSON_STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"'
 const WIRE_ERROR = new RegExp(`\\{"message":${JSON_STRING}(?:,"\\w+":(?:null|${JSON_STRING}))*\\}`, 'g')
 
 const LIBSQL_PREFIX = 'SQLite error: '
-/** Prefixes that the engine's bindings and servers add to messages; servers in front of them add that of libsql-server. */
+/** Prefixes that the engine's bindings and servers add to messages; servers in front of them add the prefix of libsql-server. */
 const KNOWN_PREFIXES =
   /^(?:(?:SQLite error|Error executing statement|step failed|prepare failed|failed to consume stmt): )*/
 /** Maximum number of other prefixes. */

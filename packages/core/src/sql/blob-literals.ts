@@ -1,7 +1,7 @@
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
 
 /**
- * Rejects a text with a blob literal that is larger than a value may be: libSQL's parser makes it NULL, without an error.
+ * Rejects SQL with a blob literal that is larger than a value may be: libSQL's parser makes it NULL, without an error.
  * @throws RangeError with the position of the literal
  */
 export function checkBlobLiterals(sql: string): void {

@@ -138,7 +138,7 @@ class Positions {
     return this.#script.indexOf('\n', from) + 1 || Infinity
   }
 
-  /** @param index not before that of the previous call */
+  /** @param index not before the index of the previous call */
   at(index: number): { readonly line: number; readonly column: number } {
     while (this.#nextLine <= index) {
       this.#line += 1

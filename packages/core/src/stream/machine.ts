@@ -24,7 +24,7 @@ import {
 import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
 
 // The core of a stream: `step` changes the state and says what must be done, and `nextWake` when it must be called again. Nothing
-// here knows of promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
+// here depends on promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
 
 /**
  * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
@@ -182,7 +182,7 @@ export interface LastSending {
   readonly continuesStream: boolean
 }
 
-/** What a stream knows of its client. */
+/** The part of a client that a stream uses. */
 export interface StreamClient {
   readonly clock: Pick<Clock, 'now'>
   readonly config: Pick<ResolvedConfig, 'queueLimit' | 'transactionTimeoutMs'>

@@ -42,7 +42,7 @@ function internalError(details: string, report: ReportInternalError): ServiceRes
   report(reference, details)
   return errorResponse(
     500,
-    `Internal Error: the server failed to handle this request; its log has the reason (reference ${reference})`,
+    `Internal Error: the server failed to handle this request; its log shows the reason (reference ${reference})`,
   )
 }
 

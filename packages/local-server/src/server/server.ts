@@ -243,7 +243,7 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /**
-   * Replaces the content of a database with that of one of its snapshots. First, its requests and transactions are aborted; if this
+   * Replaces the content of a database with one of its snapshots. First, its requests and transactions are aborted; if this
    * rejects, it keeps its content. It keeps its name, group, settings and snapshots, and gets a new id: tokens for this database
    * are invalid from then on, those for its group remain valid.
    * @returns its address, with a new token on a server with `auth`

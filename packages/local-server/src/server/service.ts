@@ -58,7 +58,7 @@ const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
   createdAt: new Date(createdAt),
 })
 
-/** Whether a text is a size or a duration; the platform API has other words for none, such as an empty text. */
+/** Whether a string is a size or a duration; the platform API has other words for none, such as an empty string. */
 const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
   try {
     return typeof value === 'string' && parse(value) !== null
@@ -290,7 +290,7 @@ export class Service {
   }
 
   async restoreSnapshot(database: string, name: string): Promise<void> {
-    // also one whose file was lost
+    // includes databases whose file was lost
     const row = this.#find(database) ?? this.#getDatabase(database)
     await this.controlPlane.snapshots.restore(row, name)
     this.parts.router.forget(row.id)

@@ -185,7 +185,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     body: (snapshot: { readonly name?: string | undefined }) => checkedBody(snapshot, { name: 'string' }),
   }),
   /**
-   * Replaces the content of a database with that of a snapshot; all access ends first. The database gets a new id: create new tokens.
+   * Replaces the content of a database with a snapshot; all access ends first. The database gets a new id: create new tokens.
    * Never retried if the request may have arrived.
    */
   restoreSnapshot: route(

@@ -1,15 +1,15 @@
 import { SqlError } from '@batonsql/core'
 
-const HALFWAY_HINT =
+const HINT =
   'the statements before this one are kept, because the migrations run without a transaction (see `transactionalMigrations`): '
 
-/** Says of an error of a migration that the statements before it are kept. */
-export function halfwayError(error: unknown): unknown {
+/** Adds a hint to the error of a migration: the statements before the failed one are kept. */
+export function withKeptStatementsHint(error: unknown): unknown {
   if (!(error instanceof SqlError)) return error
   const { message, code, extendedCode, sql, statementIndex, results, outcome } = error
   const wireError = {
-    // in front, because the names of a constraint are at the end
-    message: HALFWAY_HINT + message,
+    // first, because the names of a constraint are read from the end of the message
+    message: HINT + message,
     code,
     ...(extendedCode && { extended_code: extendedCode }),
   }
