@@ -2,11 +2,12 @@
 import { DatabaseSync } from 'node:sqlite'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { openStream, type Stream } from '@batonsql/core/adapter'
-import { afterAll, expect, test } from 'vitest'
-import { IS_SHORT_RUN, SEED, seeded } from '../support/random.ts'
+import { afterAll, expect, inject, test } from 'vitest'
+import { IS_RELEASE, IS_SHORT_RUN, SEED, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-const PROGRAM_COUNT = IS_SHORT_RUN ? 500 : 2_000
+// libsql-server waits for the disk after each program
+const PROGRAM_COUNT = IS_SHORT_RUN || (inject('target') === 'sqld' && !IS_RELEASE) ? 500 : 2_000
 
 const server = await openTestServer()
 const db = createClient((await server.createDatabase()).config)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { IS_RELEASE } from '../support/random.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { LIBRARIES } from './libraries.ts'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
@@ -97,7 +98,7 @@ describe.each([
 })
 
 // 300 MB: installed only for a release
-describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
+describe.runIf(IS_RELEASE)('libraries with @libsql/client inside', () => {
   let project = ''
   beforeAll(async () => {
     project = createProject('libraries', {
@@ -175,7 +176,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
   })
 })
 
-describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
+describe.runIf(IS_RELEASE)('drizzle-orm 1.0', () => {
   test('the driver for @libsql/client runs with the replacement', { timeout: 300_000 }, async () => {
     const dependencies = { '@libsql/client': CLIENT_OVERRIDE, 'drizzle-orm': '1.0.0-rc.5' }
     const project = createProject('drizzle-1', {

@@ -3,12 +3,13 @@ import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Program, type ProgramResult, startExample, waitForExit } from '../docs/examples/program.ts'
+import { IS_RELEASE } from '../support/random.ts'
 
 // Tests the claims in the README of examples/migrate-tenants.
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
 /** A realistic number only before a release. */
-const TENANT_COUNT = process.env['TEST_RELEASE'] === undefined ? 20 : 100
+const TENANT_COUNT = IS_RELEASE ? 100 : 20
 const TAGS = ['0000_guest', '0001_visit']
 
 let server: LocalServer

@@ -1,14 +1,12 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, query } from '../server/wire.ts'
-import { SEED, seeded } from '../support/random.ts'
+import { IS_RELEASE, SEED, seeded } from '../support/random.ts'
 import { words } from '../support/words.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { generateChange, hashDatabases, ROUTES, SCHEMA } from './generated-statements.ts'
 
-const STATEMENT_COUNT = Number(
-  process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
-)
+const STATEMENT_COUNT = Number(process.env['ATTACK_STATEMENTS'] ?? (IS_RELEASE ? 500 : 200))
 const CONCURRENCY = 8
 
 describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {

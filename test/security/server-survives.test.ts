@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, type WireRequest } from '../server/wire.ts'
-import { SEED, seeded } from '../support/random.ts'
+import { IS_RELEASE, SEED, seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generateBoundCall, generateCall } from './generated-calls.ts'
 
@@ -178,7 +178,7 @@ describe.each(BACKENDS)('the server survives, with open transactions: %s', (back
 
     test('calls with unexpected arguments, as literals and as parameters', async () => {
       const random = seeded(SEED)
-      const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
+      const rounds = IS_RELEASE ? 60 : 10
       for (let round = 0; round < rounds; round += 1) {
         const calls = Array.from({ length: 25 }, () => {
           const { sql, args } = generateBoundCall(random)

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { ALLOWED_FUNCTIONS } from '@batonsql/server-common/sql'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, execute, type PipelineReply, pipeline, query } from '../server/wire.ts'
-import { SEED, seeded } from '../support/random.ts'
+import { IS_RELEASE, SEED, seeded } from '../support/random.ts'
 import { words } from '../support/words.ts'
 import { AttackedServer } from './attacked-server.ts'
 import { CALL_SCHEMA, generateCall } from './generated-calls.ts'
@@ -271,7 +271,7 @@ test('calls with unexpected arguments do not crash the engine', async () => {
   for (const sql of CALL_SCHEMA) await query(otherUrl, sql, { token: owner })
   const random = seeded(SEED)
   // a few at a time, so that the transaction of the other database does not expire in the meantime
-  const rounds = process.env['TEST_RELEASE'] === undefined ? 40 : 120
+  const rounds = IS_RELEASE ? 120 : 40
   for (let round = 0; round < rounds; round += 1) {
     const calls = Array.from({ length: 25 }, () => generateCall(random))
     const { text } = await pipeline(otherUrl, [...calls.map((sql) => execute(sql)), close], { token: owner })
