@@ -25,7 +25,7 @@ export function openDatabase(
   // the token must not be sent to another database
   const databaseToken = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
   const authToken =
-    values['auth-token'] ?? databaseToken ?? env['BATON_AUTH_TOKEN'] ?? env['TURSO_AUTH_TOKEN']
+    values['auth-token'] ?? (databaseToken || env['BATON_AUTH_TOKEN'] || env['TURSO_AUTH_TOKEN'] || undefined)
   try {
     return createClient({
       url: toDatabaseUrl(target),

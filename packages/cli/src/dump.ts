@@ -45,7 +45,7 @@ async function writeAtomically(
   if (existing && !existing.isFile()) return await writeParts(await open(file, 'w'), parts, context)
   // preserves a link, and the permissions of the file
   const target = existing ? await realpath(file) : file
-  const temporaryFile = `${target}.unfinished`
+  const temporaryFile = `${target}.${process.pid}.unfinished`
   try {
     const handle = await open(temporaryFile, 'w', existing ? existing.mode & 0o777 : 0o666)
     await writeParts(handle, parts, context)

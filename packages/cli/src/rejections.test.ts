@@ -61,6 +61,7 @@ test('baton sql: requires a token, which is read from the option or else from th
   expect(await sql(statements, { 'auth-token': reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
+  expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader, BATON_AUTH_TOKEN: '' })).toBe(table)
   const rejected = /HTTP 401.*\nThe database rejected the token/
   expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(rejected)
   const date = vi.spyOn(Date, 'now').mockReturnValueOnce(Date.now() - 3_600_000)

@@ -49,7 +49,8 @@ export async function restoreDump(
   const progress = new Progress(stderr)
   try {
     const stream = (file === '-' ? input : createReadStream(file)) as AsyncIterable<Uint8Array>
-    const size = file === '-' ? null : (await stat(file)).size
+    // a pipe has the size 0
+    const size = file === '-' ? 0 : (await stat(file)).size
     let readBytes = 0
     const bytes = tap(stream, (part) => {
       readBytes += part.length
@@ -60,7 +61,7 @@ export async function restoreDump(
       onProgress: ({ statements }) =>
         progress.show(
           `${statements.toLocaleString('en')} statements`,
-          size === null ? undefined : readBytes / size,
+          size === 0 ? undefined : readBytes / size,
         ),
     })
   } finally {

@@ -52,11 +52,16 @@ export function formatLines({ columns, rows }: Pick<ResultSet<ArrayRow>, 'column
   return rows.map((row) => row.map(formatLine).join('')).join('\n')
 }
 
-/** Formats a row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. The last of several equal names is kept. */
+/**
+ * Formats a row as a line of JSON: integers beyond 2^53 and infinities as text, blobs as `{"base64": …}`. The last of several equal names
+ * is kept.
+ */
 export function formatJson(cells: readonly Value[], columns: readonly string[]): string {
   const row = Object.fromEntries(columns.map((name, index) => [name, cells[index]]))
   const replacer = (_: string, value: unknown): unknown => {
     if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
+    // JSON would make it null
+    if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
     return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
   }
   return `${JSON.stringify(row, replacer)}\n`

@@ -37,7 +37,7 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
     await loader.prepare(resume)
     if (!skipsBadRows) rejectBadRows(scan)
     const report = (): void =>
-      progress.show(`${loader.position.toLocaleString('en')} rows`, loader.position / scan.rowCount)
+      progress.show(`${loader.position.toLocaleString('en')} rows`, loader.position / (scan.rowCount || 1))
     await loader.load(report).catch(async (error: unknown) => {
       progress.end()
       const mayHaveBeenApplied =
