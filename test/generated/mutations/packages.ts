@@ -21,7 +21,12 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
     isSimulated: true,
     tests: [['unit', 'packages/core']],
   },
-  'kysely-dialect': { tests: [['embedded', 'test/adapters/kysely']] },
+  'kysely-dialect': {
+    tests: [
+      ['unit', 'packages/kysely-dialect'],
+      ['embedded', 'test/adapters/kysely'],
+    ],
+  },
   'drizzle-driver': {
     tests: [
       ['unit', 'packages/drizzle-driver'],
