@@ -116,8 +116,8 @@ export class SqldGroups implements DatabaseBackend {
     id: DatabaseId,
     settings: DatabaseSettings,
   ): Promise<void> {
+    // one that a killed process has left is removed at startup
     const file = join(this.#options.directory, `${id}${COPY_SUFFIX}`)
-    await rm(file, { force: true })
     try {
       await from.exportTo(sourceId, file)
       await to.create(id, { type: 'file', file }, settings)
