@@ -19,7 +19,13 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
     // the code that creates, writes and reads transactions, streams and requests
     files: /^(client|codec|http|request|sql|stream)\//,
     isSimulated: true,
-    tests: [['unit', 'packages/core']],
+    tests: [
+      ['unit', 'packages/core'],
+      [
+        'embedded',
+        ...client('cursor', 'execute-only', 'ignored-conditions', 'scripts', 'structured', 'transactions'),
+      ],
+    ],
   },
   'kysely-dialect': {
     tests: [
