@@ -95,10 +95,8 @@ export class SqldGroups implements DatabaseBackend {
         return moveToQuarantine(join(this.#getFolder(group), DATABASES), new Set(groupIds))
       }),
     )
-    for (const [index, group] of groups.entries()) {
-      const mustKeep = this.#options.hasGroup(group) || quarantined[index]?.length !== 0
-      if (!mustKeep && (await this.#isEmpty(group))) await this.removeGroup(group)
-    }
+    for (const group of groups)
+      if (!this.#options.hasGroup(group) && (await this.#isEmpty(group))) await this.removeGroup(group)
     return quarantined.flat()
   }
 

@@ -96,7 +96,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'sqld-gateway': {
     tests: [
-      ['unit', 'internal/sqld-gateway'],
+      ['unit', 'internal/sqld-gateway', 'packages/local-server/src/server/sqld-backend'],
       [
         'sqld',
         ...platform('block', 'database-api', 'metrics', 'failed-replicas'),
