@@ -104,7 +104,8 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ],
       [
         'sqld',
-        ...platform('databases', 'ended-attach', 'exports', 'group-processes', 'replicas', 'snapshots'),
+        ...platform('backup', 'databases', 'ended-attach', 'exports', 'group-processes', 'replicas'),
+        ...platform('snapshots'),
       ],
       ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
     ],
