@@ -96,10 +96,8 @@ export class SqldGroups implements DatabaseBackend {
         return moveToQuarantine(join(this.#getFolder(group), DATABASES), new Set(groupIds))
       }),
     )
-    for (const [index, group] of groups.entries()) {
-      const mustKeep = this.#options.hasGroup(group) || quarantined[index]?.length !== 0
-      if (!mustKeep && (await this.#isEmpty(group))) await this.removeGroup(group)
-    }
+    for (const group of groups)
+      if (!this.#options.hasGroup(group) && (await this.#isEmpty(group))) await this.removeGroup(group)
     return quarantined.flat()
   }
 
@@ -117,8 +115,8 @@ export class SqldGroups implements DatabaseBackend {
     id: DatabaseId,
     settings: DatabaseSettings,
   ): Promise<void> {
+    // one that a killed process has left is removed at startup
     const file = join(this.#options.directory, `${id}${COPY_SUFFIX}`)
-    await rm(file, { force: true })
     try {
       await from.exportTo(sourceId, file)
       await to.create(id, { type: 'file', file }, settings)

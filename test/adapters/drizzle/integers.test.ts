@@ -110,6 +110,9 @@ test('int64() is exact at every depth of a relational query, and text is unchang
   expect(
     await db.query.things.findMany({ columns: {}, with: { owner: { columns: { note: true } } } }),
   ).toEqual([{ owner: { note: '[12345678901234567, not JSON' } }])
+  const sameDigits = { note: '1234567890123456', plain: 1_234_567_890_123_456 }
+  await db.update(things).set(sameDigits)
+  expect(await db.query.owners.findFirst({ with: { things: true } })).toMatchObject({ things: [sameDigits] })
 })
 
 describe('the error names the column', () => {
@@ -156,8 +159,8 @@ describe('the error names the column', () => {
 })
 
 test.each([1e300, 1.5])('numbers that are not integers are not affected: %d', async (plain) => {
-  await db.run(sql`update things set plain = ${plain}, at = 5, amount = 1.5`)
-  const expected = { plain, at: new Date(5), amount: 1.5 }
+  await db.run(sql`update things set plain = ${plain}, at = 5.5, amount = 1.5`)
+  const expected = { plain, at: new Date(5.5), amount: 1.5 }
   expect(await db.select().from(things)).toMatchObject([expected])
   expect(await db.query.things.findMany()).toMatchObject([expected])
   expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])

@@ -32,6 +32,22 @@ const slowInsert = (name: string, steps = 300_000): RawBuilder<unknown> =>
 const ENDLESS_STEPS = 100_000_000
 const shortTimeout = (): AbortSignal => AbortSignal.timeout(30)
 
+/** Aborts an insert that the server runs. */
+async function abortInFlight(
+  executor: Kysely<Tables>,
+  inflightQueryAbortStrategy: NonNullable<AbortableQueryOptions['inflightQueryAbortStrategy']>,
+): Promise<void> {
+  const controller = new AbortController()
+  const { signal } = controller
+  const requestsBefore = database.requestCount()
+  const query = slowInsert('b', ENDLESS_STEPS).execute(executor, { signal, inflightQueryAbortStrategy })
+  const aborted = expect(query).rejects.toThrow('own error')
+  // aborting it before it is sent would not affect the connection
+  await expect.poll(() => database.requestCount()).toBe(requestsBefore + 1)
+  controller.abort(new Error('own error'))
+  await aborted
+}
+
 if (inject('kysely') === '0.28') {
   test('Kysely 0.28 has no signals, so a query runs to completion', async () => {
     await slowInsert('a').execute(db, { signal: shortTimeout() })
@@ -74,20 +90,20 @@ if (inject('kysely') === '0.28') {
       expect(await selectNames()).toEqual(['a', 'b', 'c'])
     })
 
+    test('ends its connection with the strategy `kill session`', async () => {
+      await db.connection().execute(async (connection) => {
+        await abortInFlight(connection, 'kill session')
+        await expect(insert(connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      })
+      expect(await waitFor(selectNames)).toEqual([])
+    })
+
     test.each(['cancel query', 'kill session'] as const)(
       'ends its transaction with the strategy `%s`, and nothing is written outside it',
       async (inflightQueryAbortStrategy) => {
         const attempt = db.transaction().execute(async (trx) => {
           await insert(trx, 'a')
-          const controller = new AbortController()
-          const { signal } = controller
-          const requestsBefore = database.requestCount()
-          const query = slowInsert('b', ENDLESS_STEPS).execute(trx, { signal, inflightQueryAbortStrategy })
-          const aborted = expect(query).rejects.toThrow('own error')
-          // aborting it before it is sent would not affect the transaction
-          await expect.poll(() => database.requestCount()).toBe(requestsBefore + 1)
-          controller.abort(new Error('own error'))
-          await aborted
+          await abortInFlight(trx, inflightQueryAbortStrategy)
           await insert(trx, 'c')
         })
         await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })

@@ -92,17 +92,18 @@ function mutate(
     case 'LogicalExpression':
     case 'BinaryExpression': {
       const opposite = OPPOSITES[operator ?? '']
-      if (left && operator === '??') add(node, `?? removed: ${getText(node)}`, getText(left))
+      if (left && operator === '??') add(node, `?? removed: ${getText(node)}`, `(${getText(left)})`)
       if (left && right && opposite)
         add(
           node,
           `${operator} replaced with ${opposite}: ${getText(node)}`,
-          `(${getText(left)} ${opposite} ${getText(right)})`,
+          // the text of an operand has no parentheses around it
+          `((${getText(left)}) ${opposite} (${getText(right)}))`,
         )
       return
     }
     case 'UnaryExpression':
-      if (argument && operator === '!') add(node, `! removed: ${getText(node)}`, getText(argument))
+      if (argument && operator === '!') add(node, `! removed: ${getText(node)}`, `(${getText(argument)})`)
       return
     case 'AwaitExpression':
       if (argument) add(node, `await removed: ${getText(node)}`, getText(argument))

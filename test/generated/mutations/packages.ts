@@ -19,9 +19,20 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
     // the code that creates, writes and reads transactions, streams and requests
     files: /^(client|codec|http|request|sql|stream)\//,
     isSimulated: true,
-    tests: [['unit', 'packages/core']],
+    tests: [
+      ['unit', 'packages/core'],
+      [
+        'embedded',
+        ...client('cursor', 'execute-only', 'ignored-conditions', 'scripts', 'structured', 'transactions'),
+      ],
+    ],
   },
-  'kysely-dialect': { tests: [['embedded', 'test/adapters/kysely']] },
+  'kysely-dialect': {
+    tests: [
+      ['unit', 'packages/kysely-dialect'],
+      ['embedded', 'test/adapters/kysely'],
+    ],
+  },
   'drizzle-driver': {
     tests: [
       ['unit', 'packages/drizzle-driver'],
@@ -85,7 +96,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'sqld-gateway': {
     tests: [
-      ['unit', 'internal/sqld-gateway'],
+      ['unit', 'internal/sqld-gateway', 'packages/local-server/src/server/sqld-backend'],
       [
         'sqld',
         ...platform('block', 'database-api', 'metrics', 'failed-replicas'),
@@ -93,7 +104,8 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ],
       [
         'sqld',
-        ...platform('databases', 'ended-attach', 'exports', 'group-processes', 'replicas', 'snapshots'),
+        ...platform('backup', 'databases', 'ended-attach', 'exports', 'group-processes', 'replicas'),
+        ...platform('snapshots'),
       ],
       ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
     ],

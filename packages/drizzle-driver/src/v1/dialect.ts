@@ -1,13 +1,13 @@
 import { entityKind } from 'drizzle-orm'
 import { SQLiteDialect, type SQLiteDialectConfig } from 'drizzle-orm/sqlite-core'
-import { batonCodecs, rejectInexactIntegers } from './codecs.ts'
+import { rejectInexactIntegers } from './codecs.ts'
 
 /** Drizzle's dialect, whose number columns reject inexact integers. */
 export class BatonDialect extends SQLiteDialect {
   static override readonly [entityKind]: string = 'BatonDialect'
 
   constructor(config: SQLiteDialectConfig) {
-    super({ ...config, codecs: config.codecs ?? batonCodecs })
+    super(config)
     rejectInexactIntegers(this.codecs)
   }
 }
