@@ -50,7 +50,8 @@ test.each(ROUTES)(
   async ({ from, to }) => {
     const source = await open(from)
     await source.execute('create table t (a integer primary key, b real, c)')
-    // numbers with six decimals, and of all magnitudes
+    // numbers with six decimals, of all magnitudes, and at the limits
+    const limits = [Number.MAX_VALUE, 2 ** 1023, 2.2250738585072014e-308, 5e-324]
     const random = seeded(20_261_128)
     const bits = new DataView(new ArrayBuffer(8))
     const anyReal = (): number => {
@@ -62,7 +63,12 @@ test.each(ROUTES)(
     }
     for (let start = 0; start < 20_000; start += 1_000) {
       const numbers = Array.from({ length: 1_000 }, (_, n) => start + n)
-      const args = numbers.flatMap((n) => [n, Number((random() * 1_000).toFixed(6)), anyReal()])
+      const atLimit = (n: number): number => (limits[n % 4] as number) * (n % 8 < 4 ? 1 : -1)
+      const args = numbers.flatMap((n) => [
+        n,
+        n % 100 < 8 ? atLimit(n) : Number((random() * 1_000).toFixed(6)),
+        anyReal(),
+      ])
       await source.execute(`insert into t values ${numbers.map(() => '(?, ?, ?)').join()}`, args)
     }
     const copy = await open(to)
@@ -184,7 +190,10 @@ test('the embedded server writes REALs with the digits that every server reads e
   const { url } = await embedded.createDatabase('digits')
   await using db = createClient({ url })
   await db.execute('create table t (a)')
-  await db.execute('insert into t values (0.1), (?), (1.0), (1e300), (5e-324), (9e999), (1.5)', [-0])
+  await db.execute('insert into t values (0.1), (?), (1.0), (1e300), (5e-324), (9e999), (1.5), (?)', [
+    -0,
+    -Number.MAX_VALUE,
+  ])
   const text = await (await fetch(new URL('dump', url))).text()
   expect(text.match(/(?<=VALUES\().*(?=\))/g)).toEqual([
     '0.10000000000000000555',
@@ -194,6 +203,7 @@ test('the embedded server writes REALs with the digits that every server reads e
     '4.9406564584124654418e-324',
     '9e999',
     '1.5',
+    '-1.7976931348623157e+308',
   ])
 })
 

@@ -1,4 +1,5 @@
 /* Writes the rows of a table as INSERT statements that recreate the same values. */
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 #include "output.h"
@@ -103,11 +104,11 @@ static int putText(const unsigned char *text, size_t length){
 
 /*
 ** Writes a finite number with at most 20 digits, as sqlite3 does in dumps: libsql-server rounds the shortest digits of some numbers
-** differently.
+** differently. The largest number has 17 digits: with more, libsql-server reads it as infinite.
 */
 static void putExactFloat(double value){
   char digits[64];
-  snprintf(digits, sizeof(digits), "%.20g", value);
+  snprintf(digits, sizeof(digits), "%.*g", value == DBL_MAX || value == -DBL_MAX ? 17 : 20, value);
   put(digits, strlen(digits));
   if( !strpbrk(digits, ".e") ) PUT(".0");
 }

@@ -47,7 +47,8 @@ function rewrite(literal: string, encoded: string | undefined): string {
   if (/^-?\d+$/.test(literal) && BigInt.asIntN(64, BigInt(literal)) === BigInt(literal)) return literal
   const value = Number(literal)
   if (!Number.isFinite(value)) return literal
-  const text = value.toPrecision(20)
+  // with more digits, libsql-server reads the largest number as infinite
+  const text = value.toPrecision(Math.abs(value) === Number.MAX_VALUE ? 17 : 20)
   return /[.e]/.test(text) ? text : `${text}.0`
 }
 
