@@ -206,15 +206,14 @@ class ErrorChecker {
     // reads that share a request are retried one by one
     const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ operation, at }) => operation === 'close stream' && at <= call.settledAt)
-    // calls after a COMMIT that is rejected, as by a deferred constraint, were meant to run outside the transaction
-    const isAfterCommit = calls.some(({ operation }) => operation === 'commit')
-    const hasDeferredViolation = calls.some(({ sql }) => sql.includes('child'))
+    // calls after a COMMIT that is rejected, as by a deferred constraint, or not sent, were meant to run outside the transaction
+    const hasCommitFailed = calls.some(({ operation, state }) => operation === 'commit' && state !== 'ok')
     // a call that takes several requests gets a token for each
     const { isExecuteOnly, isOld, hasNoCursor } = this.#history.server
     const hasNoToken =
       (isExecuteOnly || isOld || hasNoCursor) && this.#history.clients.some(({ token }) => token?.fails)
     return mayBeAborted ||
-      (isAfterCommit && hasDeferredViolation && message.includes('the COMMIT before it failed')) ||
+      (hasCommitFailed && message.includes('the COMMIT before it failed')) ||
       hasShortTimeout ||
       hasNoToken ||
       endsOnItsOwn ||

@@ -672,4 +672,34 @@ export const REGRESSIONS: readonly Regression[] = [
     [[inTransaction({ do: 'rows', sql: 'returning' }, { do: 'sleep', ms: 500 }, select)]],
     { client: { transactionTimeoutMs: 100 } },
   ),
+  ...[false, true].flatMap((hasNoCursor) =>
+    [0, 1].map((request) =>
+      regression(
+        `an aborted transaction whose request for rows gets no response does not keep its write permit: ${hasNoCursor ? 'without cursors' : 'with cursors'}, request ${request}`,
+        [[{ do: 'transaction', steps: [{ do: 'rows', sql: 'insert' }], abortMs: 20 }]],
+        {
+          client: { concurrency: 1 },
+          server: { hasNoCursor },
+          faults: [{ request, kind: 'lost silently' }],
+        },
+      ),
+    ),
+  ),
+  regression(
+    'calls after a COMMIT that was not sent because there was no token are rejected',
+    [
+      [
+        onStream(
+          { do: 'begin' },
+          insert,
+          { do: 'commit', wait: 'never' },
+          { do: 'rollback', wait: 'later' },
+          { do: 'execute', sql: 'insert', wait: 'never' },
+          { do: 'await' },
+        ),
+      ],
+      [{ do: 'rows', sql: 'insert' }],
+    ],
+    { client: { token: { ms: 0, fails: [3] } }, seed: 1_534_676_768 },
+  ),
 ]

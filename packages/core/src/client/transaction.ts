@@ -58,7 +58,8 @@ export class Transaction extends SqlExecutor {
     this.#signal = signal
     this.#stream = stream
     this.#parent = parent
-    this.#handle = { kind: parent ? 'savepoint' : 'transaction', parent: parent && parent.#handle, end: null }
+    const kind = parent ? 'savepoint' : 'transaction'
+    this.#handle = { kind, parent: parent && parent.#handle, signal, end: null }
     if (!parent) return
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve

@@ -31,6 +31,8 @@ export interface Handle {
   readonly kind: 'transaction' | 'savepoint'
   /** The handle that contains it; null for a transaction. */
   readonly parent: Handle | null
+  /** Aborted when the whole transaction is. */
+  readonly signal?: AbortSignal | undefined
   end: 'committed' | 'rolled back' | null
 }
 

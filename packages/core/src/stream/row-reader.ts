@@ -6,6 +6,7 @@ import {
   TransportError,
   toProtocolError,
 } from '../base/errors.ts'
+import { withSignals } from '../base/join-signals.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
@@ -275,41 +276,43 @@ export class RowReader implements Cursor {
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
-    const result = await http.send<CursorStart, readonly Line[]>(
-      {
-        path,
-        body: (index) => {
-          // the time limit applies to each wait for the server
-          deadline.restart()
-          this.#stream.recordSend()
-          return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(UNPROVEN_V3_GUARD, index)}}`
+    const result = await this.#untilAborted(this.#endController.signal, (signal) =>
+      http.send<CursorStart, readonly Line[]>(
+        {
+          path,
+          body: (index) => {
+            // the time limit applies to each wait for the server
+            deadline.restart()
+            this.#stream.recordSend()
+            return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(UNPROVEN_V3_GUARD, index)}}`
+          },
+          address,
+          send: (transportRequest) => {
+            exchange = openCursor(openObservedBody(http, transportRequest))
+            return exchange
+          },
+          read: ({ status, retryAfter, lines, first, text }) => {
+            if (!lines)
+              throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
+            this.#exchange = exchange ?? null
+            this.#lines = lines
+            this.#stream.dispatch({ type: 'cursorOpened' })
+            const [head, ...remaining] = first
+            // the baton continues the stream, even if no more rows are wanted
+            if (head && !head.done) this.#read(head.value)
+            return remaining
+          },
         },
-        address,
-        send: (transportRequest) => {
-          exchange = openCursor(openObservedBody(http, transportRequest))
-          return exchange
+        {
+          deadline,
+          signal,
+          limiter: null,
+          // a transaction already has its snapshot
+          needsIndex: request.isFirst,
+          policy: choosePolicy(request, baton, mayHoldLock),
+          inTransaction: this.#inTransaction,
         },
-        read: ({ status, retryAfter, lines, first, text }) => {
-          if (!lines)
-            throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
-          this.#exchange = exchange ?? null
-          this.#lines = lines
-          this.#stream.dispatch({ type: 'cursorOpened' })
-          const [head, ...remaining] = first
-          // the baton continues the stream, even if no more rows are wanted
-          if (head && !head.done) this.#read(head.value)
-          return remaining
-        },
-      },
-      {
-        deadline,
-        signal: this.#endController.signal,
-        limiter: null,
-        // a transaction already has its snapshot
-        needsIndex: request.isFirst,
-        policy: choosePolicy(request, baton, mayHoldLock),
-        inTransaction: this.#inTransaction,
-      },
+      ),
     )
     if (!result.isOk && isUnsupportedPath(result.error)) {
       http.server.hasCursors = false
@@ -329,13 +332,27 @@ export class RowReader implements Cursor {
     return unwrap(result)
   }
 
+  /** Sends a request with a signal that is aborted with this one, or with the whole transaction. */
+  #untilAborted<T>(
+    signal: AbortSignal | undefined,
+    send: (signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    return withSignals(this.#call.handle?.signal, signal, send)
+  }
+
   /** Executes the statement and reads its whole result, from a server without cursors. */
   async #readAll(): Promise<readonly Line[]> {
     const { http, rowids } = this.#stream
     const [call] = this.#request.calls as [QueuedCall]
-    const request = new SqlRequest([{ ...call, cursor: undefined }])
     this.#isSent = true
-    const [result] = unwrap(await this.#stream.send(request, false))
+    const {
+      request,
+      result: [result],
+    } = await this.#untilAborted(call.options.signal, async (signal) => {
+      const options = { ...call.options, signal }
+      const request = new SqlRequest([{ ...call, options, cursor: undefined }])
+      return { request, result: unwrap(await this.#stream.send(request, false)) }
+    })
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
     if (outcome?.loss) throw this.#lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
@@ -432,8 +449,8 @@ function newParseCall(call: QueuedCall): QueuedCall {
     statements: [last],
     parsedOnly: statements[0]?.sql,
     parses: call,
-    // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues
-    options: {},
+    // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues unless it is aborted, too
+    options: { signal: call.handle?.signal },
     isReadOnly: true,
     cursor: undefined,
     // the cursor itself stays watched
