@@ -20,7 +20,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
     files: /^(client|codec|http|request|sql|stream)\//,
     isSimulated: true,
     tests: [
-      ['unit', 'packages/core'],
+      ['unit', 'packages/core', 'test/tursodb/execute-only'],
       [
         'embedded',
         ...client('cursor', 'execute-only', 'ignored-conditions', 'scripts', 'structured', 'transactions'),

@@ -43,10 +43,9 @@ export async function executeMultiple(
       if (part.transaction?.end === 'commit') onApplied(part.statements)
     }
   } catch (error) {
-    // rolls back an open transaction
-    await stream.close()
     throw hasChanges ? withOutcome(error, 'unknown') : error
   } finally {
+    // rolls back an open transaction
     await stream.close()
     http.lifetime.end()
   }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { encodeBase64 } from '#base64'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireResult, WireValue } from '../base/wire.ts'
@@ -101,6 +101,27 @@ const longResult = (name: string): WireResult => ({
 })
 const expectedRows = (name: string): unknown =>
   Array.from({ length: 100 }, (_, index) => ({ [name]: `${name} ${index}` }))
+
+test('rows in the format of libsql-server are read without JSON.parse', () => {
+  const cells: Record<string, [WireValue, unknown]> = {
+    null: [{ type: 'null' }, null],
+    integer: [{ type: 'integer', value: '-5' }, -5],
+    float: [{ type: 'float', value: 1.5 }, 1.5],
+    text: [{ type: 'text', value: 'a "b"' }, 'a "b"'],
+    blob: [{ type: 'blob', base64: 'AQI' }, new Uint8Array([1, 2])],
+  }
+  const row = Object.values(cells).map(([wireValue]) => wireValue)
+  const cols = Object.keys(cells).map((name) => ({ name, decltype: null }))
+  const text = encodeResponse([{ ...longResult('a'), cols, rows: Array.from({ length: 100 }, () => row) }])
+  const [decoded] = decodeResults(text)
+  const parse = vi.spyOn(RowText.prototype, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  const expected = Object.fromEntries(Object.entries(cells).map(([name, [, value]]) => [name, value]))
+  expect(decodeResult(decoded as WireResult, 'auto').rows).toEqual(
+    Array.from({ length: 100 }, () => expected),
+  )
+  expect(parse).not.toHaveBeenCalled()
+})
 
 test.each([
   ['a different order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
