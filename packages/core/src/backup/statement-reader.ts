@@ -1,3 +1,4 @@
+import { describeType } from '@batonsql/options'
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
 import { LIBSQL_VIRTUAL_TABLE } from './virtual-table.ts'
@@ -12,7 +13,7 @@ export type ScriptSource =
 /**
  * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and
  * yields a statement when its end has arrived. Lines and columns are counted within the buffer.
- * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
+ * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8; TypeError if it is not a source
  */
 export async function* readStatements(
   source: ScriptSource,
@@ -74,7 +75,12 @@ function completeStatements(text: string): {
   return { statements, end }
 }
 
+const sourceError = (value: unknown): TypeError =>
+  new TypeError(`expected text, a stream, or chunks such as [bytes], not ${describeType(value)}`)
+
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
+  // such as a number, because a Uint8Array can be iterated
+  if (piece !== undefined && typeof piece !== 'object') throw sourceError(piece)
   try {
     return decoder.decode(piece, { stream: piece !== undefined })
   } catch (cause) {
@@ -94,6 +100,7 @@ function isBlank(text: string): boolean {
 
 function toPieces(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
   if (typeof source === 'string') return [source]
+  if (typeof source !== 'object' || source === null) throw sourceError(source)
   if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
   return readStream(source)
 }

@@ -13,6 +13,7 @@ test.each([
   [429, '{"error":"Too many concurrent requests"}', /429.*later/],
   [500, '{"error":"invalid utf-8"}', /invalid utf-8/],
   [502, '<html><h1>Bad gateway</h1></html>', /HTTP 502$/],
+  [502, '\n\n<!DOCTYPE html><h1>Bad gateway</h1>', /HTTP 502$/],
   [503, '', /HTTP 503$/],
   [302, '', /HTTP 302$/],
 ])('HTTP %i becomes an HttpError', async (code, text, message) => {
