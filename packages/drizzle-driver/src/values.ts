@@ -9,7 +9,7 @@ export interface RunResult {
   readonly rowsAffected: number
   /** Rowid of the last inserted row; undefined if there is none, or if an upsert may have updated a row instead. */
   readonly lastInsertRowid: bigint | undefined
-  /** Not enumerable; used by JSON.stringify, which does not support bigint. */
+  /** Not enumerable; used by JSON.stringify, which does not support bigint: each one becomes a string of digits. */
   toJSON(): unknown
 }
 
@@ -30,6 +30,9 @@ export function runResult(result: ResultSet<ArrayRow>): RunResult {
     rowsAffected: result.rowsAffected,
     lastInsertRowid: result.lastInsertRowid ?? undefined,
   }
-  const toJSON = (): unknown => ({ ...fields, lastInsertRowid: fields.lastInsertRowid?.toString() })
+  const toJSON = (): unknown =>
+    JSON.parse(
+      JSON.stringify({ ...fields }, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+    )
   return Object.defineProperty(fields, 'toJSON', { value: toJSON }) as unknown as RunResult
 }

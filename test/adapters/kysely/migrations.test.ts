@@ -190,11 +190,14 @@ test('the error of a migration that fails halfway says that its first statements
   expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['kept'])
   const unique: Migration = {
     async up(db) {
-      await sql`create table numbered (a unique)`.execute(db)
-      await sql`insert into numbered values (1), (1)`.execute(db)
+      await sql`create table "$&" (a unique)`.execute(db)
+      await sql`insert into "$&" values (1), (1)`.execute(db)
     },
   }
-  expect(await migrate({ '1': unique })).toMatchObject({ constraint: { table: 'numbered', columns: ['a'] } })
+  expect(await migrate({ '1': unique })).toMatchObject({
+    constraint: { table: '$&', columns: ['a'] },
+    stack: expect.stringContaining('failed: $&.a\n') as string,
+  })
   // outside of the migrations there is no hint
   await expect(sql`select 1 from nowhere`.execute(db)).rejects.toThrow(/nowhere$/)
 })
