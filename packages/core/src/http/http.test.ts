@@ -314,6 +314,16 @@ test('a call rejects with the error of the token function', async () => {
   expect(received).toHaveLength(0)
 })
 
+test('the error of a token function that does not return in time names it', async () => {
+  const { db, received } = await scripted(() => {}, { authToken: () => new Promise<string>(() => {}) })
+  await expect(db.execute('select 1', [], { timeoutMs: 20 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    message: 'authToken() returned no token within 20 ms',
+    outcome: 'not_applied',
+  })
+  expect(received).toHaveLength(0)
+})
+
 test('an invalid token is rejected without being shown', () => {
   expect(() => createClient({ url: 'http://h', authToken: 'sec\nret' })).toThrow(
     expect.not.objectContaining({ message: expect.stringContaining('sec') }),

@@ -274,7 +274,13 @@ export class Http {
     const { signal, deadline, policy } = options
     const requestToken = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
     const { outlivesClient } = policy
-    const token = await this.lifetime.until(requestToken, { signal, deadline, outlivesClient })
+    const onTimeout = (): Error =>
+      new TransportError(
+        'TIMEOUT',
+        `authToken() returned no token within ${deadline.timeoutMs} ms`,
+        'not_applied',
+      )
+    const token = await this.lifetime.until(requestToken, { signal, deadline, outlivesClient, onTimeout })
     try {
       return { ...this.#headers, ...authorization(token) }
     } catch (error) {

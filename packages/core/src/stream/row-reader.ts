@@ -84,6 +84,8 @@ export class RowReader implements Cursor {
   #isComplete = false
   /** Whether the server has run a step that it had to skip. */
   #ignoresConditions = false
+  /** Whether `onColumns` has thrown an error, which leaves the loop early. */
+  #hasCallbackFailed = false
   /** All rows, from a server without cursors. */
   #allRows: readonly Row[] | null = null
 
@@ -148,7 +150,7 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#isSent) return error
+    if (!this.#isSent || this.#hasCallbackFailed) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream
@@ -214,6 +216,7 @@ export class RowReader implements Cursor {
       isFinished = true
       if (!this.#allRows) this.#checkEnd()
     } catch (error) {
+      if (this.#hasCallbackFailed) throw error
       isFinished = true
       // the stream can continue
       if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
@@ -339,9 +342,9 @@ export class RowReader implements Cursor {
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
     if (outcome?.loss) throw this.#lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
-    this.#call.options.onColumns?.(outcome.results[0]?.columns ?? [])
     this.#stream.dispatch({ type: 'cursorOpened' })
     this.#allRows = outcome.results[0]?.rows ?? []
+    this.#reportColumns(outcome.results[0]?.columns ?? [])
     return []
   }
 
@@ -371,7 +374,16 @@ export class RowReader implements Cursor {
     try {
       return this.#handleEntry(JSON.parse(line) as CursorEntry)
     } catch (error) {
-      throw toProtocolError(error)
+      throw this.#hasCallbackFailed ? error : toProtocolError(error)
+    }
+  }
+
+  #reportColumns(names: readonly string[]): void {
+    try {
+      this.#call.options.onColumns?.(names)
+    } catch (error) {
+      this.#hasCallbackFailed = true
+      throw error
     }
   }
 
@@ -383,9 +395,8 @@ export class RowReader implements Cursor {
     // the rest is still read: its ROLLBACK undoes the statement
     else if ((this.#ignoresConditions ||= this.#isFromTest(entry))) return []
     else if (entry.type === 'step_begin') {
-      const { rowMode, onColumns } = this.#call.options
-      this.#decode = rowDecoder(entry.cols, config.intMode, rowMode)
-      onColumns?.(entry.cols.map(({ name }) => name ?? ''))
+      this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
+      this.#reportColumns(entry.cols.map(({ name }) => name ?? ''))
     } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
     else if (entry.type === 'step_end') {
       rowids.read(entry, this.#statement)
