@@ -152,7 +152,7 @@ class Restore {
   async #applyOnce(batch: RestoreBatch): Promise<void> {
     const { end, isLast } = batch
     const remaining = batch.statements.filter(({ sourceIndex }) => sourceIndex >= this.#statements)
-    const { before, after } = this.#guardsFor(batch)
+    const { before, after } = this.#encodeProgress(batch)
     const statements = [...before, ...remaining.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
       try {
@@ -191,7 +191,7 @@ class Restore {
   }
 
   /** Returns the statements before and after a batch, which ensure that it is applied exactly once. */
-  #guardsFor({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
+  #encodeProgress({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
     const hasUnexpectedState = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS_TABLE}) <> ${this.#statements}`
       : HAS_TABLES
@@ -227,14 +227,14 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   )
 }
 
-/** Adds the position in the source to the error of a statement. @param guardCount number of guards before the statements */
+/** Adds the position in the source to the error of a statement. @param before number of statements in the batch before these */
 function withPosition(
   error: DatabaseError,
   statements: RestoreBatch['statements'],
-  guardCount: number,
+  before: number,
 ): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
-  const statement = statements[error.statementIndex - guardCount]
+  const statement = statements[error.statementIndex - before]
   if (!statement) return error
   const message = `statement ${statement.sourceIndex + 1}: ${error.message}`
   return copyError(error, { message, statementIndex: statement.sourceIndex })

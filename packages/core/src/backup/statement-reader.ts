@@ -1,6 +1,7 @@
 import { describeType } from '@batonsql/options'
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
+import { FILE_START } from './export-file.ts'
 import { LIBSQL_VIRTUAL_TABLE } from './virtual-table.ts'
 
 /** Chunks of a script: text or UTF-8, split anywhere. */
@@ -30,7 +31,13 @@ export async function* readStatementGroups(
   let text = ''
   /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
   let scanLength = 0
+  let isFirst = true
   for await (const piece of toPieces(source)) {
+    if (isFirst && isFile(piece))
+      throw new ProtocolError(
+        'the source is an SQLite file, not SQL: use the output of dump(), or of .dump in sqlite3',
+      )
+    isFirst = false
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < scanLength) continue
     const { statements, end } = completeStatements(text)
@@ -77,6 +84,10 @@ function completeStatements(text: string): {
 
 const sourceError = (value: unknown): TypeError =>
   new TypeError(`expected text, a stream, or chunks such as [bytes], not ${describeType(value)}`)
+
+const isFile = (piece: unknown): boolean =>
+  piece instanceof Uint8Array &&
+  new TextDecoder('latin1').decode(piece.subarray(0, FILE_START.length)) === FILE_START
 
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
   // such as a number, because a Uint8Array can be iterated

@@ -38,7 +38,7 @@ const TRANSACTION_OPTIONS = {
   maxRetries: NON_NEGATIVE_INTEGER,
 } as const
 
-/** Returns a signal that is aborted with that of the options, or when their time is over; null if they have neither. */
+/** Returns a signal that is aborted when the signal of the options is, or after their time limit; null if they have neither. */
 function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
   if (!signal && timeoutMs === undefined) return null
   const controller = new AbortController()

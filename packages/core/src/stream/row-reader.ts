@@ -7,8 +7,8 @@ import {
   toProtocolError,
 } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
-import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
+import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/guard.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'

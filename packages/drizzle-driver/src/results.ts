@@ -1,4 +1,4 @@
-import type { ArrayRow, InValue, ObjectRow, ResultSet } from '@batonsql/core'
+import type { ArrayRow, ObjectRow, ResultSet } from '@batonsql/core'
 
 /** The result of `run()`, and of every statement without rows. */
 export interface RunResult {
@@ -12,10 +12,6 @@ export interface RunResult {
   /** Not enumerable; used by JSON.stringify, which does not support bigint: each one becomes a string of digits. */
   toJSON(): unknown
 }
-
-/** Converts a raw parameter: a Date becomes milliseconds since 1970, as in Drizzle's own drivers. */
-export const toParam = (value: unknown): InValue =>
-  value instanceof Date ? value.getTime() : (value as InValue)
 
 /** Returns rows keyed by column name. If columns have the same name, the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
