@@ -4,12 +4,13 @@ import { MAX_RETRIES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
+import { findFailingStatement } from '../client/find-failing-statement.ts'
 import { run } from '../client/run.ts'
 import type { ObjectRow } from '../codec/result.ts'
 import { encodeBatch, encodeStatement } from '../codec/statement.ts'
 import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
-import type { CallOptions } from '../options.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
@@ -162,7 +163,8 @@ class Restore {
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
         const isRejected = isFailedAssertion(error, 0)
-        if (!isRejected && error.outcome !== 'unknown') throw withPosition(error, remaining, before.length)
+        if (!isRejected && error.outcome !== 'unknown')
+          throw withPosition(await this.#findFailing(error, statements), remaining, before.length)
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
@@ -178,6 +180,14 @@ class Restore {
       }
     }
     this.#hasCheckpoint ||= !isLast
+  }
+
+  /** Returns an error with the statement that the server could not parse. The server rejects the whole batch without naming it. */
+  async #findFailing(error: DatabaseError, statements: readonly string[]): Promise<DatabaseError> {
+    const batch = async (texts: string[], { mode }: BatchOptions): Promise<Results> =>
+      await run(getHttp(this.#db), encodeBatch(texts), 'atomic', { ...this.#options, mode }, null, true)
+    const queries = statements.map((sql) => ({ sql }))
+    return (await findFailingStatement(error, queries, { batch })) as DatabaseError
   }
 
   async #execute(sql: string): Promise<Results[number]> {
