@@ -49,6 +49,28 @@ describe.each([
     for await (const row of readRows(db, 'select 1 where 0')) expect.unreachable(JSON.stringify(row))
   })
 
+  test('reports the columns before the first row; an error of the callback leaves the loop', async () => {
+    const reported: unknown[] = []
+    for (const sql of [
+      'select 1 as a, 2 as "a"',
+      'select 3 as b where 0',
+      'create table if not exists c (a)',
+    ])
+      for await (const row of readRows(db, sql, [], { onColumns: (names) => reported.push(names) }))
+        reported.push(row)
+    expect(reported).toEqual([['a', 'a'], { a: 2 }, ['b'], []])
+    const reason = new RangeError('own error')
+    const onColumns = (): never => {
+      throw reason
+    }
+    await expect(readRows(db, selectNumbers(2_000_000), [], { onColumns }).next()).rejects.toBe(reason)
+    const result = await db.transaction(async (tx) => {
+      await expect(readRows(tx, selectNumbers(2_000_000), [], { onColumns }).next()).rejects.toBe(reason)
+      return await tx.execute('select 1 as a')
+    })
+    expect(result.rows).toEqual([{ a: 1 }])
+  })
+
   test('leaving the loop early ends the statement and the stream', async () => {
     before = database.requestCount()
     for await (const { i } of readRows<{ i: number }>(db, selectNumbers(2_000_000))) if (i === 3) break

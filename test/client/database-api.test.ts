@@ -392,6 +392,19 @@ describe('restore', () => {
     expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
 
+  test.each([
+    ['pragma page_size = 4096', 2],
+    ['insrt into a values (1)', 3],
+  ])('the error of a statement that the server cannot parse has its position: %s', async (sql, position) => {
+    await createEmptyDatabase()
+    const statements = ['create table a (b)', 'create table c (d)'].toSpliced(position - 1, 0, sql)
+    await expect(restore(db, `${statements.join(';\n')};`)).rejects.toMatchObject({
+      message: expect.stringContaining(`statement ${position}: SQL`) as string,
+      cause: { statementIndex: position - 1, sql },
+    })
+    expect(await listTables()).toEqual([])
+  })
+
   test('a small restore is atomic', async () => {
     await createEmptyDatabase()
     const script =

@@ -56,6 +56,7 @@ test.each([
   ['', /url is empty: is its environment variable set/],
   ['https://', /https:\/\//],
   ['https://user:secret@h', /user name/],
+  ['libsql://:secret@h', /password/],
   ['https://h#x', /fragment/],
   ['https://h?tls=0', /tls/],
   ['http://h?tls=1', /tls/],
@@ -93,6 +94,11 @@ test.each([
   [{ authToken: null }, /authToken must be string or function, not null/],
   [{ headers: null }, /headers must be object, not null/],
   [{ headers: 'authorization: secret' }, /headers must be object, not a value of type string/],
+  [{ headers: { 'x-key': undefined } }, /^the header x-key must be string, not undefined$/],
+  [{ headers: [['x-key']] }, /^the header x-key must be string, not undefined$/],
+  [{ headers: { 'x-key': 'secret\n' } }, /^the header x-key contains invalid characters$/],
+  [{ headers: { 'x-key': 'sécret€' } }, /^the header x-key contains invalid characters$/],
+  [{ headers: { 'x-key:': 'secret' } }, /^the header x-key: contains invalid characters$/],
   [{ allowedHosts: null }, /allowedHosts/],
   [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
   [
@@ -124,6 +130,11 @@ test.each([[undefined], [null], ['http://h?authToken=secret'], [5]])(
     )
   },
 )
+
+test('a header may contain spaces, quotes and characters of Latin-1', () => {
+  const headers = { 'x-a': '"é", b\t', 'x-b': '' }
+  expect(resolveConfig({ url: 'http://h', headers }).headers).toEqual(headers)
+})
 
 test('headers may be an object, Headers, or pairs', () => {
   for (const headers of [

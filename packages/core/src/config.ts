@@ -1,4 +1,11 @@
-import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, type RulesOf, TIME } from '@batonsql/options'
+import {
+  checkOption,
+  checkOptions,
+  NON_NEGATIVE_INTEGER,
+  POSITIVE_INTEGER,
+  type RulesOf,
+  TIME,
+} from '@batonsql/options'
 import { encodeBase64 } from '#base64'
 import {
   DEFAULT_CONCURRENCY,
@@ -143,7 +150,13 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   const headers: Record<string, string> = {}
   if (namespace)
     headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
-  for (const [name, value] of headerEntries(options.headers)) headers[name.toLowerCase()] = value
+  for (const [name, value] of headerEntries(options.headers)) {
+    checkOption(`the header ${name}`, value, 'string')
+    // checked here because the platform's own error may print the value, which may be a key
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\t -~\x80-\xff]*$/.test(value))
+      throw new TypeError(`the header ${name} contains invalid characters`)
+    headers[name.toLowerCase()] = value
+  }
   return {
     ...options,
     address,
@@ -183,15 +196,15 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
   const httpUrl = `http${isPlain ? '' : 's'}:${location}`
   if (!URL.canParse(httpUrl))
     throw new TypeError(`url has no valid host, or a port above 65535: ${redactUrl(text)}`)
-  const { origin, pathname, searchParams, username, hash } = new URL(httpUrl)
+  const { origin, pathname, searchParams, username, password, hash } = new URL(httpUrl)
   const isUnknown = (name: string): boolean =>
     name !== 'authToken' && (name !== 'tls' || searchParams.get(name) !== (isPlain ? '0' : '1'))
   const names = [...searchParams.keys()].filter(isUnknown)
-  if (names.length > 0 || username || hash) {
+  const user = username || password
+  if (names.length > 0 || user || hash)
     throw new TypeError(
-      `url has an unsupported part: ${names[0] ?? (username ? 'a user name' : 'a fragment')}`,
+      `url has an unsupported part: ${names[0] ?? (user ? 'a user name or password' : 'a fragment')}`,
     )
-  }
   return {
     address: { origin, basePath: withoutTrailingSlashes(pathname) },
     token: searchParams.get('authToken') ?? undefined,

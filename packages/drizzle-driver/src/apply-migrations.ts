@@ -1,6 +1,7 @@
 import { type Client, type InStatement, SqlError } from '@batonsql/core'
 import { findFailingStatement, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
 import { countViolations, type ForeignKeys, failIfMoreViolations } from './foreign-keys.ts'
+import { type FailedStatement, MigrationError } from './migration-error.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
 import { readTogether } from './read-together.ts'
@@ -36,33 +37,6 @@ export interface PlannedMigration {
   readonly tag: string
   /** Without `PRAGMA foreign_keys`: `migrate` turns foreign keys off itself. */
   readonly statements: readonly string[]
-}
-
-/** Thrown when a migration fails. In a transaction (the default) no pending migration was applied. */
-export class MigrationError extends Error {
-  override readonly name = 'MigrationError'
-  /** Tag of the migration; null if the error concerns all of them. */
-  readonly migration: string | null
-  /** Position of the statement in the migration, from 0. */
-  readonly statementIndex: number | null
-  readonly sql: string | null
-
-  constructor(
-    message: string,
-    { migration = null, statementIndex = null, sql = null, cause }: FailedStatement,
-  ) {
-    super(message, { cause })
-    this.migration = migration
-    this.statementIndex = statementIndex
-    this.sql = sql
-  }
-}
-
-interface FailedStatement {
-  readonly migration?: string | null
-  readonly statementIndex?: number | null
-  readonly sql?: string | null
-  readonly cause?: unknown
 }
 
 const MAX_ATTEMPTS = 20
@@ -178,7 +152,10 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     if (error instanceof MigrationError) throw error
     const queries = statements.map((statement) => ({ sql: getSql(statement) }))
     const cause = await findFailingStatement(error, queries, client)
-    if (!(cause instanceof SqlError)) throw migrationError({ cause }, client, plan)
+    if (!(cause instanceof SqlError)) {
+      const [, position = -1] = STATEMENT.exec((cause as Error).message) ?? []
+      throw migrationError({ ...(steps[Number(position)]?.failure as object), cause }, client, plan)
+    }
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw foreignKeyError(cause, steps.length - 1)
@@ -261,6 +238,9 @@ async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Pl
   return true
 }
 
+/** Matches the position in a batch, with which core begins the error of a statement that was not sent. */
+const STATEMENT = /^statement (\d+), /
+
 function migrationError(failure: FailedStatement, { url }: Client, state: JournalState): MigrationError {
   const { migration, statementIndex, cause } = failure
   const subject = migration ? `migration ${migration}` : 'the migrations'
@@ -269,7 +249,7 @@ function migrationError(failure: FailedStatement, { url }: Client, state: Journa
   const hint =
     code === 'TRANSACTION_TIMEOUT' ? ' (they took more than 5 s while another writer waited; split them)' : ''
   return new MigrationError(
-    `${subject}${position} failed: ${message}${hint}; ${describeDatabase(url, state, message)}`,
+    `${subject}${position} failed: ${message.replace(STATEMENT, '')}${hint}; ${describeDatabase(url, state, message)}`,
     failure,
   )
 }

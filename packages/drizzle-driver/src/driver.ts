@@ -19,9 +19,9 @@ import {
 import { sessionOf } from './internals.ts'
 import { runInSession } from './optimistic.ts'
 import { QueryRunner } from './query-runner.ts'
+import type { RunResult } from './results.ts'
 import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'
-import type { RunResult } from './values.ts'
 
 type Schema = Record<string, unknown>
 

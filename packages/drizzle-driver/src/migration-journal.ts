@@ -11,7 +11,7 @@ export interface JournalState {
   /** Pending migrations, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
-  /** Whether migrations were applied, but none of those that were passed: they may be those of another database. */
+  /** Whether migrations were applied, but none of the passed ones: this may be the wrong database. */
   readonly sharesNoMigration: boolean
   /** Why the table cannot be used; null if it can. */
   readonly problem: string | null

@@ -1,5 +1,6 @@
 import { splitStatements } from '@batonsql/core/adapter'
 import { fileSystem } from './file-system.ts'
+import { MigrationError } from './migration-error.ts'
 
 /** A migration as written by drizzle-kit, for platforms without a file system. */
 export interface MigrationSource {
@@ -29,7 +30,7 @@ export async function findMigrations<Source>(
   { migrations, migrationsFolder }: MigrationLocation<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
 ): Promise<readonly Source[]> {
-  if ((migrations === undefined) === (migrationsFolder === undefined))
+  if (!migrations === !migrationsFolder)
     throw new TypeError('expected either `migrationsFolder` or `migrations`')
   return migrations ?? (await readFolder(migrationsFolder))
 }
@@ -42,9 +43,13 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
+const BREAKPOINT = '--> statement-breakpoint'
 const FOREIGN_KEYS_PRAGMA = /^pragma\b[^=(]*\bforeign_keys\b/i
 
-/** Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction. */
+/**
+ * Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction.
+ * @throws MigrationError with line and column of unterminated text
+ */
 export async function parseMigration({ tag, sql, when }: MigrationSource): Promise<Migration> {
   const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(sql))
   return {
@@ -52,21 +57,42 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
     when,
     hash: Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join(''),
     statements: sql
-      .split('--> statement-breakpoint')
-      .flatMap((part) => splitStatements(part).map((statement) => statement.sql))
+      .split(BREAKPOINT)
+      .flatMap((part, index, parts) => {
+        try {
+          return splitStatements(part).map((statement) => statement.sql)
+        } catch (cause) {
+          throw unterminatedError(tag, parts.slice(0, index + 1), cause)
+        }
+      })
       .filter((statement) => !FOREIGN_KEYS_PRAGMA.test(statement)),
   }
 }
 
-/** Reads a folder written by drizzle-kit. @throws Error if its journal or a file is missing */
+/** Returns the error of the last part with its line in the file, which `cause` counts from the beginning of that part. */
+function unterminatedError(migration: string, parts: readonly string[], cause: unknown): MigrationError {
+  const linesBefore = parts.slice(0, -1).join('').split('\n').length - 1
+  const message = (cause as Error).message.replace(
+    /^line (\d+)/,
+    (_, line) => `line ${Number(line) + linesBefore}`,
+  )
+  return new MigrationError(`migration ${migration}, ${message}`, { migration, cause })
+}
+
+/** Reads a folder written by drizzle-kit. @throws Error if its journal or a file cannot be read */
 export async function readMigrations(folder: string): Promise<MigrationSource[]> {
   const { readFile } = fileSystem()
   const read = (path: string): Promise<string> =>
     readFile(`${folder}/${path}`, 'utf8').catch((cause: unknown) => {
       throw new Error(`cannot read ${path} in the migrations folder ${folder}`, { cause })
     })
-  const { entries } = JSON.parse(await read('meta/_journal.json')) as {
-    entries: { tag: string; when: number }[]
+  const journal = await read('meta/_journal.json')
+  let entries: { tag: string; when: number }[]
+  try {
+    entries = (JSON.parse(journal) as { entries: typeof entries }).entries.slice()
+  } catch (cause) {
+    // such as the marks of a merge conflict
+    throw new Error(`${folder}/meta/_journal.json is not a journal of drizzle-kit`, { cause })
   }
   return await Promise.all(
     entries.map(async ({ tag, when }) => ({ tag, when, sql: await read(`${tag}.sql`) })),

@@ -14,7 +14,8 @@ import {
   readMigrations,
 } from './migration-source.ts'
 
-export { type MigrateOptions, MigrationError, type PlannedMigration } from './apply-migrations.ts'
+export type { MigrateOptions, PlannedMigration } from './apply-migrations.ts'
+export { MigrationError } from './migration-error.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>

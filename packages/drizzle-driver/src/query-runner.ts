@@ -2,12 +2,12 @@ import {
   type ArrayRow,
   type Client,
   findDatabaseError,
+  type InValue,
   type ResultSet,
   type Transaction,
   type TransactionMode,
 } from '@batonsql/core'
 import { type Attempt, findFailingStatement } from '@batonsql/core/adapter'
-import { toParam } from './values.ts'
 
 export type ArrayResult = ResultSet<ArrayRow>
 
@@ -41,6 +41,9 @@ function toMode(behavior: TransactionBehavior | undefined): TransactionMode | un
 
 /** What queries run on: a client, a transaction, or the reads or writes of an attempt at an optimistic transaction. */
 type QueryExecutor = Client | Transaction | Attempt | Attempt['writer']
+
+/** Converts a raw parameter: a Date becomes milliseconds since 1970, as in Drizzle's own drivers. */
+const toParam = (value: unknown): InValue => (value instanceof Date ? value.getTime() : (value as InValue))
 
 /** Whether a failed call may have changed something. */
 const mayBeApplied = (error: unknown): boolean =>

@@ -20,10 +20,10 @@ import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builde
 import { type BatchMethod, batchMethod } from './batch.ts'
 import { BatonPreparedQuery, type QueryMetadata, type RelationMapper } from './prepared-query.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
+import { objectRows, type RunResult, runResult } from './results.ts'
 import { BatonTransaction } from './transaction.ts'
-import { objectRows, type RunResult, runResult } from './values.ts'
 
-/** Settings shared by the session of a database and those of its transactions. */
+/** Settings that a database shares with its transactions. */
 export interface SessionContext<TSchema extends TablesRelationalConfig> {
   readonly dialect: SQLiteAsyncDialect
   readonly schema: RelationalSchemaConfig<TSchema> | undefined

@@ -2,7 +2,7 @@ import { entityKind, type TablesRelationalConfig } from 'drizzle-orm'
 import type { SQLiteTransaction as SQLiteTransactionType } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
 import { SQLiteTransaction } from './drizzle-0.ts'
-import type { RunResult } from './values.ts'
+import type { RunResult } from './results.ts'
 
 /** A transaction, or a savepoint inside one, which its own `transaction()` creates. */
 export class BatonTransaction<

@@ -63,8 +63,8 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const executor = db.getExecutor()
   if (!(executor.adapter instanceof BatonAdapter))
     throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
-  if (queries.length === 0) return [] as BatchResults<Q>
   const compiledQueries = compileAll(queries, db)
+  if (queries.length === 0) return [] as BatchResults<Q>
   const executorWithoutPlugins = executor.withoutPlugins()
   const batchResult = executorWithoutPlugins.executeQuery<QueryResult<UnknownRow>>(
     batchQuery({ queries: compiledQueries, mode }),
@@ -99,8 +99,12 @@ export async function batch<const Q extends readonly Batchable[] | []>(
 const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
 
 function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): CompiledQuery[] {
+  if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   const reference = sql``.compile(db)
   return queries.map((query, index) => {
+    const { compile, sql: text } = Object(query) as Partial<Builder & CompiledQuery>
+    if (compile === undefined && text === undefined)
+      throw new TypeError(`query ${index} of the batch is neither a query builder nor compiled`)
     if (isRaw(query)) return query.compile(db)
     if (!('compile' in query)) return query
     const compiled = query.compile()

@@ -1,8 +1,9 @@
 import { type Executor, type InStatement, SqlError } from '@batonsql/core'
 
 const NAME = String.raw`"(?:[^"]|"")+"|\x60(?:[^\x60]|\x60\x60)+\x60|\[[^\]]+\]|'(?:[^']|'')+'|[^\s.;"'\x60[]+`
+// a comment can end in only one way, so that the expression never backtracks
 const DROP_TABLE = new RegExp(
-  String.raw`^(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*drop\s+table\s+(?:if\s+exists\s+)?(?:(?:${NAME})\s*\.\s*)?(${NAME})`,
+  String.raw`^(?:\s|--[^\n]*\n|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*drop\s+table\s+(?:if\s+exists\s+)?(?:(?:${NAME})\s*\.\s*)?(${NAME})`,
   'i',
 )
 

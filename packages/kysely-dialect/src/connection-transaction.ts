@@ -2,7 +2,7 @@ import { StreamError } from '@batonsql/core'
 import type { Stream } from '@batonsql/core/adapter'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction on a connection. When it ends, those of its queries that are still in Kysely's queue are rejected. */
+/** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are rejected. */
 export class ConnectionTransaction {
   readonly stream: Stream
   /** Whether Kysely begins and ends it; otherwise it was begun by a raw BEGIN. */

@@ -1,6 +1,6 @@
 import type { Client, ClientConfig } from '@batonsql/core'
 
-/** Options of the dialect, in addition to those of the client. */
+/** Options of the dialect, in addition to the client's options. */
 export interface DialectOptions {
   /**
    * How transactions without `setAccessMode()` begin. A `deferred` one fails with SQLITE_BUSY if another writer has written since it

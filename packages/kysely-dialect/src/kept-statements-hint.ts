@@ -14,6 +14,6 @@ export function withKeptStatementsHint(error: unknown): unknown {
     ...(extendedCode && { extended_code: extendedCode }),
   }
   const newError = new SqlError(wireError, sql, statementIndex, results, outcome)
-  if (error.stack) newError.stack = error.stack.replace(message, newError.message)
+  if (error.stack) newError.stack = error.stack.replace(message, () => newError.message)
   return newError
 }

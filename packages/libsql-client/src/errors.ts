@@ -53,7 +53,7 @@ function toErrorCode(error: unknown): string | null {
   return null
 }
 
-/** Runs a function and converts its errors to those of @libsql/client. @param getIndex by default returns the index in a batch */
+/** Runs a function and converts its errors to errors of @libsql/client. @param getIndex by default returns the index in a batch */
 export async function withLibsqlErrors<T>(
   run: () => Promise<T>,
   getIndex: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,

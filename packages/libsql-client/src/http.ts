@@ -68,7 +68,8 @@ export class HttpClient implements Client {
   /** @private */
   constructor(url: URL, config: ExpandedConfig) {
     const { authToken, intMode, concurrency, fetch, remoteEncryptionKey } = config
-    const headers = remoteEncryptionKey ? { 'x-turso-encryption-key': remoteEncryptionKey } : {}
+    const encryptionKey = remoteEncryptionKey?.trim()
+    const headers = encryptionKey ? { 'x-turso-encryption-key': encryptionKey } : {}
     this.#open = () =>
       createBaton({
         url,

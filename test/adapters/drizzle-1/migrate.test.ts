@@ -100,10 +100,15 @@ describe('a journal from Drizzle before 1.0', () => {
     expect(await migrate(db, { migrationsFolder: folder })).toEqual([])
   })
 
-  test('with an unknown migration is rejected', async () => {
+  test.each([
+    [5, '1970-01-01T00:00:00.005Z'],
+    ['yesterday', 'yesterday'],
+  ])('with an unknown migration, from %s, is rejected', async (createdAt, time) => {
     await db.run(createOldTable)
-    await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 5)`)
-    await expect(migrate(db, { migrationsFolder: folder })).rejects.toThrow('not among yours')
+    await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', ${createdAt})`)
+    await expect(migrate(db, { migrationsFolder: folder })).rejects.toThrow(
+      `a migration from ${time} (hash x) that is not among yours`,
+    )
     await expect(db.get(sql`select * from parent`)).rejects.toThrow()
   })
 })

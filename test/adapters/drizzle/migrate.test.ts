@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
@@ -15,6 +15,7 @@ import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 
 let server: TestServer
@@ -134,7 +135,20 @@ describe('the output of drizzle-kit', () => {
     await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('meta/_journal.json')
     // @ts-expect-error neither folder nor migrations
     await expect(migrate(db, {})).rejects.toThrow('migrationsFolder')
+    await expect(migrate(db, { migrationsFolder: '' })).rejects.toThrow('expected either `migrationsFolder`')
   })
+
+  test.each(['<<<<<<< HEAD\n{}', '{}', 'null', ''])(
+    'the error names a malformed journal: %j',
+    async (text) => {
+      const directory = createTemporaryDirectory()
+      await mkdir(`${directory}/meta`)
+      await writeFile(`${directory}/meta/_journal.json`, text)
+      await expect(migrate(db, { migrationsFolder: directory })).rejects.toThrow(
+        `${directory}/meta/_journal.json is not a journal of drizzle-kit`,
+      )
+    },
+  )
 })
 
 describe('all or nothing', () => {
@@ -169,6 +183,27 @@ describe('all or nothing', () => {
       cause: { statementIndex: 1 },
     })
     expect(await readTables()).toEqual([])
+  })
+
+  test.each([
+    [
+      'begin; create table b (id integer); commit',
+      /^migration 0002_test, statement 1 failed: BEGIN is not allowed here/,
+    ],
+    [
+      "create table b (t text);\n--> statement-breakpoint\n\ninsert into b values ('it);",
+      /^migration 0002_test, line 4, column 23: unterminated quote$/,
+    ],
+  ])('the error also names the migration of text that is not sent: %s', async (text, message) => {
+    for (const transaction of [true, false]) {
+      const migrations = [createA, createMigration(2, text)]
+      const error: unknown = await migrate(db, { migrations, transaction }).catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(MigrationError)
+      expect(error).toMatchObject({
+        migration: '0002_test',
+        message: expect.stringMatching(message) as string,
+      })
+    }
   })
 
   test('a migration that leaves rows violating a foreign key is rejected', async () => {

@@ -123,6 +123,8 @@ describe('query builders', () => {
       lastInsertRowid: 77n,
     })
     expect(JSON.parse(JSON.stringify(inserted))).toMatchObject({ lastInsertRowid: '77', rowsAffected: 1 })
+    const large = await db.run(sql`select 9007199254740993 as a`)
+    expect(JSON.parse(JSON.stringify(large))).toMatchObject({ rows: [{ a: '9007199254740993' }] })
     expect(Object.keys(inserted)).toEqual([
       'columns',
       'columnTypes',

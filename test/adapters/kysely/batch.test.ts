@@ -216,6 +216,15 @@ test('a query runs on the handle passed to batch(), even if another handle built
   expect(await readNames()).toEqual(['a'])
 })
 
+test.each([undefined, false, 'select 1', Promise.resolve([])])(
+  '%o, which is not a query, is rejected with its position',
+  async (query) => {
+    const queries = [db.selectFrom('person').selectAll(), query] as never[]
+    await expect(batch(db, queries)).rejects.toThrow('query 1 of the batch is neither a query builder nor')
+    await expect(batch(db, query as never)).rejects.toThrow('expected an array of queries')
+  },
+)
+
 test('a query of another Kysely instance is rejected before anything is sent', async () => {
   const other = new Kysely<Tables>({
     dialect: new BatonDialect(database.config),

@@ -190,11 +190,14 @@ test('the error of a migration that fails halfway says that its first statements
   expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['kept'])
   const unique: Migration = {
     async up(db) {
-      await sql`create table numbered (a unique)`.execute(db)
-      await sql`insert into numbered values (1), (1)`.execute(db)
+      await sql`create table "$&" (a unique)`.execute(db)
+      await sql`insert into "$&" values (1), (1)`.execute(db)
     },
   }
-  expect(await migrate({ '1': unique })).toMatchObject({ constraint: { table: 'numbered', columns: ['a'] } })
+  expect(await migrate({ '1': unique })).toMatchObject({
+    constraint: { table: '$&', columns: ['a'] },
+    stack: expect.stringContaining('failed: $&.a\n') as string,
+  })
   // outside of the migrations there is no hint
   await expect(sql`select 1 from nowhere`.execute(db)).rejects.toThrow(/nowhere$/)
 })
@@ -309,6 +312,7 @@ describe('a migration that rebuilds a table', () => {
     'drop table parent',
     'DROP TABLE IF EXISTS "parent"',
     '-- rebuilt\n/* below */ drop table main.`PARENT`;',
+    '/*** a * b **//**/drop table parent',
     "drop table 'parent'",
     'drop table [parent]',
   ]
@@ -323,6 +327,15 @@ describe('a migration that rebuilds a table', () => {
       })
     }
     expect(await readCounts()).toEqual({ children: 1, columns: 1 })
+  })
+
+  test('a statement after many comments is not searched in exponential time', async () => {
+    // each additional comment would double the time, beyond the time limit of the test
+    const text = `${'/* a **/\n'.repeat(40)}create table commented (a)`
+    const migrator = createMigrator(openKysely(), {
+      '1': { up: async (db) => void (await sql.raw(text).execute(db)) },
+    })
+    expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
   })
 
   test('is rejected in a batch, through the schema builder, and with ON DELETE SET NULL or SET DEFAULT', async () => {

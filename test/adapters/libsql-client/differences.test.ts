@@ -295,8 +295,12 @@ test('a file: URL is handled by the original, whose errors are instances of the 
   fileClient.close()
 })
 
-test('accepts a token followed by a newline, as is common in secrets', async () => {
-  const client = createClient({ ...config, authToken: `${database.authToken ?? 'any'}\n` })
+test('accepts secrets followed by a newline, as is common in files', async () => {
+  const client = createClient({
+    ...config,
+    authToken: `${database.authToken ?? 'any'}\n`,
+    remoteEncryptionKey: 'key\n',
+  })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   client.close()
 })

@@ -43,15 +43,17 @@ const findSpan = (name: string): ReadableSpan => {
 
 async function connect({
   address = url,
+  namespace = 'shop',
   queryText = true,
 }: {
   address?: string | null
+  namespace?: string
   queryText?: boolean
 } = {}): Promise<Client> {
   const observe = observeWithOpenTelemetry({
     tracerProvider,
     queryText,
-    namespace: 'shop',
+    namespace,
     ...(address !== null && { url: address }),
   })
   const db = createClient({ url, observe })
@@ -89,12 +91,11 @@ describe('spans of calls', () => {
     })
   })
 
-  test('a batch with several kinds of statements, without an address or SQL text', async () => {
-    const db = await connect({ address: null, queryText: false })
+  test('a batch with several kinds of statements, without an address, a namespace or SQL text', async () => {
+    const db = await connect({ address: null, namespace: '', queryText: false })
     await db.batch(['insert into note (text) values (1)', 'select 1'])
     expect(findSpan('BATCH').attributes).toEqual({
       'db.system.name': 'sqlite',
-      'db.namespace': 'shop',
       'db.operation.name': 'BATCH',
       'db.query.summary': 'BATCH',
       'db.operation.batch.size': 2,

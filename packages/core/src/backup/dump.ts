@@ -138,8 +138,7 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
 
 const DUMP_START = 'PRAGMA foreign_keys=OFF;'
 
-const isStartOfDump = (text: string): boolean =>
-  DUMP_START.startsWith(text.slice(0, DUMP_START.length)) || text.startsWith(DUMP_START)
+const isStartOfDump = (text: string): boolean => DUMP_START.startsWith(text.slice(0, DUMP_START.length))
 
 function toStream(groups: AsyncGenerator<readonly string[], void, undefined>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()

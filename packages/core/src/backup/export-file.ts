@@ -6,7 +6,7 @@ import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 
 /** The first bytes of an SQLite file: https://www.sqlite.org/fileformat2.html#magic_header_string */
-const FILE_START = 'SQLite format 3\u0000'
+export const FILE_START = 'SQLite format 3\u0000'
 
 /**
  * Streams a database as an SQLite file, from one snapshot, while writes continue. Needs Baton's local server or the cloud service;

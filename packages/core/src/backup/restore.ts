@@ -4,12 +4,13 @@ import { MAX_RETRIES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
+import { findFailingStatement } from '../client/find-failing-statement.ts'
 import { run } from '../client/run.ts'
 import type { ObjectRow } from '../codec/result.ts'
 import { encodeBatch, encodeStatement } from '../codec/statement.ts'
 import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
-import type { CallOptions } from '../options.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
@@ -152,7 +153,7 @@ class Restore {
   async #applyOnce(batch: RestoreBatch): Promise<void> {
     const { end, isLast } = batch
     const remaining = batch.statements.filter(({ sourceIndex }) => sourceIndex >= this.#statements)
-    const { before, after } = this.#guardsFor(batch)
+    const { before, after } = this.#encodeProgress(batch)
     const statements = [...before, ...remaining.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
       try {
@@ -162,7 +163,8 @@ class Restore {
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
         const isRejected = isFailedAssertion(error, 0)
-        if (!isRejected && error.outcome !== 'unknown') throw withPosition(error, remaining, before.length)
+        if (!isRejected && error.outcome !== 'unknown')
+          throw withPosition(await this.#findFailing(error, statements), remaining, before.length)
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
@@ -180,6 +182,14 @@ class Restore {
     this.#hasCheckpoint ||= !isLast
   }
 
+  /** Returns an error with the statement that the server could not parse. The server rejects the whole batch without naming it. */
+  async #findFailing(error: DatabaseError, statements: readonly string[]): Promise<DatabaseError> {
+    const batch = async (texts: string[], { mode }: BatchOptions): Promise<Results> =>
+      await run(getHttp(this.#db), encodeBatch(texts), 'atomic', { ...this.#options, mode }, null, true)
+    const queries = statements.map((sql) => ({ sql }))
+    return (await findFailingStatement(error, queries, { batch })) as DatabaseError
+  }
+
   async #execute(sql: string): Promise<Results[number]> {
     const http = getHttp(this.#db)
     const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, null, true)
@@ -191,7 +201,7 @@ class Restore {
   }
 
   /** Returns the statements before and after a batch, which ensure that it is applied exactly once. */
-  #guardsFor({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
+  #encodeProgress({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
     const hasUnexpectedState = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS_TABLE}) <> ${this.#statements}`
       : HAS_TABLES
@@ -227,14 +237,14 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   )
 }
 
-/** Adds the position in the source to the error of a statement. @param guardCount number of guards before the statements */
+/** Adds the position in the source to the error of a statement. @param before number of statements in the batch before these */
 function withPosition(
   error: DatabaseError,
   statements: RestoreBatch['statements'],
-  guardCount: number,
+  before: number,
 ): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
-  const statement = statements[error.statementIndex - guardCount]
+  const statement = statements[error.statementIndex - before]
   if (!statement) return error
   const message = `statement ${statement.sourceIndex + 1}: ${error.message}`
   return copyError(error, { message, statementIndex: statement.sourceIndex })

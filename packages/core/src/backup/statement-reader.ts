@@ -1,5 +1,7 @@
+import { describeType } from '@batonsql/options'
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
+import { FILE_START } from './export-file.ts'
 import { LIBSQL_VIRTUAL_TABLE } from './virtual-table.ts'
 
 /** Chunks of a script: text or UTF-8, split anywhere. */
@@ -12,7 +14,7 @@ export type ScriptSource =
 /**
  * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and
  * yields a statement when its end has arrived. Lines and columns are counted within the buffer.
- * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
+ * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8; TypeError if it is not a source
  */
 export async function* readStatements(
   source: ScriptSource,
@@ -29,7 +31,13 @@ export async function* readStatementGroups(
   let text = ''
   /** Length at which the buffer is scanned again; otherwise a long statement would be scanned again with each chunk. */
   let scanLength = 0
+  let isFirst = true
   for await (const piece of toPieces(source)) {
+    if (isFirst && isFile(piece))
+      throw new ProtocolError(
+        'the source is an SQLite file, not SQL: use the output of dump(), or of .dump in sqlite3',
+      )
+    isFirst = false
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < scanLength) continue
     const { statements, end } = completeStatements(text)
@@ -74,7 +82,16 @@ function completeStatements(text: string): {
   return { statements, end }
 }
 
+const sourceError = (value: unknown): TypeError =>
+  new TypeError(`expected text, a stream, or chunks such as [bytes], not ${describeType(value)}`)
+
+const isFile = (piece: unknown): boolean =>
+  piece instanceof Uint8Array &&
+  new TextDecoder('latin1').decode(piece.subarray(0, FILE_START.length)) === FILE_START
+
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
+  // such as a number, because a Uint8Array can be iterated
+  if (piece !== undefined && typeof piece !== 'object') throw sourceError(piece)
   try {
     return decoder.decode(piece, { stream: piece !== undefined })
   } catch (cause) {
@@ -94,6 +111,7 @@ function isBlank(text: string): boolean {
 
 function toPieces(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
   if (typeof source === 'string') return [source]
+  if (typeof source !== 'object' || source === null) throw sourceError(source)
   if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
   return readStream(source)
 }

@@ -254,7 +254,7 @@ export class HttpError extends BaseError {
 
   constructor(status: number, url: string, text: string, retryAfter?: string | null) {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
-    let reason = body.startsWith('<') ? '' : body
+    let reason = /^\s*</.test(body) ? '' : body
     let serverCode: string | null = null
     let hint = STATUS_HINTS[status]
     try {

@@ -10,7 +10,7 @@ const MAX_SQL_LENGTH = 300
  * Returns the error that a method rejects with: a copy of what happened inside, with the SQL and the caller's frames in its stack.
  * Call it in the `catch` block of an async function: the stack of V8 includes the functions that await it, but not in the code that
  * reads the response. Costs nothing for successful calls. The user's own errors, such as a signal's reason, are returned unchanged.
- * @param statements those of the call, without their arguments, for errors that do not name the failed statement
+ * @param statements the statements of the call, without their arguments, for errors that do not name the failed statement
  */
 export function withCallerStack(
   error: unknown,

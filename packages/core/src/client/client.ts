@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOption, checkOptions, TIME } from '@batonsql/options'
+import { CALL_OPTIONS, checkOption, checkOptions, NON_NEGATIVE_INTEGER, TIME } from '@batonsql/options'
 import { TransportError } from '../base/errors.ts'
 import type { JoinedSignals } from '../base/join-signals.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
@@ -32,9 +32,13 @@ export interface TransactionOptions extends CallOptions {
   readonly maxRetries?: number | undefined
 }
 
-const TRANSACTION_OPTIONS = { ...CALL_OPTIONS, mode: TRANSACTION_MODES, maxRetries: 'number' } as const
+const TRANSACTION_OPTIONS = {
+  ...CALL_OPTIONS,
+  mode: TRANSACTION_MODES,
+  maxRetries: NON_NEGATIVE_INTEGER,
+} as const
 
-/** Returns a signal that is aborted with that of the options, or when their time is over; null if they have neither. */
+/** Returns a signal that is aborted when the signal of the options is, or after their time limit; null if they have neither. */
 function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
   if (!signal && timeoutMs === undefined) return null
   const controller = new AbortController()
@@ -124,7 +128,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
           return await Transaction.run(stream, callback, limit?.signal)
         } catch (error) {
           // a client that is being closed accepts no new transaction
-          if (!(attempt < maxRetries) || lifetime.isClosed || !isTransient(error)) throw error
+          if (attempt >= maxRetries || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
           events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
           await lifetime.sleep(delayMs, limit?.signal)

@@ -13,7 +13,7 @@ import type { BatchOptions, StatementOptions } from '../options.ts'
 import { BATCH_OPTIONS, STATEMENT_OPTIONS } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
-/** Runs checked statements: a single one, or those of a batch. Receives a copy of the options. */
+/** Runs a checked statement, or the checked statements of a batch. Receives a copy of the options. */
 type Run<Options> = (
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',

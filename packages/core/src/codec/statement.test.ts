@@ -35,6 +35,17 @@ test('the error names the parameter that cannot be sent', () => {
   expect(() => encodeBatch(batch)).toThrow(/^statement 1, parameter 2: a Date /)
 })
 
+test.each([
+  [
+    { sql: 'select ?', args: 5 },
+    /^statement 1, expected args as an array or an object, not a value of type number$/,
+  ],
+  ["select '\ud800'", /^statement 1, the SQL has a lone surrogate$/],
+  ['commit', /^statement 1, COMMIT is not allowed here/],
+])('the error names the position of %o in a batch', (statement, message) => {
+  expect(() => encodeBatch(['select 1', statement as never])).toThrow(message)
+})
+
 test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('rejects %o as a statement', (statement) => {
   expect(() => encodeStatement(statement as InStatement)).toThrow(TypeError)
 })

@@ -27,7 +27,7 @@ export function encodeStatement(statement: InStatement, args?: InArgs, position 
       `${position}expected SQL as a string or { sql, args }, not ${describeType(statement)}`,
     )
   checkBlobLiterals(sql)
-  if (!sql.isWellFormed()) throw new RangeError('the SQL has a lone surrogate')
+  if (!sql.isWellFormed()) throw new RangeError(`${position}the SQL has a lone surrogate`)
   const ownArgs = typeof statement === 'string' ? undefined : statement.args
   if (args !== undefined && ownArgs !== undefined)
     throw new TypeError(
@@ -47,7 +47,7 @@ function encodeArgs(args: InArgs, position: string): string {
     return json && `,"args":[${json}]`
   }
   if (typeof args !== 'object' || args === null || ArrayBuffer.isView(args)) {
-    throw new TypeError('expected args as an array or an object')
+    throw new TypeError(`${position}expected args as an array or an object, not ${describeType(args)}`)
   }
   const namedArgs = args as Readonly<Record<string, InValue>>
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
@@ -63,17 +63,18 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${describeType(statements)}`)
   return Array.from(statements, (statement, index) => {
-    const encoded = encodeStatement(statement, undefined, `statement ${index}, `)
-    rejectControl(encoded)
+    const position = `statement ${index}, `
+    const encoded = encodeStatement(statement, undefined, position)
+    rejectControl(encoded, position)
     return encoded
   })
 }
 
 /** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a different transaction than the author expects. */
-export function rejectControl({ kind }: EncodedStatement): void {
+export function rejectControl({ kind }: EncodedStatement, position = ''): void {
   if (isControl(kind))
     throw new TypeError(
-      `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
+      `${position}${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
     )
 }
 

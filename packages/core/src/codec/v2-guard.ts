@@ -1,5 +1,6 @@
-import { addStep, type Guard, ifAll, ifNot, ifOk } from './batch.ts'
+import { addStep, ifAll, ifNot, ifOk } from './batch.ts'
 import { beginStatement, ROLLBACK } from './control.ts'
+import type { Guard } from './guard.ts'
 
 /**
  * The guard for servers without `/v3`. BEGIN is tried before each statement: inside a transaction it fails and changes nothing; if it

@@ -18,6 +18,10 @@ test.each([Number.NaN, Infinity, undefined as unknown as number, 1e39, -1e39, 3.
   },
 )
 
-test('rejects a blob that is not a vector', () => {
-  expect(() => decodeVector(new Uint8Array(5))).toThrow('5 bytes')
+test.each([
+  [new Uint8Array(5), '5 bytes'],
+  ['[1]', 'a value of type string'],
+  [null, 'null'],
+])('rejects %o, which is not a vector', (value, reason) => {
+  expect(() => decodeVector(value as Uint8Array)).toThrow(`not a vector of 32-bit numbers: ${reason}`)
 })

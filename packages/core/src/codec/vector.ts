@@ -1,3 +1,5 @@
+import { describeType } from '@batonsql/options'
+
 /** The numbers of a vector, stored as 32-bit floats. */
 export type InVector = Float32Array | readonly number[]
 
@@ -17,10 +19,13 @@ export function encodeVector(values: InVector): Uint8Array {
   return bytes
 }
 
-/** Decodes the blob of an `F32_BLOB` column. @throws RangeError if its length is not a multiple of four */
+/** Decodes the blob of an `F32_BLOB` column. @throws RangeError for a text, or a length that is not a multiple of four */
 export function decodeVector(blob: Uint8Array): Float32Array {
-  if (blob.byteLength % 4 !== 0)
-    throw new RangeError(`${blob.byteLength} bytes are not a vector of 32-bit numbers`)
+  const isBlob = ArrayBuffer.isView(blob)
+  if (!isBlob || blob.byteLength % 4 !== 0)
+    throw new RangeError(
+      `not a vector of 32-bit numbers: ${isBlob ? `${blob.byteLength} bytes` : describeType(blob)}`,
+    )
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
   return Float32Array.from({ length: blob.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
 }

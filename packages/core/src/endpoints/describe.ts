@@ -4,6 +4,7 @@ import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
+import { encodeStatement } from '../codec/statement.ts'
 import { unwrap } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
@@ -45,10 +46,11 @@ export async function describe(
   // the server would silently ignore all but the first
   const { length } = splitStatements(sql)
   if (length !== 1) throw new TypeError(`describe takes one statement, not ${length}`)
+  const { json } = encodeStatement(sql)
   const http = getHttp(db)
   http.lifetime.begin()
   try {
-    const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
+    const body = pipelineBody([`{"type":"describe",${json.slice(1)}`, CLOSE])
     const { signal, timeoutMs } = options
     const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
     return unwrap(

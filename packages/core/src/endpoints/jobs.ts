@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, TIME } from '@batonsql/options'
+import { CALL_OPTIONS, type Condition, checkOption, checkOptions, TIME } from '@batonsql/options'
 import { asNotApplied, ProtocolError, SqlError, toProtocolError } from '../base/errors.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -108,9 +108,13 @@ export const jobs = {
   },
 }
 
+const JOB_ID: Condition = {
+  text: 'a whole number',
+  accepts: (id) => Number.isSafeInteger(id) && (id as number) >= 0,
+}
+
 async function getJob(http: Http, id: number, options?: CallOptions, isContinuation = false): Promise<Job> {
-  if (!Number.isSafeInteger(id) || id < 0)
-    throw new TypeError(`the id of a job must be a whole number, not ${id}`)
+  checkOption('the id of a job', id, JOB_ID)
   return read(await get(http, `/v1/jobs/${id}`, options, isContinuation), (job) => ({
     id: readJobId(job as unknown as WireJob),
     status: readStatus(job['status']),

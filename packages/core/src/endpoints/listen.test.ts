@@ -90,7 +90,8 @@ test('requests a table and actions', async () => {
 test('rejects invalid options before anything is sent', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
   const listenWith = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
-  await expect(listenWith({})).rejects.toThrow('name of a table')
+  for (const options of [{}, { table: '' }])
+    await expect(listenWith(options)).rejects.toThrow('name of a table')
   await expect(listenWith({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
   await expect(listenWith({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')
   await expect(listenWith({ table: 't', timeoutMs: 0 })).rejects.toThrow(TypeError)

@@ -66,7 +66,7 @@ const MAX_EMPTY_RESPONSES = 3
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
   const { table, actions = [], signal, timeoutMs = IDLE_TIMEOUT_MS } = options
-  if (typeof table !== 'string') throw new TypeError('listen needs the name of a table')
+  if (!table) throw new TypeError('listen needs the name of a table')
   for (const action of actions)
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
   const query = new URLSearchParams({ table })

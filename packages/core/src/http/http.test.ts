@@ -13,6 +13,7 @@ test.each([
   [429, '{"error":"Too many concurrent requests"}', /429.*later/],
   [500, '{"error":"invalid utf-8"}', /invalid utf-8/],
   [502, '<html><h1>Bad gateway</h1></html>', /HTTP 502$/],
+  [502, '\n\n<!DOCTYPE html><h1>Bad gateway</h1>', /HTTP 502$/],
   [503, '', /HTTP 503$/],
   [302, '', /HTTP 302$/],
 ])('HTTP %i becomes an HttpError', async (code, text, message) => {
@@ -310,6 +311,16 @@ test('a call rejects with the error of the token function', async () => {
     },
   })
   await expect(db.execute('select 1')).rejects.toThrow('no vault')
+  expect(received).toHaveLength(0)
+})
+
+test('the error of a token function that does not return in time names it', async () => {
+  const { db, received } = await scripted(() => {}, { authToken: () => new Promise<string>(() => {}) })
+  await expect(db.execute('select 1', [], { timeoutMs: 20 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    message: 'authToken() returned no token within 20 ms',
+    outcome: 'not_applied',
+  })
   expect(received).toHaveLength(0)
 })
 

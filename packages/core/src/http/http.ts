@@ -4,8 +4,8 @@ import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { asOwn, HttpError, TransportError } from '../base/errors.ts'
 import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../base/limits.ts'
-import type { Guard } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
+import type { Guard } from '../codec/guard.ts'
 import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
 import { type Address, checkEnds, type ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
@@ -274,7 +274,13 @@ export class Http {
     const { signal, deadline, policy } = options
     const requestToken = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
     const { outlivesClient } = policy
-    const token = await this.lifetime.until(requestToken, { signal, deadline, outlivesClient })
+    const onTimeout = (): Error =>
+      new TransportError(
+        'TIMEOUT',
+        `authToken() returned no token within ${deadline.timeoutMs} ms`,
+        'not_applied',
+      )
+    const token = await this.lifetime.until(requestToken, { signal, deadline, outlivesClient, onTimeout })
     try {
       return { ...this.#headers, ...authorization(token) }
     } catch (error) {

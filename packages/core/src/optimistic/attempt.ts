@@ -11,7 +11,13 @@ import type { BatchOptions, CallOptions } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
 import type { Results } from '../request/queued-call.ts'
 import { getVerb } from '../sql/verb.ts'
-import { encodeGuard, MAX_COMPARED_CELLS, MAX_GUARD_LENGTH, type RecordedRead, recordRead } from './guard.ts'
+import {
+  encodeReadCheck,
+  MAX_CHECK_LENGTH,
+  MAX_COMPARED_CELLS,
+  type RecordedRead,
+  recordRead,
+} from './read-check.ts'
 
 type Send = (
   statements: EncodedStatement[],
@@ -100,7 +106,7 @@ export class OptimisticAttempt extends Attempt {
     }
     this.#isCommitting = true
     this.#rejectFailedReads()
-    return await this.#runGuarded(statements, { ...options, mode: 'immediate' })
+    return await this.#runChecked(statements, { ...options, mode: 'immediate' })
   }
 
   /** Checks that all reads have seen the same state, if there are several. @throws ConflictError */
@@ -108,7 +114,7 @@ export class OptimisticAttempt extends Attempt {
     this.endReads()
     if (this.#isCommitting || !this.#hasSeveralReads) return
     this.#rejectFailedReads()
-    await this.#runGuarded([], { mode: 'deferred' })
+    await this.#runChecked([], { mode: 'deferred' })
   }
 
   get #hasSeveralReads(): boolean {
@@ -128,53 +134,53 @@ export class OptimisticAttempt extends Attempt {
     this.endReads()
     try {
       // a failed read is taken for the reason
-      if (!this.#isCommitting && this.#hasSeveralReads) await this.#runGuarded([], { mode: 'deferred' })
+      if (!this.#isCommitting && this.#hasSeveralReads) await this.#runChecked([], { mode: 'deferred' })
     } catch {
       // a failed check says nothing about the callback's error
     }
   }
 
-  async #runGuarded(writes: EncodedStatement[], options: BatchOptions): Promise<Results> {
-    const guards = this.#encodeGuards()
+  async #runChecked(writes: EncodedStatement[], options: BatchOptions): Promise<Results> {
+    const checks = this.#encodeChecks()
     try {
       const results = await run(
         this.#http,
-        [...guards, ...writes],
+        [...checks, ...writes],
         'atomic',
         { ...this.#options, ...options },
         null,
         true,
       )
-      return results.slice(guards.length)
+      return results.slice(checks.length)
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
       const { statementIndex: index, code } = error
-      // a guard also fails if, for example, its table was dropped
-      if (index !== null && index < guards.length)
+      // a check also fails if, for example, its table was dropped
+      if (index !== null && index < checks.length)
         throw this.#fail('another transaction has changed what this one had read', error)
       // the server has parsed no statement: the transaction shows which one is wrong
-      if (index === null && code.startsWith('SQL_') && guards.length > 0) {
+      if (index === null && code.startsWith('SQL_') && checks.length > 0) {
         this.parseError = error
         throw this.#failToCompare(error)
       }
-      throw index === null ? error : withoutSteps(error, guards.length)
+      throw index === null ? error : withoutSteps(error, checks.length)
     }
   }
 
-  #encodeGuards(): EncodedStatement[] {
+  #encodeChecks(): EncodedStatement[] {
     const cells = this.#reads.reduce((sum, { columnCount, rows }) => sum + columnCount * rows.length, 0)
     if (cells > MAX_COMPARED_CELLS)
       throw this.#failToCompare(new RangeError(`the reads returned ${cells} cells`))
-    let guards: EncodedStatement[]
+    let checks: EncodedStatement[]
     try {
-      guards = this.#reads.map(encodeGuard)
+      checks = this.#reads.map(encodeReadCheck)
     } catch (cause) {
       throw this.#failToCompare(cause)
     }
-    const length = guards.reduce((sum, { json }) => sum + json.length, 0)
-    if (length > MAX_GUARD_LENGTH)
+    const length = checks.reduce((sum, { json }) => sum + json.length, 0)
+    if (length > MAX_CHECK_LENGTH)
       throw this.#failToCompare(new RangeError(`the reads take ${length} characters`))
-    return guards
+    return checks
   }
 
   #failToCompare(cause: unknown): ConflictError {

@@ -1,5 +1,5 @@
 import { asNotApplied } from '../base/errors.ts'
-import { V3_GUARD } from '../codec/batch.ts'
+import { V3_GUARD } from '../codec/guard.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
 import { type Http } from '../http/http.ts'

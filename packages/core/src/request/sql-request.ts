@@ -8,18 +8,9 @@ import {
 } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
-import {
-  addStep,
-  decodeBatch,
-  type Guard,
-  ifNot,
-  ifOk,
-  ignoredConditionsError,
-  isWireError,
-  NEVER,
-  withIndex,
-} from '../codec/batch.ts'
+import { addStep, decodeBatch, ifNot, ifOk, isWireError, NEVER, withIndex } from '../codec/batch.ts'
 import { beginStatement, COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
+import { type Guard, ignoredConditionsError } from '../codec/guard.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -71,7 +62,7 @@ export class SqlRequest {
   readonly isFirst: boolean
   /** Whether it was encoded for a request, which may have been sent and executed. */
   isEncoded = false
-  /** The step numbers of each call: those of the prefix, of the statements, and of the COMMIT of an atomic batch. */
+  /** The numbers of the steps of each call: its prefix, its statements, and the COMMIT of an atomic batch. */
   #steps: number[][] = []
   #length = 0
   /** The step that succeeds if the transaction of a COMMIT no longer exists. */

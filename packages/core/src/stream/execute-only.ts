@@ -2,8 +2,9 @@ import type { Deadline } from '../base/deadline.ts'
 import { HttpError, ProtocolError, SqlError, withOutcome } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
-import { addStep, type Guard, isWireError, withIndex } from '../codec/batch.ts'
+import { addStep, isWireError, withIndex } from '../codec/batch.ts'
 import { beginStatement, COMMIT, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
+import type { Guard } from '../codec/guard.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { V2Guard } from '../codec/v2-guard.ts'
@@ -53,7 +54,7 @@ export interface Sending {
 export interface SendingStream {
   readonly http: Http
   readonly state: Pick<StreamState, 'baton' | 'executeOnly'>
-  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  /** Sends operations on the stream. @param encode encodes them; by default, they are the request's own */
   post(sending: Sending, encode?: Encode): Promise<SendResult<StreamResults>>
 }
 

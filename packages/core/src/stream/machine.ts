@@ -23,7 +23,7 @@ import {
 } from '../request/queued-call.ts'
 import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
 
-// The core of a stream: `step` changes the state and says what must be done, and `nextWake` when it must be called again. Nothing
+// The core of a stream: `step` changes the state and returns what must be done, and `nextWake` when it must be called again. Nothing
 // here depends on promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
 
 /**
@@ -554,7 +554,7 @@ export class StreamMachine {
     for (const call of queue.slice(0, Math.max(0, end))) this.#remove(call, ROLLED_BACK)
   }
 
-  /** Removes the calls of the next request: those of one transaction that can be coalesced, or a single one. */
+  /** Removes the calls of the next request: calls of one transaction that can be coalesced, or a single call. */
   #take(limit: number): readonly QueuedCall[] {
     const { queue } = this.state
     let count = 1

@@ -8,8 +8,8 @@ import {
 } from '../base/errors.ts'
 import { withSignals } from '../base/join-signals.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
-import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/batch.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
+import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/guard.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
@@ -85,6 +85,8 @@ export class RowReader implements Cursor {
   #isComplete = false
   /** Whether the server has run a step that it had to skip. */
   #ignoresConditions = false
+  /** Whether `onColumns` has thrown an error, which leaves the loop early. */
+  #hasCallbackFailed = false
   /** All rows, from a server without cursors. */
   #allRows: readonly Row[] | null = null
 
@@ -149,7 +151,7 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#isSent) return error
+    if (!this.#isSent || this.#hasCallbackFailed) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream
@@ -215,6 +217,7 @@ export class RowReader implements Cursor {
       isFinished = true
       if (!this.#allRows) this.#checkEnd()
     } catch (error) {
+      if (this.#hasCallbackFailed) throw error
       isFinished = true
       // the stream can continue
       if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
@@ -356,9 +359,9 @@ export class RowReader implements Cursor {
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
     if (outcome?.loss) throw this.#lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
-    this.#call.options.onColumns?.(outcome.results[0]?.columns ?? [])
     this.#stream.dispatch({ type: 'cursorOpened' })
     this.#allRows = outcome.results[0]?.rows ?? []
+    this.#reportColumns(outcome.results[0]?.columns ?? [])
     return []
   }
 
@@ -388,7 +391,16 @@ export class RowReader implements Cursor {
     try {
       return this.#handleEntry(JSON.parse(line) as CursorEntry)
     } catch (error) {
-      throw toProtocolError(error)
+      throw this.#hasCallbackFailed ? error : toProtocolError(error)
+    }
+  }
+
+  #reportColumns(names: readonly string[]): void {
+    try {
+      this.#call.options.onColumns?.(names)
+    } catch (error) {
+      this.#hasCallbackFailed = true
+      throw error
     }
   }
 
@@ -400,9 +412,8 @@ export class RowReader implements Cursor {
     // the rest is still read: its ROLLBACK undoes the statement
     else if ((this.#ignoresConditions ||= this.#isFromTest(entry))) return []
     else if (entry.type === 'step_begin') {
-      const { rowMode, onColumns } = this.#call.options
-      this.#decode = rowDecoder(entry.cols, config.intMode, rowMode)
-      onColumns?.(entry.cols.map(({ name }) => name ?? ''))
+      this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
+      this.#reportColumns(entry.cols.map(({ name }) => name ?? ''))
     } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
     else if (entry.type === 'step_end') {
       rowids.read(entry, this.#statement)

@@ -2,7 +2,6 @@ import { copyError, HttpError, identityOf, SqlError, StreamError, withOutcome } 
 import { joinSignals } from '../base/join-signals.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import { UNPROVEN_V3_GUARD, V3_GUARD } from '../codec/batch.ts'
 import {
   COMMIT,
   type ControlStatement,
@@ -11,6 +10,7 @@ import {
   rollbackToStatement,
   savepointStatement,
 } from '../codec/control.ts'
+import { UNPROVEN_V3_GUARD, V3_GUARD } from '../codec/guard.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import {
   CLOSE as CLOSE_STREAM,
@@ -232,7 +232,7 @@ export class ServerStream implements OpenStream, SendingStream {
     return result
   }
 
-  /** Sends operations on the stream. @param encode encodes them; by default those of the request */
+  /** Sends operations on the stream. @param encode encodes them; by default, they are the request's own */
   post(
     { closes, deadline, mayHoldLock, request, signal }: Sending,
     encode?: Encode,

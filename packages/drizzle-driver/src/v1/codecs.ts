@@ -24,7 +24,7 @@ const parseReal = (value: unknown): unknown =>
 
 const numberInJson = { castInJson: realToText, normalizeInJson: parseReal }
 
-/** Converts the server's values to those of columns. */
+/** Converts the server's values to the values of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
   'integer:timestamp': { normalize: dateFromStoredSeconds },

@@ -10,7 +10,7 @@ import { type Connection, mockClient, NO_CLIENT, openClient } from '../connectio
 import { jitCompatCheck, sessionOf } from '../internals.ts'
 import { runInSession } from '../optimistic.ts'
 import { QueryRunner } from '../query-runner.ts'
-import type { RunResult } from '../values.ts'
+import type { RunResult } from '../results.ts'
 import { batonCodecs } from './codecs.ts'
 import { BatonDialect } from './dialect.ts'
 import { SQLiteAsyncDatabase } from './drizzle-1.ts'

@@ -48,6 +48,6 @@ function findMigration([hash, createdAt]: ArrayRow, migrations: readonly Migrati
     sameSecond.length === 1 ? sameSecond[0] : migrations.find((candidate) => candidate.hash === hash)
   if (migration) return migration
   throw new Error(
-    `the database has a migration from ${new Date(Number(createdAt)).toISOString()} (hash ${String(hash)}) that is not among yours`,
+    `the database has a migration from ${new Date(Number(createdAt)).toJSON() ?? String(createdAt)} (hash ${String(hash)}) that is not among yours`,
   )
 }

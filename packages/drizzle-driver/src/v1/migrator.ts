@@ -15,8 +15,9 @@ import {
 import { journalLayout } from './journal-layout.ts'
 import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
-export { type MigrateOptions, MigrationError, type PlannedMigration } from '../apply-migrations.ts'
+export type { MigrateOptions, PlannedMigration } from '../apply-migrations.ts'
 export type { InitFailure } from '../init-journal.ts'
+export { MigrationError } from '../migration-error.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>

@@ -3,7 +3,7 @@ import type { Cache } from 'drizzle-orm/cache/core'
 import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/types'
 import type { SQLiteAsyncPreparedQueryConfig, SQLiteExecuteMethod } from 'drizzle-orm/sqlite-core'
 import type { ArrayResult, QueryRunner } from '../query-runner.ts'
-import { objectRows, runResult } from '../values.ts'
+import { objectRows, runResult } from '../results.ts'
 import { SQLiteAsyncPreparedQuery } from './drizzle-1.ts'
 
 /** Everything needed to prepare a query. */

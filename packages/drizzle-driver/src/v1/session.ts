@@ -4,12 +4,12 @@ import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/type
 import type { SQLiteDialect, SQLiteExecuteMethod, SQLiteTransactionConfig } from 'drizzle-orm/sqlite-core'
 import { type BatchMethod, batchMethod } from '../batch.ts'
 import type { QueryRunner } from '../query-runner.ts'
-import type { RunResult } from '../values.ts'
+import type { RunResult } from '../results.ts'
 import { DrizzleQueryError, SQLiteAsyncSession } from './drizzle-1.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 import { BatonTransaction } from './transaction.ts'
 
-/** Settings shared by the session of a database and those of its transactions. */
+/** Settings that a database shares with its transactions. */
 export interface SessionContext<TRelations extends AnyRelations> {
   readonly dialect: SQLiteDialect
   readonly relations: TRelations

@@ -1,7 +1,7 @@
 import { type AnyRelations, entityKind } from 'drizzle-orm'
 import type { SQLiteAsyncTransaction as TransactionType } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from '../batch.ts'
-import type { RunResult } from '../values.ts'
+import type { RunResult } from '../results.ts'
 import { SQLiteAsyncTransaction } from './drizzle-1.ts'
 
 /** A transaction, or a savepoint inside one, which its own `transaction()` creates. */

@@ -11,7 +11,7 @@ export function connectionAttributes(
 ): Attributes {
   const database = {
     'db.system.name': 'sqlite',
-    ...(namespace !== undefined && { 'db.namespace': namespace }),
+    ...(namespace && { 'db.namespace': namespace }),
   }
   if (url === undefined) return database
   const text = String(url)

@@ -14,14 +14,14 @@ export function recordRead(statement: EncodedStatement, { cols, rows }: WireResu
   return { statement, columnCount: cols.length, rows: 'parse' in rows ? rows.parse() : rows }
 }
 
-/** Maximum number of cells that guards compare; the comparison holds the write lock, for about 50 µs a cell. */
+/** Maximum number of cells that the checks of an attempt compare; the comparison holds the write lock, for about 50 µs a cell. */
 export const MAX_COMPARED_CELLS = 10_000
 /** Of these, the cells of all reads leave enough. */
 const MAX_PARAMETERS = 20_000
 /** SQLite's 2,000, less the one that numbers the rows. */
 const MAX_COLUMNS = 1_999
-/** Maximum length of all guards as JSON, in characters. */
-export const MAX_GUARD_LENGTH = 4_000_000
+/** Maximum length of the checks of an attempt as JSON, in characters. */
+export const MAX_CHECK_LENGTH = 4_000_000
 
 /**
  * Returns a statement that fails unless the read still has exactly the same rows in the same order, by type and bytes. The names of
@@ -29,7 +29,7 @@ export const MAX_GUARD_LENGTH = 4_000_000
  * @throws SyntaxError for a read that ends in an open comment; RangeError for one that has too many columns, or seems to have
  * too many parameters
  */
-export function encodeGuard({ statement, columnCount, rows }: RecordedRead): EncodedStatement {
+export function encodeReadCheck({ statement, columnCount, rows }: RecordedRead): EncodedStatement {
   if (columnCount > MAX_COLUMNS) throw new RangeError(`the read returned ${columnCount} columns`)
   const [{ sql }] = splitStatements(statement.sql) as [ScriptStatement]
   const parameters = new Parameters(statement)
@@ -76,7 +76,7 @@ function compareColumn(column: string, rows: readonly (readonly WireValue[])[], 
   return `(typeof(a.${column}) = typeof(b.${column}) and (${a} is ${b} collate binary${isInfinite})${hasSameSign})`
 }
 
-/** The parameters of a guard: those of the read, and the cells that it had. */
+/** The parameters of a check: the parameters of the read, and the cells that it had. */
 class Parameters {
   readonly #statement: EncodedStatement
   readonly #isNamed: boolean

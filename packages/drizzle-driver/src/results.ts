@@ -1,4 +1,4 @@
-import type { ArrayRow, InValue, ObjectRow, ResultSet } from '@batonsql/core'
+import type { ArrayRow, ObjectRow, ResultSet } from '@batonsql/core'
 
 /** The result of `run()`, and of every statement without rows. */
 export interface RunResult {
@@ -9,13 +9,9 @@ export interface RunResult {
   readonly rowsAffected: number
   /** Rowid of the last inserted row; undefined if there is none, or if an upsert may have updated a row instead. */
   readonly lastInsertRowid: bigint | undefined
-  /** Not enumerable; used by JSON.stringify, which does not support bigint. */
+  /** Not enumerable; used by JSON.stringify, which does not support bigint: each one becomes a string of digits. */
   toJSON(): unknown
 }
-
-/** Converts a raw parameter: a Date becomes milliseconds since 1970, as in Drizzle's own drivers. */
-export const toParam = (value: unknown): InValue =>
-  value instanceof Date ? value.getTime() : (value as InValue)
 
 /** Returns rows keyed by column name. If columns have the same name, the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
@@ -30,6 +26,9 @@ export function runResult(result: ResultSet<ArrayRow>): RunResult {
     rowsAffected: result.rowsAffected,
     lastInsertRowid: result.lastInsertRowid ?? undefined,
   }
-  const toJSON = (): unknown => ({ ...fields, lastInsertRowid: fields.lastInsertRowid?.toString() })
+  const toJSON = (): unknown =>
+    JSON.parse(
+      JSON.stringify({ ...fields }, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+    )
   return Object.defineProperty(fields, 'toJSON', { value: toJSON }) as unknown as RunResult
 }
