@@ -33,8 +33,13 @@ export const POSITIVE_INTEGER: Condition = {
   accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),
 }
 
+const SIGNAL: Condition = {
+  text: 'an AbortSignal',
+  accepts: (value) => typeof (value as Partial<AbortSignal> | null)?.throwIfAborted === 'function',
+}
+
 /** Rules for the options of all calls. */
-export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME } as const
+export const CALL_OPTIONS = { signal: SIGNAL, timeoutMs: TIME } as const
 
 /** Checks options. @param caller named in errors @throws TypeError naming the invalid option and the allowed ones */
 export function checkOptions<Options extends object>(

@@ -112,7 +112,7 @@ const OPTIONS: RulesOf<ClientConfig> = {
   fetch: 'function',
   headers: 'object',
   namespace: 'string',
-  allowedHosts: 'object',
+  allowedHosts: { text: 'an array', accepts: Array.isArray },
   transactionTimeoutMs: TIME,
   writeLockTimeoutMs: TIME,
   maxRetries: NON_NEGATIVE_INTEGER,

@@ -45,10 +45,11 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => call.execute('select 1', [], { readOnly: 1 }),
     /readOnly must be boolean, not a value of type number/,
   ],
+  ['signal', () => call.execute('select 1', [], { signal: 5 }), /signal must be an AbortSignal, not 5/],
   [
-    'signal',
-    () => call.execute('select 1', [], { signal: 5 }),
-    /signal must be object, not a value of type number/,
+    'a controller instead of its signal',
+    () => call.execute('select 1', [], { signal: new AbortController() }),
+    /signal must be an AbortSignal, not a value of type object/,
   ],
   [
     'timeoutMs',
