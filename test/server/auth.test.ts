@@ -187,7 +187,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(await sendRequest({})).not.toContain('"here"')
       expect(await sendRequest({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
       expect([server.requestCount('app'), server.requestCount('default'), server.requestCount()]).toEqual([
-        5, 1, 7,
+        7, 1, 9,
       ])
     })
 
