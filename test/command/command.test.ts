@@ -211,6 +211,16 @@ test.each([
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
   [['dev', '--domain', 'x'], 2, /^$/, /--domain must be HOST=DATABASE, not x/],
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
+  [['dev', '--allow-origin', 'https://app.example:443'], 1, /^$/, /:443" is not the origin of a page/],
+  [['dev', '--allow-origin', 'https://App.example'], 1, /^$/, /App.example" is not the origin of a page/],
+  [['dev', '--port', '0', '--host', ''], 1, /^$/, /host must be a string that is not empty/],
+  [['dev', '--port', '0', '--data', ''], 1, /^$/, /dataDirectory must be a string that is not empty/],
+  [
+    ['databases', 'create', 'x', '--data', '/missing'],
+    1,
+    /^$/,
+    /no `baton dev` of this user is running in \/missing/,
+  ],
   [
     ['dev', '--port', '0', '--data', '/dev/null/x'],
     1,

@@ -70,6 +70,8 @@ test('shows which transaction another one waited for, and how long the first one
   expect(await waitForRequests('select missing', 1)).toEqual([
     expect.objectContaining({ error: expect.stringContaining('no such column: missing') }),
   ])
+  await first.execute(`select '${'x'.repeat(400)}', "text"\nfrom "note"`)
+  await waitForRequests('"text"\nfrom "note"', 1)
   expect((await agent.call('recent_requests', { limit: 1 })).value.requests).toHaveLength(1)
   await Promise.all([first.close(), second.close()])
 })

@@ -157,7 +157,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
 
     test('addresses databases by path, host name and header, and counts requests by database', async () => {
-      await using server = await startLocalServer({ backend, domains: { 'app.example.test': 'app' } })
+      await using server = await startLocalServer({ backend, domains: { 'App.example.test': 'app' } })
       const { url } = await server.createDatabase('app')
       expect(url).toBe(`${server.url}/app/`)
       await query(url, 'CREATE TABLE here(a)')
@@ -177,7 +177,9 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         })
       }
       expect(await sendRequest({ host: 'app.example.test' })).toContain('"here"')
+      expect(await sendRequest({ host: 'APP.example.test' })).toContain('"here"')
       expect(await sendRequest({ host: 'app.localhost:1234' })).toContain('"here"')
+      expect(await sendRequest({ host: 'App.Localhost' })).toContain('"here"')
       expect(
         await sendRequest({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
       ).toContain('"here"')
@@ -185,12 +187,14 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(await sendRequest({})).not.toContain('"here"')
       expect(await sendRequest({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
       expect([server.requestCount('app'), server.requestCount('default'), server.requestCount()]).toEqual([
-        5, 1, 7,
+        7, 1, 9,
       ])
     })
 
     test('rejects invalid names, names that are taken, missing databases and unknown options', async () => {
       await using server = await startLocalServer({ backend })
+      for (const name of [undefined, null])
+        await expect(server.createDatabase(name as never)).rejects.toThrow('the name must be string')
       for (const name of ['', 'v2', 'A', 'a/b', '..', 'a.b', 'x'.repeat(65)]) {
         await expect(server.createDatabase(name)).rejects.toThrow(TypeError)
       }

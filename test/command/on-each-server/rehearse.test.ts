@@ -192,6 +192,22 @@ test('rows that refer to nothing are damage', async () => {
   expect(code).toBe(1)
 })
 
+test('a reference to a column that is not unique is damage, unless it was there before', async () => {
+  const script = 'create table human as select * from person; create table vet (h references human (id))'
+  const { report } = await rehearse(script)
+  const damage = 'foreign key mismatch - "vet" referencing "human"'
+  expect(report?.comparison.damage).toEqual([damage])
+  await db.batch(script.split(';'))
+  try {
+    expect(await rehearse('create table t (a)')).toMatchObject({
+      code: 0,
+      report: { comparison: { damage: [] } },
+    })
+  } finally {
+    await db.batch(['drop table vet', 'drop table human'])
+  }
+})
+
 test('a command that fails, that sends nothing, or that does not exist makes it fail', async () => {
   const failing = await rehearse('create table t (a); insert into missing values (1)')
   expect(failing).toMatchObject({ code: 1, report: { exit: 1, comparison: { created: ['table t'] } } })
@@ -300,7 +316,7 @@ test('the report is text, or Markdown for a pull request', async () => {
     'values moved to another table, or combined into one column, count as lost: --allow-loss accepts them'
   for (const [option, expected] of [
     [[], `Losses\n  pet: dropped with 3 rows\n  ${moved}\n\nSchema\n  - table pet`],
-    [['--markdown'], `**Losses**\n\n- pet: dropped with 3 rows\n- ${moved}\n\n**Schema**\n\n- - table pet`],
+    [['--markdown'], `**Losses**\n\n- pet: dropped with 3 rows\n- ${moved}\n\n**Schema**\n\n- \\- table pet`],
   ] as const) {
     const { output } = await runBaton([
       'rehearse',

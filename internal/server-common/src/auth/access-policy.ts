@@ -82,7 +82,7 @@ export class AccessPolicy {
     if (domain !== null && name.endsWith(`.${domain.replace(/:\d+$/, '')}`)) return true
     // the owner of a host name can point it here, but an address cannot be redirected
     const isAddress = isIP(name.replace(/^\[|\]$/g, '')) !== 0
-    return this.#isPublic && (isAddress || name.toLowerCase() === this.#options.listenHost.toLowerCase())
+    return this.#isPublic && (isAddress || name === this.#options.listenHost.toLowerCase())
   }
 
   #allowsOrigin(origin: string, { headers }: Headers): boolean {
@@ -99,10 +99,10 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK_PATTERN.test(isIP(host) === 6 ? `[${host}]` : host)
 }
 
-/** Returns the requested host without its port; null if the header is missing or invalid. */
+/** Returns the requested host in lower case without its port; null if the header is missing or invalid. */
 export function getHostName({ headers }: Headers): string | null {
   const header = headers['host']
-  return (typeof header === 'string' && HOST_PATTERN.exec(header)?.groups?.['name']) || null
+  return (typeof header === 'string' && HOST_PATTERN.exec(header.toLowerCase())?.groups?.['name']) || null
 }
 
 function getOrigin({ headers }: Headers): string | null {
@@ -111,7 +111,10 @@ function getOrigin({ headers }: Headers): string | null {
 }
 
 function checkOrigin(origin: string): void {
-  if (origin === 'null' || /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s*]+$/.test(origin)) return
+  // browsers omit the default port, and send host names in lower case and ASCII
+  const isWeb = /^https?:/.test(origin)
+  const isCanonical = !isWeb || (URL.canParse(origin) && new URL(origin).origin === origin)
+  if (origin === 'null' || (isCanonical && /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s*]+$/.test(origin))) return
   throw new TypeError(
     `allowOrigins: "${origin}" is not the origin of a page; use a form like "https://app.example" or "http://192.168.1.5:3000"`,
   )

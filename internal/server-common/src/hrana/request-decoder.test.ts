@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { decodeCursorBody, decodePipelineBody } from './request-decoder.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 
@@ -56,6 +56,13 @@ describe('values', () => {
     expect(() => decodeWithArgument(value)).toThrow(message)
   })
 
+  test('rejects an integer of millions of digits without converting it, which would take seconds', () => {
+    const convert = vi.spyOn(globalThis, 'BigInt')
+    onTestFinished(() => convert.mockRestore())
+    expect(() => decodeWithArgument({ type: 'integer', value: '9'.repeat(2_000_000) })).toThrow(PREFIX)
+    expect(convert).not.toHaveBeenCalled()
+  })
+
   test('rejects a number that a double cannot represent', () => {
     const body =
       '{"requests":[{"type":"execute","stmt":{"sql":"SELECT ?","args":[{"type":"float","value":1e400}]}}]}'
@@ -101,8 +108,10 @@ describe('bodies', () => {
     expect(JSON.parse(encodeCursorBody(decodeCursorBody(JSON.stringify(cursor))))).toMatchObject({
       batch: { replication_index: '9' },
     })
-    const invalidBody = JSON.stringify({ requests: [{ type: 'describe', replication_index: -1 }] })
-    expect(() => decodePipelineBody(invalidBody)).toThrow('expected a replication index')
+    for (const replication_index of [-1, '9'.repeat(101)]) {
+      const invalidBody = JSON.stringify({ requests: [{ type: 'describe', replication_index }] })
+      expect(() => decodePipelineBody(invalidBody)).toThrow('expected a replication index')
+    }
   })
 
   test('allows conditions to be nested up to 120 levels deep', () => {

@@ -138,7 +138,7 @@ function decodeIndex(object: JsonObject): string | undefined {
 
 function asIndex(value: unknown): string {
   const isIndex =
-    typeof value === 'string' ? /^\+?\d+$/.test(value) : Number.isInteger(value) && Number(value) >= 0
+    typeof value === 'string' ? /^\+?\d{1,100}$/.test(value) : Number.isInteger(value) && Number(value) >= 0
   if (isIndex) return String(BigInt(value as string | number))
   throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
 }
@@ -169,7 +169,8 @@ function decodeValue(value: unknown): EngineValue {
 
 function decodeInteger(value: unknown): bigint {
   const text = asString(value, 'a borrowed string')
-  if (/^[+-]?\d+$/.test(text)) {
+  // the conversion of millions of digits would take seconds
+  if (/^[+-]?\d{1,100}$/.test(text)) {
     const integer = BigInt(text.startsWith('+') ? text.slice(1) : text)
     if (integer >= MIN_INTEGER && integer <= MAX_INTEGER) return integer
   }

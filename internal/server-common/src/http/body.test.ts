@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { watchBody } from './body.ts'
+import { readBytes, StreamedBody, watchBody } from './body.ts'
+import { readRequestBody } from './request-body.ts'
 
 const watch = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
   const events: unknown[] = []
@@ -96,4 +97,29 @@ test.each([
     true,
     isRead ? ['a', true] : [false],
   ])
+})
+
+test.each(['destroy', 'drain'] as const)(
+  'reports the end of a body that arrived completely and is closed before it is read: %s',
+  async (onDisconnect) => {
+    const events: unknown[] = []
+    const body = new StreamedBody({ pause: () => {}, resume: () => {}, destroy: () => {} })
+    const watcher = {
+      onPart: (part: Buffer) => void events.push(String(part)),
+      onEnd: (isComplete: boolean) => void events.push(isComplete),
+    }
+    body.watch([watcher], onDisconnect)
+    body.receive(Buffer.from('a'))
+    body.complete()
+    body.destroy()
+    await once(body, 'close')
+    expect(events).toEqual(onDisconnect === 'drain' ? ['a', true] : [false])
+  },
+)
+
+test('rejects a body that was closed before it is read', async () => {
+  const body = new PassThrough()
+  await once(body.destroy(), 'close')
+  for (const read of [readBytes, readRequestBody])
+    await expect(read(body)).rejects.toThrow('the body was truncated')
 })

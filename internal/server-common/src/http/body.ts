@@ -3,6 +3,8 @@ import { Readable } from 'node:stream'
 /** Reads a body completely. */
 export function readBytes(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // its events have already been emitted
+    if (body.closed) reject(new Error('the body was truncated'))
     const parts: Buffer[] = []
     body.on('data', (part: Buffer) => parts.push(part))
     body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
@@ -68,6 +70,7 @@ export class StreamedBody extends Readable {
   fail(error: Error): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
+    this.#buffered = null
     this.#end(false)
     this.destroy(error)
   }
@@ -78,7 +81,8 @@ export class StreamedBody extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    if (this.#hasEnded) return done(error)
+    // a complete body that was never read has not been reported to the watchers
+    if (this.#hasEnded && this.#buffered === null) return done(error)
     this.#onClosed = () => done(error)
     if (this.#drainsOnDisconnect) {
       this.#begin()

@@ -40,6 +40,8 @@ let totalBytes = 0
 /** Reads a request body completely. Its memory counts as used until it is released. @throws BodyError while reading */
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // the client disconnected before, so that its events have already been emitted
+    if (body.closed) reject(new Error('the body was truncated'))
     const parts: Buffer[] = []
     const counter = new JsonItemCounter()
     let size = 0

@@ -30,13 +30,14 @@ export async function control<Result>(
   const port = readPort('--port', portText ?? '8080')
   const description = data === undefined ? `on port ${port} of this machine` : `in ${data}`
   const problem = `no \`baton dev\` of this user is running ${description}`
-  const response = await send(socketPath(data, port, env), command, signal).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR'].includes(error.code ?? ''))
-        throw new NotRunningError(problem, { cause: error })
-      throw error
-    },
-  )
+  let response: ControlResponse
+  try {
+    response = await send(socketPath(data, port, env), command, signal)
+  } catch (error) {
+    if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
+      throw new NotRunningError(problem, { cause: error })
+    throw error
+  }
   if (response.error !== undefined) throw new Error(response.error)
   return response.result as Result
 }

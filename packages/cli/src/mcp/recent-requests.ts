@@ -16,10 +16,15 @@ export function listRecentRequests(
   { model, since }: { readonly model: WireModel; readonly since: number },
   { limit, contains }: RequestFilter,
 ): object {
-  const descriptions = [...model.requests.values()].map((request) => describeRequest(request, model))
-  const matching = descriptions.filter((request) =>
-    JSON.stringify(request).toLowerCase().includes(contains.toLowerCase()),
-  )
+  // a shown statement is truncated, and a quotation mark or a line break is escaped in JSON
+  const escapedText = JSON.stringify(contains).slice(1, -1).toLowerCase()
+  const matching = [...model.requests.values()]
+    .map((request) => ({
+      shown: describeRequest(request, model),
+      sql: request.statements.map(({ sql }) => sql),
+    }))
+    .filter((request) => JSON.stringify(request).toLowerCase().includes(escapedText))
+    .map(({ shown }) => shown)
   const locks = [...model.holders.values()].map((span) => ({
     ...describeSpan(span),
     waiting: model.findWaiters(span.database).map(({ n }) => n),

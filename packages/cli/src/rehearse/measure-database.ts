@@ -24,7 +24,7 @@ export interface DatabaseState {
   readonly tables: ReadonlyMap<string, TableState>
   /** Rows that refer to a row that does not exist. */
   readonly brokenReferences: number
-  /** Lines of `pragma integrity_check`; none if all is well. */
+  /** Lines of `pragma integrity_check`, and the error of a foreign key that cannot be checked; none if all is well. */
   readonly corruptions: readonly string[]
 }
 
@@ -71,13 +71,24 @@ export async function measureDatabase(db: Client): Promise<DatabaseState> {
     if (contents === 'columns') tables.set(name, await measureTable(db, name))
     if (contents === 'rows') tables.set(name, { rows: await countRows(db, name), columns: new Map() })
   }
-  const { rows: references } = await db.execute('select count(*) from pragma_foreign_key_check', [], OPTIONS)
+  const { brokenReferences, mismatches } = await checkReferences(db)
   const { rows: lines } = await db.execute('pragma integrity_check(20)', [], OPTIONS)
   return {
     schema: new Map(objects.map(({ type, name, sql }) => [`${type} ${name}`, sql])),
     tables,
-    brokenReferences: Number(references[0]?.[0]),
-    corruptions: lines.map(([line]) => String(line)).filter((line) => line !== 'ok'),
+    brokenReferences,
+    corruptions: [...lines.map(([line]) => String(line)).filter((line) => line !== 'ok'), ...mismatches],
+  }
+}
+
+/** Checks foreign keys. If one refers to columns that are not unique, SQLite checks none, and its error is returned. */
+async function checkReferences(db: Client): Promise<{ brokenReferences: number; mismatches: string[] }> {
+  try {
+    const { rows } = await db.execute('select count(*) from pragma_foreign_key_check', [], OPTIONS)
+    return { brokenReferences: Number(rows[0]?.[0]), mismatches: [] }
+  } catch (error) {
+    if (!(error instanceof SqlError)) throw error
+    return { brokenReferences: 0, mismatches: [error.message.replace(/^SQLite error: /, '')] }
   }
 }
 

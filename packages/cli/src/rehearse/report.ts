@@ -126,6 +126,8 @@ export const formatMarkdown = (rehearsal: Rehearsal): string =>
   [
     `### Rehearsal on a copy: ${summarize(rehearsal)}`,
     ...toSections(rehearsal).map(({ title, lines }) =>
-      [`**${title}**`, '', ...lines.map((line) => `- ${line.replaceAll(/([<>|])/g, '\\$1')}`)].join('\n'),
+      [`**${title}**`, '', ...lines.map((line) => `- ${line.replaceAll(/(^[+-]|[<>|])/g, '\\$1')}`)].join(
+        '\n',
+      ),
     ),
   ].join('\n\n')

@@ -28,7 +28,7 @@ test('forwards a body that is no JSON', async () => {
   for (const body of ['{"sql":"\\q"}', '{"sql":"a\nb"}', '{"sql":', '', '[]', '{"baton":"'])
     expect(await (await send(body)).text()).toBe('no JSON')
   expect(proxy.requests).toBe(6)
-  expect(proxy.units.map(({ sql }) => sql)).toEqual(['"\\q"', '"a\nb"', ...Array(4).fill('BEGIN')])
+  expect(proxy.units.map(({ sql }) => sql)).toEqual(['"\\q"', '"a b"', ...Array(4).fill('BEGIN')])
 })
 
 test('passes on that a response was cut off, before and after its head', async () => {

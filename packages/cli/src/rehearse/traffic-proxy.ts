@@ -108,7 +108,7 @@ const readBaton = (body: string): string | null => /"baton":"([^"]*)"/.exec(body
 /** Returns the beginning of the first statement that is not a BEGIN. */
 function readFirstStatement(body: string): string {
   for (const [, json = '""'] of body.matchAll(/"sql":("(?:[^"\\]|\\.)*")/g)) {
-    const sql = parseString(json).trim()
+    const sql = parseString(json).trim().replaceAll(/\s+/g, ' ')
     if (!/^begin\b/i.test(sql)) return sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql
   }
   return 'BEGIN'

@@ -3,7 +3,12 @@ import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './database-router.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
-import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
+import {
+  type DatabaseOptions,
+  type NewDatabaseOptions,
+  NON_EMPTY,
+  type TokenOptions,
+} from './server-options.ts'
 import { Service } from './service.ts'
 
 /** Options of {@link createHandler}. */
@@ -21,7 +26,7 @@ export interface LocalHandlerOptions {
 }
 
 const OPTIONS: RulesOf<LocalHandlerOptions> = {
-  dataDirectory: 'string',
+  dataDirectory: NON_EMPTY,
   auth: 'boolean',
   domains: 'object',
   allowOrigins: 'object',

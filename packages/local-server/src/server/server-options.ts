@@ -1,4 +1,5 @@
 import type { TokenAuthorization } from '@batonsql/control-plane'
+import type { Condition } from '@batonsql/options'
 import type { RemoteSqldOptions, ReplicaLag } from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
 import type { PlatformOptions } from './platform-options.ts'
@@ -67,6 +68,12 @@ export interface LocalServerOptions {
    * anything: requests get 503, and calls reject. @default a process warning
    */
   readonly onLost?: (error: Error) => void
+}
+
+/** A path or a host name. An empty one would be the working directory, or every address of this machine. */
+export const NON_EMPTY: Condition = {
+  text: 'a string that is not empty',
+  accepts: (value) => typeof value === 'string' && value !== '',
 }
 
 /** Whether requests to databases need tokens. */

@@ -25,6 +25,7 @@ import {
   type DatabaseOptions,
   type LocalServerOptions,
   type NewDatabaseOptions,
+  NON_EMPTY,
   type Snapshot,
   type TokenOptions,
   takesTokens,
@@ -40,10 +41,10 @@ export interface DatabaseAddress {
 
 const OPTIONS: RulesOf<LocalServerOptions> = {
   backend: ['embedded', 'sqld'],
-  dataDirectory: 'string',
+  dataDirectory: NON_EMPTY,
   databases: 'object',
   port: NON_NEGATIVE_INTEGER,
-  host: 'string',
+  host: NON_EMPTY,
   auth: 'boolean',
   dialect: DIALECTS,
   platform: 'object',

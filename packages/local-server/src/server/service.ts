@@ -14,7 +14,7 @@ import {
   parseSizeLimit,
   type SnapshotRow,
 } from '@batonsql/control-plane'
-import { checkOptions, type RulesOf } from '@batonsql/options'
+import { checkOption, checkOptions, type RulesOf } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
@@ -108,9 +108,12 @@ export class Service {
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { backend: kind = 'embedded', domains = {}, platform, inspector = false, log } = options
+    const { backend: kind = 'embedded', platform, inspector = false, log } = options
     const { listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
+    const domains = Object.fromEntries(
+      Object.entries(options.domains ?? {}).map(([name, database]) => [name.toLowerCase(), database]),
+    )
     const access = new AccessPolicy({
       listenHost: host,
       domains,
@@ -187,6 +190,7 @@ export class Service {
 
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
+    checkOption('createDatabase: the name', name, 'string')
     checkDatabaseName(name)
     checkOptions(options, NEW_DATABASE, 'createDatabase')
     const {
