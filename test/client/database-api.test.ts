@@ -183,9 +183,9 @@ describe('restore', () => {
   const expectedCountAndSum = (rows: number): number[] => [rows, (rows * (rows - 1)) / 2]
   const EXPECTED_COUNT_AND_SUM = expectedCountAndSum(ROW_COUNT)
 
-  /** Creates a client that loses the responses or the requests of the given batches. */
+  /** Creates a client that loses the responses or the requests of the given batches, or whose batches a proxy rejects. */
   const createLossyClient = (
-    losses: ReadonlyMap<number, 'response' | 'request'>,
+    losses: ReadonlyMap<number, 'response' | 'request' | 'rejected'>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
     let batches = 0
@@ -196,6 +196,7 @@ describe('restore', () => {
       fetch: async (url, init) => {
         const loss = init.body?.includes('"batch"') ? losses.get((batches += 1)) : undefined
         if (loss === 'request') throw new TypeError('the request was lost')
+        if (loss === 'rejected') return new Response('no such token', { status: 401 })
         const response = await fetch(url, init)
         if (loss === undefined) return response
         await response.text()
@@ -303,6 +304,21 @@ describe('restore', () => {
     expect(progressCounts[0]).toBeGreaterThan(applied)
     expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
     expect(await listTables()).toEqual(['t'])
+  })
+
+  test('the outcome is unknown if a batch whose response was lost is then rejected', async () => {
+    await createEmptyDatabase()
+    const losses = new Map([[2, 'request'] as const, [3, 'rejected'] as const])
+    await expect(restore(createLossyClient(losses), LARGE_SCRIPT)).rejects.toMatchObject({
+      name: 'RestoreError',
+      outcome: 'unknown',
+      cause: { name: 'HttpError', outcome: 'not_applied' },
+    })
+    await expect(restore(db, 'create table t (n);', { resume: true })).rejects.toThrow(
+      /^this is not the source of the interrupted restore: it has 1 statements, of which \d+ were applied$/,
+    )
+    await restore(db, LARGE_SCRIPT, { resume: true })
+    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
   })
 
   test('another process can resume an aborted restore', async () => {

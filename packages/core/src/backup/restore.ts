@@ -107,6 +107,8 @@ class Restore {
   readonly #options: CallOptions
   #statements = 0
   #characters = 0
+  /** Number of statements of the source that have been read. */
+  #end = 0
   /** Whether the database has the progress table. */
   #hasCheckpoint = false
 
@@ -129,6 +131,7 @@ class Restore {
 
   /** Applies the statements of a batch that have not been applied yet. @returns whether there were any */
   async apply(batch: RestoreBatch): Promise<boolean> {
+    this.#end = batch.end
     const isAlreadyApplied = batch.end <= this.#statements
     if (!isAlreadyApplied) await this.#applyOnce(batch)
     this.#statements = Math.max(batch.end, this.#statements)
@@ -136,8 +139,15 @@ class Restore {
     return !isAlreadyApplied
   }
 
-  /** Drops the progress table, in a separate request, so that a restore whose last response was lost can be recognized. */
+  /**
+   * Drops the progress table, in a separate request, so that a restore whose last response was lost can be recognized.
+   * @throws TypeError for another source than the one of the interrupted restore
+   */
   async finish(): Promise<void> {
+    if (this.#end < this.#statements)
+      throw new TypeError(
+        `this is not the source of the interrupted restore: it has ${this.#end} statements, of which ${this.#statements} were applied`,
+      )
     for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
         await this.#execute(`drop table if exists ${PROGRESS_TABLE}`)
@@ -163,8 +173,11 @@ class Restore {
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
         const isRejected = isFailedAssertion(error, 0)
-        if (!isRejected && error.outcome !== 'unknown')
-          throw withPosition(await this.#findFailing(error, statements), remaining, before.length)
+        if (!isRejected && error.outcome !== 'unknown') {
+          const failure = withPosition(await this.#findFailing(error, statements), remaining, before.length)
+          // an earlier attempt may still be applied
+          throw attempt > 0 ? new RestoreError(this.#statements, failure, 'unknown') : failure
+        }
         const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
