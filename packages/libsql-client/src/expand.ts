@@ -5,8 +5,8 @@ import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 /** Configuration of a client. An undefined option counts as absent, even with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
-/** A URL that is not set, was copied with its quotes or a line break, or has no scheme: core names the remedy. */
-const MISTAKE = /^$|^["'\s]|^(?!file:).*["'\s]$|^[\w.-]+:\d+(?:\/|$)/i
+/** Matches a URL that is not set, was copied with its quotes or a line break, or is `host:port` without a scheme; not a path after `file:`. */
+const MISTAKE = /^$|^["'\s]|^(?!file:)(?:.*["'\s]$|[\w.-]+:\d+(?:\/|$))/i
 
 /** Checks a configuration and adds the defaults, as the original does. @throws LibsqlError for an invalid URL or option */
 export function expand(config: ClientConfig, preferHttp: boolean): ExpandedConfig {
@@ -14,6 +14,7 @@ export function expand(config: ClientConfig, preferHttp: boolean): ExpandedConfi
   return expandConfig(config as Config, preferHttp)
 }
 
+/** Throws the error of core, which says what to do. */
 function rejectUrl(url: string): void {
   try {
     createClient({ url })

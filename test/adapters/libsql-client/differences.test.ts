@@ -293,6 +293,10 @@ test('a file: URL is handled by the original, whose errors are instances of the 
   expect(failed).toBeInstanceOf(LibsqlBatchError)
   expect(fileClient).toBeInstanceOf(Sqlite3Client)
   fileClient.close()
+  // a path, not a host and a port
+  expect(() => createClient({ url: 'file:2024/app.db' })).toThrow(
+    /unable to open|Unable to open|ConnectionFailed/,
+  )
 })
 
 test('accepts secrets followed by a newline, as is common in files', async () => {
