@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 export function readBytes(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // its events have already been emitted
-    if (body.closed) reject(new Error('the body was truncated'))
+    if (body.closed) reject(body.errored ?? new Error('the body was truncated'))
     const parts: Buffer[] = []
     body.on('data', (part: Buffer) => parts.push(part))
     body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))

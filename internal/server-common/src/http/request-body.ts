@@ -41,7 +41,7 @@ let totalBytes = 0
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // the client disconnected before, so that its events have already been emitted
-    if (body.closed) reject(new Error('the body was truncated'))
+    if (body.closed) reject(body.errored ?? new Error('the body was truncated'))
     const parts: Buffer[] = []
     const counter = new JsonItemCounter()
     let size = 0
