@@ -3,7 +3,7 @@ import { loadServer } from './load-server.ts'
 import type { USER_OPTIONS } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Creates a user of the platform API in a data directory. */
+/** Creates a user of the platform API in the data directory of a stopped server, and prints the user's API token. */
 export async function runUser({ values, operands }: CommandInput<typeof USER_OPTIONS>): Promise<void> {
   const [username] = operands as [string]
   const { data: directory, email } = values

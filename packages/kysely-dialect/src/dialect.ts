@@ -26,7 +26,8 @@ export class BatonDialect implements Dialect {
 
   /**
    * Does not connect.
-   * @throws TypeError if neither or both of `client` and `url` are given, or if `client` is given with a client option
+   * @throws TypeError if neither or both of `client` and `url` are given, if `client` is given with a client option, or for an invalid
+   * option
    */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }

@@ -6,7 +6,7 @@ export type PlatformErrorDetails = Pick<PlatformError, 'code' | 'method' | 'path
   Partial<Omit<PlatformError, keyof Error>> & { readonly message: string; readonly cause?: unknown }
 
 /**
- * A failed call to the platform API. It contains no token: everything that looks like one is replaced by `[token]`.
+ * A failed call to the platform API. It contains no token: the call replaces everything that looks like one by `[token]`.
  * Invalid arguments are reported as TypeErrors, before anything is sent.
  */
 export class PlatformError extends Error {

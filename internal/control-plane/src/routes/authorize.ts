@@ -17,7 +17,7 @@ export interface AccessRequest {
 /**
  * Checks whether a caller may use a route. Group-scoped tokens are restricted to their group where databases and groups are
  * looked up.
- * @throws ApiError 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
+ * @throws ApiError 403 for a token of the wrong kind, or without the scope or the role that the route needs; 404 for an organization that does not exist or that the caller is not in
  */
 export function authorize(registry: Registry, { access, caller, pathOrganization }: AccessRequest): Grant {
   const { token } = caller

@@ -55,6 +55,10 @@ export async function runPipeline(
 
 type StatementRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
 
+/**
+ * Executes a request. On a schema database, one that changes something runs as a migration of the databases that share the schema. Any
+ * other runs as usual, but may not leave a transaction open.
+ */
 async function respond(
   session: Session,
   database: Database,

@@ -1,6 +1,6 @@
 import { escapeHtml, htmlResponse, type ServiceResponse } from '@batonsql/server-common/http'
 
-/** Parameters of the page that the vendor's CLI opens in a browser. */
+/** Parameters of the page that `turso auth login` opens in a browser. Its form leads to the port on which the command waits for a token. */
 export interface LoginRequest {
   /** Port on which the command listens on this machine; null if it does not listen. */
   readonly port: number | null
