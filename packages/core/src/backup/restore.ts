@@ -168,7 +168,7 @@ class Restore {
     for (let attempt = 0; ; attempt++) {
       try {
         const options = { ...this.#options, foreignKeys: 'off' } as const
-        await run(getHttp(this.#db), encodeBatch(statements), 'atomic', options, null, true)
+        await run(getHttp(this.#db), encodeBatch(statements), 'atomic', options, { isContinuation: true })
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
@@ -198,14 +198,22 @@ class Restore {
   /** Returns an error with the statement that the server could not parse. The server rejects the whole batch without naming it. */
   async #findFailing(error: DatabaseError, statements: readonly string[]): Promise<DatabaseError> {
     const batch = async (texts: string[], { mode }: BatchOptions): Promise<Results> =>
-      await run(getHttp(this.#db), encodeBatch(texts), 'atomic', { ...this.#options, mode }, null, true)
+      await run(
+        getHttp(this.#db),
+        encodeBatch(texts),
+        'atomic',
+        { ...this.#options, mode },
+        { isContinuation: true },
+      )
     const queries = statements.map((sql) => ({ sql }))
     return (await findFailingStatement(error, queries, { batch })) as DatabaseError
   }
 
   async #execute(sql: string): Promise<Results[number]> {
     const http = getHttp(this.#db)
-    const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, null, true)
+    const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, {
+      isContinuation: true,
+    })
     return result as Results[number]
   }
 

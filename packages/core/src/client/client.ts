@@ -64,9 +64,9 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   constructor(config: ClientConfig) {
     const http = new Http(resolveConfig(config))
     const { coalesce } = http.config
-    const coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(http) : null
+    const context = coalesce ? { coalescer: (coalesce as (http: Http) => Coalescer)(http) } : {}
     super(
-      (statements, scope, options) => run(http, statements, scope, options, coalescer),
+      (statements, scope, options) => run(http, statements, scope, options, context),
       { ...BATCH_OPTIONS, foreignKeys: ['on', 'off'] },
       (statement) => {
         rejectControl(statement)

@@ -7,18 +7,22 @@ import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 
-/**
- * Runs a statement, or a batch that is its own transaction, in one request.
- * @param isContinuation whether it is the rest of a call that began before the client was closed
- */
+/** How a call is sent. */
+export interface RunContext {
+  /** Sends a statement together with others. */
+  readonly coalescer?: Coalescer
+  /** Whether it is the rest of a call that began before the client was closed. */
+  readonly isContinuation?: boolean
+}
+
+/** Runs a statement, or a batch that is its own transaction, in one request. */
 // oxlint-disable-next-line max-params
 export function run(
   http: Http,
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
   options: ReadOptions,
-  coalescer: Coalescer | null = null,
-  isContinuation = false,
+  { coalescer, isContinuation }: RunContext = {},
 ): Promise<Results> {
   if (scope === 'atomic') {
     if (options.foreignKeys !== 'off') rejectForeignKeys(statements)

@@ -86,7 +86,7 @@ export class OptimisticAttempt extends Attempt {
         void reads.push(recordRead(record.next().value as EncodedStatement, result))
       try {
         const deferred = { ...readOptions, mode: 'deferred', onResult } as const
-        return await run(http, statements, scope, deferred, coalescer, true)
+        return await run(http, statements, scope, deferred, { coalescer, isContinuation: true })
       } catch (error) {
         if (error instanceof SqlError) failedReads.push(error)
         throw error
@@ -148,8 +148,7 @@ export class OptimisticAttempt extends Attempt {
         [...checks, ...writes],
         'atomic',
         { ...this.#options, ...options },
-        null,
-        true,
+        { isContinuation: true },
       )
       return results.slice(checks.length)
     } catch (error) {
