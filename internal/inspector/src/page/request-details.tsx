@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { explainSkipped, isControl } from './client-guards.ts'
 import { formatBytes, formatClock, formatCount, formatDuration } from './format.ts'
-import { changes, currentModel, selectedNumber, set, status } from './state.ts'
+import { currentModel, selectedNumber, set, status } from './state.ts'
 import { findProblem, type WireRequest } from './wire-model.ts'
 
 /** Shows the selected request, with its statements and their outcomes. */
@@ -45,8 +45,6 @@ export function RequestDetails(): JSX.Element | null {
 }
 
 function selectedRequest(): WireRequest | null {
-  // reading the signal subscribes to it, so that changes to the request are shown
-  void changes.value
   return selectedNumber.value === null ? null : (currentModel().requests.get(selectedNumber.value) ?? null)
 }
 

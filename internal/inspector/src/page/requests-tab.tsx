@@ -4,7 +4,6 @@ import { formatBytes, formatClock, formatCount, formatDuration } from './format.
 import { RequestDetails } from './request-details.tsx'
 import {
   canMove,
-  changes,
   currentModel,
   isShown,
   missedEvents,
@@ -112,7 +111,6 @@ function TimelineRange(): JSX.Element {
 }
 
 function WriteLocks(): JSX.Element {
-  void changes.value
   const holders = [...currentModel().holders.values()]
   return (
     <section class="panel" aria-labelledby="lock-title">
@@ -164,7 +162,6 @@ function LockCard({ span }: { span: Span }): JSX.Element {
 }
 
 function OpenStreams(): JSX.Element {
-  void changes.value
   const at = pausedAt.value ?? now.value
   const streams = [...currentModel().streams.values()]
   return (
@@ -191,7 +188,6 @@ function OpenStreams(): JSX.Element {
 }
 
 function RequestList(): JSX.Element {
-  void changes.value
   const requests = [...currentModel().requests.values()].filter(isShown).slice(-MAX_ROWS).reverse()
   const visibleSelection = requests.some(({ n }) => n === selectedNumber.value) ? selectedNumber.value : null
   const tabStop = visibleSelection ?? requests[0]?.n

@@ -51,7 +51,7 @@ export const selectedNumber = signal<number | null>(null)
 /** Name of the event log that is shown instead of live requests. */
 export const fileName = signal<string | null>(null)
 /** Incremented when events arrive, because the model itself is changed in place. */
-export const changes = signal(0)
+const changes = signal(0)
 /** The current time of the page, in ms since the Unix epoch. */
 export const now = signal(Date.now())
 
@@ -59,8 +59,12 @@ export const now = signal(Date.now())
 let liveModel = new WireModel()
 let shownModel = liveModel
 
-/** Returns the model that is shown: live requests, or an event log. */
-export const currentModel = (): WireModel => shownModel
+/** Returns the model that is shown: live requests, or an event log. A component that calls it is rendered again when events arrive. */
+export function currentModel(): WireModel {
+  // reading a signal subscribes the component to it
+  void changes.value
+  return shownModel
+}
 
 export function isShown(request: WireRequest): boolean {
   if (pausedAt.value !== null && request.at > pausedAt.value) return false

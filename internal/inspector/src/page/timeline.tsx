@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { getUserStatements } from './client-guards.ts'
 import { formatClock, formatCount, formatDuration, shorten } from './format.ts'
-import { changes, currentModel, isShown, selectedNumber, set, visiblePeriod } from './state.ts'
+import { currentModel, isShown, selectedNumber, set, visiblePeriod } from './state.ts'
 import { findProblem, LOCK_WINDOW_MS, type Span, type WireModel, type WireRequest } from './wire-model.ts'
 
 /** A transaction with its requests, or a request outside a transaction. */
@@ -51,7 +51,6 @@ export function Timeline(): JSX.Element {
     observer.observe(parent)
     return () => observer.disconnect()
   }, [])
-  void changes.value
   const model = currentModel()
   const view: View = { ...visiblePeriod(), width: width.value }
   const lanes = createLanes(createBars(model, view), view)
