@@ -271,6 +271,23 @@ test('virtual tables are restored from a dump that contains their shadow tables 
   expect(await find("select count(*) from plain where plain match 'running'")).toEqual([[2]])
 })
 
+test('text that is not UTF-8 is restored as it is, or the dump fails and says so', async () => {
+  const source = await openDatabase()
+  await source.batch([
+    'create table t (a)',
+    "insert into t values (cast(x'c328' as text)), (cast(x'eda080' as text)), ('valid')",
+  ])
+  if (inject('target') !== 'embedded') {
+    await expect(dumpText(source)).rejects.toThrow('text that is not UTF-8')
+    return
+  }
+  const copy = await openDatabase()
+  await restore(copy, dump(source))
+  expect((await copy.execute('select hex(a) as hex, typeof(a) as type from t')).rows).toEqual(
+    ['C328', 'EDA080', '76616C6964'].map((hex) => ({ hex, type: 'text' })),
+  )
+})
+
 test('a dump of a table with a missing collation fails, and says so', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'baton-collation-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))

@@ -1,6 +1,6 @@
 import { type Client, createClient, dump, restore } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
 import { SEED, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -27,7 +27,9 @@ const NAMES = [
   '%s',
   '/*',
   'END',
-  'rowid2',
+  'rowid',
+  'oid',
+  '__proto__',
   'inf',
 ]
 const TEXTS = [
@@ -63,6 +65,8 @@ const REALS = [
   '-1.7976931348623157e308',
   '(random() / 3e7)',
 ]
+// libsql-server cannot dump these
+if (inject('target') === 'embedded') TEXTS.push("cast(x'ff' as text)", "cast(x'eda080' as text)")
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]
 const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type']
 
@@ -83,7 +87,12 @@ function generateStatements(random: () => number): string[] {
     const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
     const [first = ''] = columns
     const keyKind = pick(['none', 'none', 'rowid', 'auto', 'without'])
+    const isStrict = random() < 0.2
+    const generated = columns.filter((_, n) => n > 0 && random() < 0.2)
+    const stored = columns.filter((name) => !generated.includes(name))
     const definitions = columns.map((name, n) => {
+      if (generated.includes(name))
+        return `${quote(name)}${isStrict ? ' any' : pick(TYPES)} as (coalesce(${quote(first)}, 'x') || ';') ${pick(['stored', 'virtual'])}`
       if (n === 0 && keyKind === 'rowid') return `${quote(name)} integer primary key`
       if (n === 0 && keyKind === 'auto') return `${quote(name)} integer primary key autoincrement`
       const rule = pick([
@@ -91,18 +100,21 @@ function generateStatements(random: () => number): string[] {
         '',
         ` default ${pick(["';'", "'--'", '-1', "x'00'", '(1 + 1)'])}`,
         ` check (${quote(name)} is not ';x')`,
+        ` references ${table} deferrable initially deferred`,
       ])
-      return `${quote(name)}${n === 0 && keyKind === 'without' ? ' text' : pick(TYPES)}${rule}`
+      const type = isStrict ? ' any' : pick(TYPES)
+      return `${quote(name)}${n === 0 && keyKind === 'without' ? ' text' : type}${rule}`
     })
     const end = keyKind === 'without' ? `, primary key (${quote(first)})) without rowid` : ')'
-    statements.push(`create table ${table} (${definitions.join(', ')}${end}`)
+    const options = isStrict ? (keyKind === 'without' ? ', strict' : ' strict') : ''
+    statements.push(`create table ${table} (${definitions.join(', ')}${end}${options}`)
     const rows = Math.floor(random() * 12)
     for (let row = 0; row < rows; row++) {
-      const values = columns.map((_, n) => {
+      const values = stored.map((_, n) => {
         if (n > 0 || keyKind === 'none') return value()
         return keyKind === 'without' ? `'key ' || ${row}` : String(row * 7 - 20)
       })
-      statements.push(`insert into ${table} values (${values.join(', ')})`)
+      statements.push(`insert into ${table} (${stored.map(quote).join()}) values (${values.join(', ')})`)
     }
     if (random() < 0.4) statements.push(`delete from ${table} where ${quote(first)} > 0`)
     if (random() < 0.4)
@@ -182,7 +194,8 @@ test(`${ROUND_COUNT} databases are restored unchanged (TEST_SEED=${SEED})`, asyn
   for (let round = 0; round < ROUND_COUNT; round++) {
     const source = createClient((await server.createDatabase()).config)
     const statements = generateStatements(random)
-    await source.batch(statements)
+    // rows may refer to rows that do not exist
+    await source.batch(statements, { foreignKeys: 'off' })
     const target = createClient(await embedded.createDatabase(`round-${round}`))
     const secondTarget = createClient(await embedded.createDatabase(`again-${round}`))
     try {

@@ -76,8 +76,8 @@ const APPLY_ATTEMPTS = 5
 const STOPPING_DELAY_MS = 1_000
 const REMOVED_MESSAGE =
   'the replica was removed while this request was running; it is unknown whether the request was applied'
-const EXITED_MESSAGE =
-  'libsql-server exited while running this request; it is unknown whether the request was applied'
+const CLOSED_MESSAGE =
+  'libsql-server exited, or closed the connection, while running this request; it is unknown whether the request was applied'
 
 interface Counts {
   readonly rowsRead: number
@@ -497,7 +497,7 @@ export class SqldBackend implements DatabaseBackend {
       if (error instanceof ReplicaStartError) return errorResponse(503, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
-      if (isConnectionError(error)) return errorResponse(502, EXITED_MESSAGE)
+      if (isConnectionError(error)) return errorResponse(502, CLOSED_MESSAGE)
       throw error
     } finally {
       running.release()

@@ -1,5 +1,5 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
-import { asNotApplied, ProtocolError, TransportError } from '../base/errors.ts'
+import { asNotApplied, copyError, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -95,10 +95,12 @@ function withTable(error: unknown, sql: string): unknown {
   const table = tableOf(sql)
   if (error instanceof RangeError)
     return new ProtocolError(`table ${table}: ${error.message}; exportFile() exports it`, { cause: error })
-  if (!(error instanceof TransportError) || error.code !== 'NETWORK') return error
-  const place = table === null ? '' : ` in table ${table} or the next one`
-  const message = `${error.message}; a value of more than ${MAX_VALUE_BYTES} bytes or a double quote in a name${place}, or a missing collation, ends a dump of libsql-server`
-  return new TransportError(error.code, message, error.outcome, error)
+  // libsql-server closes the connection, so that a proxy in front of it responds with 502
+  const isLost = error instanceof TransportError && error.code === 'NETWORK'
+  if (!isLost && !(error instanceof HttpError && error.status === 502)) return error
+  const place = table === null ? '' : `, in table ${table} or the next one`
+  const message = `${error.message}; libsql-server ends a dump at a value of more than ${MAX_VALUE_BYTES} bytes, text that is not UTF-8, a double quote in a name, or a missing collation${place}`
+  return copyError(error, { message })
 }
 
 /** Number of characters kept from the beginning and the end, to check that the dump is complete. */

@@ -1,8 +1,8 @@
 import { type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 
-/** Log messages for SQLite errors that are caused by the disk. */
+/** Log messages for SQLite errors that the disk may have caused. */
 export const DISK_FAULTS = {
-  SQLITE_FULL: 'a statement failed because the disk is full (SQLITE_FULL)',
+  SQLITE_FULL: 'a statement failed because the disk is full, or a table has no rowid left (SQLITE_FULL)',
   SQLITE_IOERR: 'a statement failed because the disk could not be read or written (SQLITE_IOERR)',
 } as const
 

@@ -58,7 +58,7 @@ test.skipIf(isSqldMissing)(
         // a kill takes a moment, during which a request may still reach the process
         for (const { status, text } of responses)
           if (status !== 200)
-            expect([status, text]).toEqual([502, expect.stringContaining('exited while running')])
+            expect([status, text]).toEqual([502, expect.stringContaining('while running this request')])
         await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
       }
     } finally {
