@@ -702,4 +702,15 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
     { client: { token: { ms: 0, fails: [3] } }, seed: 1_534_676_768 },
   ),
+  regression('calls of one tick share a request, also if they had to wait for a savepoint', [
+    [
+      {
+        do: 'transaction',
+        steps: [
+          { do: 'savepoint', steps: [], wait: 'later' },
+          { do: 'together', steps: [insert, insert, insert] },
+        ],
+      },
+    ],
+  ]),
 ]

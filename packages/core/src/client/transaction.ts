@@ -38,12 +38,9 @@ export class Transaction extends SqlExecutor {
   readonly #signal: AbortSignal | undefined
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
-  /** Settles once the last queued call has started; null when none is queued. */
-  #lastQueued: Promise<void> | null = null
+  /** Start the calls that wait for it, in order. */
+  readonly #queued = new Set<() => void>()
   readonly #handle: Handle
-  #resolveEnded = (): void => {}
-  /** Settles when this savepoint no longer delays the enclosing handle. */
-  #ended: Promise<void> | undefined
 
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null, signal?: AbortSignal) {
@@ -60,10 +57,6 @@ export class Transaction extends SqlExecutor {
     this.#parent = parent
     const kind = parent ? 'savepoint' : 'transaction'
     this.#handle = { kind, parent: parent && parent.#handle, signal, end: null }
-    if (!parent) return
-    this.#ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve
-    })
   }
 
   /** When a waiting writer may take over the write lock, in ms since the epoch; null until it is acquired. */
@@ -83,64 +76,58 @@ export class Transaction extends SqlExecutor {
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, run: (handle: HandleCall) => Promise<T>): Promise<T> {
     const handle = { deadline: this.#stream.http.deadline(timeoutMs), handle: this.#handle }
-    if (this.#child || this.#lastQueued) return this.#queueUntilFree(handle, signal, run)
+    if (this.#child || this.#queued.size > 0) return this.#queueUntilFree(handle, signal, run)
     this.#checkOpen()
     return run(handle)
   }
 
-  /** Calls `run` once the calls queued earlier have started and the running savepoint has ended. */
+  /**
+   * Calls `run` once the calls queued earlier have started and the running savepoint has ended.
+   * @throws TransportError; the signal's reason; StreamError
+   */
   async #queueUntilFree<T>(
     handle: HandleCall,
     signal: AbortSignal | undefined,
     run: (handle: HandleCall) => Promise<T>,
   ): Promise<T> {
-    const previous = this.#lastQueued
-    let releaseNext = (): void => {}
-    const queued = new Promise<void>((resolve) => {
-      releaseNext = () => {
-        if (this.#lastQueued === queued) this.#lastQueued = null
-        resolve()
-      }
-    })
-    this.#lastQueued = queued
-    let result: Promise<T>
-    try {
-      // the savepoint may be waiting for the cursor, and the cursor's loop for this call
-      this.#checkNoCursor(this)
-      if (previous) await this.#waitFor(previous, handle, signal)
-      while (this.#child) await this.#waitFor(this.#child.#ended as Promise<void>, handle, signal)
-      this.#checkOpen()
-      result = run(handle)
-    } catch (error) {
-      // later calls must still wait for the earlier ones
-      void Promise.resolve(previous).then(releaseNext)
-      throw error
-    }
-    releaseNext()
-    return await result
-  }
-
-  /** Waits for a savepoint, or for calls that wait for it. @throws TransportError; the signal's reason; StreamError */
-  async #waitFor(
-    event: Promise<void>,
-    { deadline }: HandleCall,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
     const stream = this.#stream
+    const { deadline } = handle
+    // the savepoint may be waiting for the cursor, and the cursor's loop for this call
+    this.#checkNoCursor(this)
     signal?.throwIfAborted()
     stream.checkOpen()
-    const onTimeout = (): Error =>
-      new TransportError(
-        'TIMEOUT',
-        `a savepoint did not end within ${deadline.timeoutMs} ms (inside its callback, use the callback's argument)`,
-        'not_applied',
-      )
-    await stream.http.lifetime.until(() => Promise.race([event, stream.ended]), {
+    const start = (): void => {
+      if (started.isSettled) return
+      try {
+        stream.checkOpen()
+        this.#checkOpen()
+        started.resolve({ result: run(handle) })
+      } catch (error) {
+        started.reject(error)
+      }
+    }
+    const started = stream.http.lifetime.wait<{ readonly result: Promise<T> }>({
       deadline,
       signal,
-      onTimeout,
+      onTimeout: () =>
+        new TransportError(
+          'TIMEOUT',
+          `a savepoint did not end within ${deadline.timeoutMs} ms (inside its callback, use the callback's argument)`,
+          'not_applied',
+        ),
+      onEnd: () => this.#queued.delete(start),
     })
-    stream.checkOpen()
+    this.#queued.add(start)
+    void stream.ended.then(start)
+    return await (await started.promise).result
+  }
+
+  /** Starts the queued calls in order and in one tick, up to the next savepoint. */
+  #startQueued(): void {
+    for (const start of this.#queued) {
+      if (this.#child) return
+      start()
+    }
   }
 
   /**
@@ -177,7 +164,7 @@ export class Transaction extends SqlExecutor {
         if (this.#handle.end === 'rolled back') stream.rollbackTo(name)
         stream.release(name)
         parent.#child = null
-        this.#resolveEnded()
+        parent.#startQueued()
       }
     }
   }
@@ -225,9 +212,8 @@ export class Transaction extends SqlExecutor {
     this.#stopCursors()
     const child = this.#child
     this.#child = null
-    if (!child) return
-    child.#undo()
-    child.#resolveEnded()
+    if (child) child.#undo()
+    this.#startQueued()
   }
 
   /** Stops the cursors of this handle. @returns whether there were any */
