@@ -27,6 +27,7 @@ const literal = oneOf(
   "x''",
   "x'00ff'",
   "x'ff'",
+  "x'41c3'",
   "'a' || char(0) || 'b'",
   'TRUE',
   '0x1F',
