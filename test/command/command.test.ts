@@ -4,10 +4,12 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { startLocalServer } from '@batonsql/local-server'
+import { startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
-import { collectOutput, readUntil, runBaton, startBaton } from '../support/baton-command.ts'
+import { batonCommand, collectOutput, readUntil, runBaton, startBaton } from '../support/baton-command.ts'
 import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../support/terminal.ts'
@@ -261,4 +263,18 @@ test.each([
   expect(result.code).toBe(code)
   expect(result.output).toMatch(output)
   expect(result.errors).toMatch(errors)
+})
+
+test.runIf(hasSqld)('rehearse copies a database of a libsql-server given by URL as a dump', async () => {
+  await using sqld = await startSqld({ namespaces: true })
+  const remote = { url: sqld.url, ...sqld.adminAccess }
+  await using server = await startLocalServer({ backend: 'sqld', sqld: remote })
+  await query(server.url, 'create table t (a)')
+  const command = batonCommand(['sql', 'create table u (a)'])
+  const { code, output } = await runBaton(['rehearse', server.url, '--json', '--', ...command])
+  const rows = ['t', 'u'].map((table) => expect.objectContaining({ table, after: 0 }) as unknown)
+  expect({ code, comparison: (JSON.parse(output) as { comparison: unknown }).comparison }).toMatchObject({
+    code: 0,
+    comparison: { created: ['table u'], rows },
+  })
 })

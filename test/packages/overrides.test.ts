@@ -41,8 +41,10 @@ function createProject(name: string, manifest: object): string {
   return project
 }
 
-const INSTALLERS: Readonly<Record<string, (project: string) => Promise<unknown>>> = {
-  npm: (cwd) => run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd }),
+type Installer = (project: string, env?: Readonly<Record<string, string>>) => Promise<unknown>
+const INSTALLERS: Readonly<Record<string, Installer>> = {
+  npm: (cwd, env = {}) =>
+    run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd, env }),
   pnpm: (cwd) =>
     pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'cache')}`], { cwd }),
 }
@@ -105,12 +107,12 @@ describe.runIf(IS_RELEASE)('libraries with @libsql/client inside', () => {
       dependencies: { '@libsql/client': CLIENT_OVERRIDE, '@batonsql/cli': 'latest', ...LIBRARIES },
       overrides: { '@libsql/client': CLIENT_OVERRIDE },
     })
-    await INSTALLERS['npm']?.(project)
+    // The engine is never started, because the generated client needs no binary. Its download leaves a folder in the temporary directory.
+    const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
+    await INSTALLERS['npm']?.(project, env)
     for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'prisma-diff.mjs'])
       copyTo(project, file)
     for (const file of ['schema.prisma', 'schema.ts']) copyTo(project, file)
-    // the engine is never started, because the generated client needs no binary
-    const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)
 

@@ -65,11 +65,14 @@ describe('one database cannot affect another', () => {
   test('text that is not UTF-8 makes only its own pipeline fail', async () => {
     await using server = await startLocalServer()
     const stream = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
-    const failedReply = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
-    expect([failedReply.status, failedReply.text]).toEqual([
-      500,
-      '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
-    ])
+    const failures = {
+      "CAST(x'4142ff' AS TEXT)": 'invalid utf-8 sequence of 1 bytes from index 2',
+      "CAST(x'41c3' AS TEXT)": 'incomplete utf-8 byte sequence from index 1',
+    }
+    for (const [text, error] of Object.entries(failures)) {
+      const failedReply = await pipeline(server.url, [execute(`SELECT 'fine', ${text}`), close])
+      expect([failedReply.status, failedReply.text]).toEqual([500, JSON.stringify({ error })])
+    }
     expect(
       codes(await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: stream.baton })),
     ).toEqual(['ok', 'ok'])

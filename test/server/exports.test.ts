@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { startLocalServer } from '@batonsql/local-server'
+import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { close, execute, pipeline, query } from './wire.ts'
 
@@ -84,4 +84,17 @@ test('an export with a read-only token is a snapshot, and does not affect an ope
   expect(file.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
   expect(file.prepare('select count(*) as count from t').get()).toEqual({ count: 40 })
   file.close()
+})
+
+test('exporting a database that a data directory does not have creates nothing in it', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
+  const server = await startLocalServer({ dataDirectory })
+  await server.deleteDatabase('default')
+  await server.close()
+  const file = join(dataDirectory, 'out.db')
+  await expect(exportFromDirectory(dataDirectory, 'default', file)).rejects.toThrow(
+    'database "default" does not exist',
+  )
+  expect(readdirSync(join(dataDirectory, 'databases'))).toEqual(['every-database-has-a-file'])
 })

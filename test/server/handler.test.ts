@@ -1,8 +1,11 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createHandler } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
 
 test('responds without a socket', async () => {
@@ -98,6 +101,15 @@ test('an aborted signal ends a change stream even after garbage collection', asy
   controller.abort()
   await handler.close()
   await rejection
+})
+
+test('a call after a failed start starts the engine again', async () => {
+  const path = join(createTemporaryDirectory(), 'data')
+  writeFileSync(path, '')
+  await using handler = createHandler({ dataDirectory: path })
+  await expect(handler.fetch('http://localhost/version')).rejects.toThrow(path)
+  rmSync(path)
+  expect((await handler.fetch('http://localhost/version')).status).toBe(200)
 })
 
 test('rejects unknown options', () => {

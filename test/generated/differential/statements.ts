@@ -27,6 +27,7 @@ const literal = oneOf(
   "x''",
   "x'00ff'",
   "x'ff'",
+  "x'41c3'",
   "'a' || char(0) || 'b'",
   'TRUE',
   '0x1F',
@@ -103,7 +104,11 @@ const query: fc.Arbitrary<string> = fc.oneof(
     table,
   ),
   template('VALUES ($1, $2), ($3, 4)', literal, literal, literal),
-  template('WITH w(a) AS ($1) SELECT * FROM w', oneOf('SELECT 1', 'VALUES (1), (2)', 'SELECT a FROM t')),
+  template(
+    'WITH $1(a) AS ($2) SELECT * FROM $1',
+    oneOf('w', 'replace', '"delete"'),
+    oneOf('SELECT 1', 'VALUES (1), (2)', 'SELECT a FROM t'),
+  ),
   template(
     'SELECT $1 FROM t $2 SELECT $3 FROM u',
     column,

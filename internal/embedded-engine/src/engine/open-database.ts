@@ -57,6 +57,7 @@ export class OpenDatabase {
   /** Pending requests to the server. */
   readonly #requests = new Map<number, (reply: Reply) => void>()
   #lastRequest = 0
+  #isClosed = false
 
   constructor(database: DatabaseToOpen, dependencies: WorkerDependencies) {
     const { path, isDurable } = database
@@ -136,11 +137,14 @@ export class OpenDatabase {
     if (session === undefined) return
     this.#sessions.delete(stream)
     void session.runExclusively(0, async () => session.close())
-    setImmediate(() => this.#database.prepareSpare())
+    setImmediate(() => {
+      if (!this.#isClosed) this.#database.prepareSpare()
+    })
   }
 
   /** Closes the database: rolls back open transactions, and leaves a file that all programs can read. */
   close(): void {
+    this.#isClosed = true
     for (const session of this.#sessions.values()) session.close()
     this.#database.close()
     this.#files.release()
@@ -148,6 +152,7 @@ export class OpenDatabase {
 
   /** Closes a database that is about to be removed. */
   drop(): void {
+    this.#isClosed = true
     this.#files.closeAll()
   }
 

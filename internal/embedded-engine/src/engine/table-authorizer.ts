@@ -71,7 +71,7 @@ export class TableAuthorizer {
     if (code === PRAGMA) return second === '' || NAMING_PRAGMAS.test(first)
     const rule = ACTIONS.get(code)
     if (rule === undefined) return false
-    const name = (rule.table === 'first' ? first : second).toLowerCase()
+    const name = foldCase(rule.table === 'first' ? first : second)
     if (SCHEMA_TABLES.has(name)) return true
     if (code === READ && TABLE_FUNCTIONS.test(name)) return true
     if (code === DELETE && name === this.#droppedObject) return true
@@ -91,14 +91,19 @@ export class TableAuthorizer {
 
   /** Whether an action is allowed on a table. */
   allows(action: TableAction, table: string): boolean {
-    return this.#allows(action, table.toLowerCase())
+    return this.#allows(action, foldCase(table))
   }
 
   #allows(action: TableAction, name: string | null): boolean {
     return this.#permissions.some(
       ({ tables, actions }) =>
         actions.includes(action) &&
-        (tables === null || (name !== null && tables.some((table) => table.toLowerCase() === name))),
+        (tables === null || (name !== null && tables.some((table) => foldCase(table) === name))),
     )
   }
+}
+
+/** Converts the letters that SQLite compares regardless of case; to JavaScript, the Kelvin sign is a capital K, too. */
+function foldCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 }

@@ -23,7 +23,8 @@ export function fromRequest(request: Request): ServiceRequest {
 export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
   const responseHeaders = new Headers()
   for (const [name, value] of Object.entries(headers)) responseHeaders.set(name, String(value))
-  if (isHead) {
+  // a response with such a status has no body
+  if (isHead || status === 204 || status === 304) {
     if (body instanceof Readable) body.destroy()
     return new Response(null, { status, headers: responseHeaders })
   }

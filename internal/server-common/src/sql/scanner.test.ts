@@ -6,6 +6,11 @@ const statements = (sql: string): string[] =>
   splitStatements(sql, scanSql(sql)).map(({ tokens }) => sql.slice(tokens[0]?.start, tokens.at(-1)?.end))
 
 describe('tokens', () => {
+  test('after millions of comments', () => {
+    const sql = `${'/**/ '.repeat(3_000_000)}a`
+    expect(tokenTexts(sql)).toEqual(['a'])
+  })
+
   test.each([
     [
       'SELECT \'it\'\'s\', "a""b", [c]]d, `e``f`',

@@ -11,7 +11,7 @@ const WORD_START = /[A-Za-z_\u0080-\uffff]/
 const WORD = /[A-Za-z0-9_$\u0080-\uffff]*/y
 const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[A-Za-z0-9_$]*/y
 const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
-const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
+const BLANK = /[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\//y
 
 /**
  * Tokenizes SQL text as the service does, skipping white space and comments. Rows of literals after VALUES are one token of the kind
@@ -80,7 +80,9 @@ function isSymbol(sql: string, token: Token | null, symbol: string): token is To
 
 /** Returns the first token at or after an offset; null at the end of the text. */
 function nextToken(sql: string, offset: number): Token | null {
-  const start = matchEnd(BLANK, sql, offset)
+  let start = offset
+  // a pattern for all of them would overflow the stack
+  for (let end = matchEnd(BLANK, sql, start); end > start; end = matchEnd(BLANK, sql, start)) start = end
   return start < sql.length ? scanToken(sql, start) : null
 }
 

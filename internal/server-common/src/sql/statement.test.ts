@@ -8,6 +8,8 @@ describe('classifies statements', () => {
     ['WITH a AS (SELECT 1) SELECT * FROM a', 'query', 'read', false],
     ['WITH a AS (SELECT 1), b(x) AS (DELETE) INSERT INTO t SELECT * FROM a', 'insert', 'write', true],
     ['with recursive a as (select 1) update t set a = 1', 'change', 'write', true],
+    ['with replace as (select 1), b as (select 2) select * from replace', 'query', 'read', false],
+    ['with replace(a) as (values (1)) replace into t select a from replace', 'insert', 'write', true],
     ['REPLACE INTO t VALUES (1)', 'insert', 'write', true],
     ['DELETE FROM t', 'change', 'write', true],
     ['CREATE TABLE t(a)', 'schema', 'write', true],

@@ -138,12 +138,17 @@ function classify(sql: string, tokens: readonly Token[]): StatementKind {
   return KIND_BY_VERB.get(verb === 'WITH' ? findMainVerb(sql, tokens) : verb) ?? 'unknown'
 }
 
-/** Returns the verb after common table expressions: the first one outside of parentheses. */
+/** Returns the verb after common table expressions, which follows a parenthesis; `replace` may also name one. */
 function findMainVerb(sql: string, tokens: readonly Token[]): string {
   let depth = 0
-  for (const token of tokens) {
+  for (const [index, token] of tokens.entries()) {
     if (token.kind === 'symbol') depth += getDepthChange(sql, token)
-    else if (depth === 0 && MAIN_VERBS.has(getKeyword(sql, token))) return getKeyword(sql, token)
+    else if (
+      depth === 0 &&
+      sql[tokens[index - 1]?.start ?? -1] === ')' &&
+      MAIN_VERBS.has(getKeyword(sql, token))
+    )
+      return getKeyword(sql, token)
   }
   return ''
 }

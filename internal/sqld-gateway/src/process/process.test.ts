@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
@@ -75,6 +75,34 @@ async function findPrograms(directory: string): Promise<string[]> {
   )
   return commands.filter((command) => command.includes(`${directory}/sqld`))
 }
+
+test.skipIf(!hasSqld || process.platform !== 'linux').each<{
+  fails: string
+  prepare: (dataDirectory: string, sqldPath: string) => Promise<unknown>
+}>([
+  {
+    fails: 'its version cannot be read',
+    prepare: async (_, sqldPath) =>
+      await writeFile(
+        sqldPath,
+        `#!/bin/sh\n[ "$1" = --version ] && exit 1\nexec ${await findSqld()} "$@"\n`,
+        { mode: 0o755 },
+      ),
+  },
+  {
+    fails: 'its process id cannot be written',
+    prepare: async (dataDirectory, sqldPath) => {
+      await mkdir(join(dataDirectory, 'sqld.pid'))
+      await symlink(await findSqld(), sqldPath)
+    },
+  },
+])('leaves no server running if $fails', async ({ prepare }) => {
+  const dataDirectory = createTemporaryDirectory()
+  const sqldPath = join(dataDirectory, 'program')
+  await prepare(dataDirectory, sqldPath)
+  await expect(startSqld({ dataDirectory, sqldPath })).rejects.toThrow()
+  expect(await findPrograms(dataDirectory)).toEqual([])
+})
 
 test.skipIf(!hasSqld || process.platform !== 'linux')(
   'leaves no server running if the process is killed while it starts one, and the directory can be used again',

@@ -109,13 +109,7 @@ export async function startSqldChild(
       previous?.crashedOnMigration === true,
     )
     const started = await startWithFreePorts(binary, directory, options)
-    server = new SqldChild({
-      ...started,
-      version: await readVersion(binary),
-      resumesMigration,
-      lock,
-      temporary,
-    })
+    server = new SqldChild({ ...started, resumesMigration, lock, temporary })
     return server
   } catch (error) {
     await lock.release()
@@ -132,10 +126,10 @@ interface StartedServer {
   readonly admin: SqldAdmin
   /** Returns the tail of its output. */
   readonly log: () => string
+  readonly version: string
 }
 
 interface SqldParts extends StartedServer {
-  readonly version: string
   /** Whether it was started with a migration to resume. */
   readonly resumesMigration: boolean
   readonly lock: DirectoryLock
@@ -283,6 +277,10 @@ async function startOnce(plan: StartPlan): Promise<StartedServer> {
   watch.on('error', () => {})
   watch.unref()
   const stopWatchdog = (): void => void watch.end('done\n')
+  const stop = async (): Promise<void> => {
+    await stopChild(child, 'SIGKILL')
+    stopWatchdog()
+  }
   let log = ''
   const keepTail = (chunk: Buffer): void => {
     log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
@@ -298,8 +296,7 @@ async function startOnce(plan: StartPlan): Promise<StartedServer> {
   while (!(await admin.isReady())) {
     const hasExited = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
     if (hasExited || performance.now() > deadline) {
-      await stopChild(child, 'SIGKILL')
-      stopWatchdog()
+      await stop()
       const reason = hasExited ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
       throw new Error(
         `libsql-server did not start: ${failures[0]?.message ?? reason}
@@ -308,8 +305,13 @@ ${log}`.trimEnd(),
     }
     await sleep(5)
   }
-  await writePidFile(plan.directory, child.pid as number)
-  return { plan, child, stopWatchdog, admin, log: () => log }
+  try {
+    await writePidFile(plan.directory, child.pid as number)
+    return { plan, child, stopWatchdog, admin, log: () => log, version: await readVersion(plan.binary) }
+  } catch (error) {
+    await stop()
+    throw error
+  }
 }
 
 async function buildArguments(plan: StartPlan): Promise<string[]> {

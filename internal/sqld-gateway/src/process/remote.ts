@@ -17,12 +17,14 @@ export interface SqldTarget {
 export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
   const [data, control] = [parseAddress('url', url), parseAddress('adminUrl', adminUrl)]
   const admin = new SqldAdmin(control, adminKey)
+  const problem = `no libsql-server responds at ${url}`
   const response = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
     (error: unknown) => {
-      throw new Error(`no libsql-server responds at ${url}`, { cause: error })
+      throw new Error(problem, { cause: error })
     },
   )
   const version = (await response.text()).trim()
+  if (!version.startsWith('sqld ')) throw new Error(problem)
   if (!(await admin.isReady())) throw new Error(`no admin API at ${adminUrl} accepts the given key`)
   // a remote server is never stopped
   return { url: new URL(url).origin, ...data, version, admin, isRunning: true, close: async () => {} }

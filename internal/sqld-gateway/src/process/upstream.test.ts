@@ -89,3 +89,14 @@ test.skipIf(!hasIPv6)('a remote server may have an IPv6 address', async () => {
   expect((await upstream.send(call, '{"requests":[]}')).status).toBe(200)
   expect(paths).toEqual(['/version', '/', '/v3/pipeline'])
 })
+
+test('another server at the address of a remote server is not mistaken for it', async () => {
+  const server = createServer((_, response) => void response.end('<html>sqld admin API</html>'))
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await expect(startUpstream({ url, adminUrl: url, adminKey: 'key' })).rejects.toThrow(
+    `no libsql-server responds at ${url}`,
+  )
+})

@@ -41,6 +41,7 @@ const STATEMENTS: readonly string[] = [
   'select optimize(f3) from f3 limit 1',
   'select "optimize"(f3) from f3 limit 1',
   'with x as (select 1) select * from x',
+  'with replace as (select 1) select * from replace',
   'with x as (select 9) insert into t(a) select * from x',
   'with x as (select 1) update t set a = 9 where id in x',
   'with x as (select 1) delete from t where id in x',

@@ -130,7 +130,7 @@ function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
     case 'values':
       return isReadOnly ? NO_EFFECT : WRITES
     case 'with':
-      return isReadOnly && !has(CHANGES) ? NO_EFFECT : WRITES
+      return isReadOnly && !hasChange(statement) ? NO_EFFECT : WRITES
     case 'explain':
       return isHarmlessToPrepare(statement) ? NO_EFFECT : WRITES
     case 'pragma':
@@ -153,6 +153,13 @@ function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
     default:
       return WRITES
   }
+}
+
+/** Whether a change follows common table expressions; `replace` may also be a function or the name of one. */
+function hasChange(statement: readonly SqlToken[]): boolean {
+  return statement.some(
+    ({ kind, text }, index) => kind === 'word' && CHANGES.test(text) && statement[index - 1]?.text === ')',
+  )
 }
 
 function isReadOnlyPragma({ name }: Pragma): boolean {

@@ -189,7 +189,8 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
     await writeNewFile(file, parts)
     return true
   } catch (error) {
-    if (error instanceof HttpError && error.status === 404) return false
+    // 400: a server in front of a libsql-server given by URL
+    if (error instanceof HttpError && [400, 404].includes(error.status)) return false
     throw error
   } finally {
     progress.end()

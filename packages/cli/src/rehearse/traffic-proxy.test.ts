@@ -31,6 +31,15 @@ test('forwards a body that is no JSON', async () => {
   expect(proxy.units.map(({ sql }) => sql)).toEqual(['"\\q"', '"a b"', ...Array(4).fill('BEGIN')])
 })
 
+test('reads JSON with white space, and long SQL', async () => {
+  const sql = `insert into t values ('${'\n'.repeat(4_900_000)}')`
+  answer = (_, response) => void response.end('{ "baton" : "b", "results": [] }')
+  await send(JSON.stringify({ baton: null, requests: [{ type: 'execute', stmt: { sql } }] }))
+  answer = (_, response) => void response.end('{ "baton": null }')
+  await send('{ "baton": "b" }')
+  expect(proxy.units).toMatchObject([{ requests: 2, sql: "insert into t values ('" }])
+})
+
 test('passes on that a response was cut off, before and after its head', async () => {
   answer = (request) => void request.socket.destroy()
   await expect(send('{}')).rejects.toThrow()

@@ -103,12 +103,14 @@ function keep(parts: Buffer[], part: Buffer): void {
   if (length < MAX_READ_BYTES) parts.push(part)
 }
 
-const readBaton = (body: string): string | null => /"baton":"([^"]*)"/.exec(body.slice(0, 2_000))?.[1] ?? null
+const readBaton = (body: string): string | null =>
+  /"baton"\s*:\s*"([^"]*)"/.exec(body.slice(0, 2_000))?.[1] ?? null
 
 /** Returns the beginning of the first statement that is not a BEGIN. */
 function readFirstStatement(body: string): string {
-  for (const [, json = '""'] of body.matchAll(/"sql":("(?:[^"\\]|\\.)*")/g)) {
-    const sql = parseString(json).trim().replaceAll(/\s+/g, ' ')
+  // a pattern for the whole text would overflow the stack
+  for (const [, start] of body.matchAll(/"sql"\s*:\s*"((?:[^"\\]|\\.){0,1000})/g)) {
+    const sql = parseString(`"${start}"`).trim().replaceAll(/\s+/g, ' ')
     if (!/^begin\b/i.test(sql)) return sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql
   }
   return 'BEGIN'

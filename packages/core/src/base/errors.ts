@@ -271,7 +271,10 @@ export class HttpError extends BaseError {
     this.status = status
     // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
-    this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
+    // seconds, or a date
+    const delayMs =
+      Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : Date.parse(`${retryAfter}`) - Date.now()
+    this.retryAfterMs = retryAfter && delayMs >= 0 ? delayMs : null
     this.body = body
     this.serverCode = serverCode
   }

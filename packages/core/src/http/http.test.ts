@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { cleanUp, executed, respond, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
@@ -120,6 +120,14 @@ test('does not retry if the server requests a delay beyond the deadline', async 
     retryAfterMs: 600_000,
   })
   expect(received).toHaveLength(1)
+})
+
+test('a delay can be a date', () => {
+  vi.useFakeTimers({ now: Date.parse('2015-10-21T07:28:00Z'), toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const read = (retryAfter: string): number | null => new HttpError(503, '', '', retryAfter).retryAfterMs
+  expect(read('Wed, 21 Oct 2015 07:28:30 GMT')).toBe(30_000)
+  expect(['Wed, 21 Oct 2015 07:27:59 GMT', '-5', 'soon', ''].map(read)).toEqual([null, null, null, null])
 })
 
 test('an abort ends the wait between two attempts', async () => {

@@ -482,11 +482,11 @@ export class EmbeddedBackend implements DatabaseBackend {
       (outcome) => {
         if (outcome.type !== 'failure') return lines.end()
         this.#streams.close(lease)
-        lines.abort()
+        lines.abort(outcome.body)
       },
-      () => {
+      (error: unknown) => {
         this.#streams.close(lease)
-        lines.abort()
+        lines.abort(String(error))
       },
     )
     return { status: 200, headers, body: lines.stream }

@@ -42,7 +42,7 @@ export class CursorBodyStream implements CursorListener {
   }
 
   /** Aborts the connection, which is the only way to report that the response is incomplete. */
-  abort(): void {
-    this.#stream.destroy(new Error('the engine has failed'))
+  abort(reason: string): void {
+    this.#stream.destroy(new Error(reason))
   }
 }

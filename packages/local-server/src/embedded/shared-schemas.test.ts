@@ -274,10 +274,13 @@ test('the other routes of a schema database respond like libsql-server', async (
     status: 404,
     body: '{"error":"couldn\'t find requested migration job"}',
   })
-  expect(await send(backend, PARENT, '/v1/jobs/-1')).toEqual({
-    status: 400,
-    body: 'Invalid URL: Cannot parse `"-1"` to a `u64`',
-  })
+  for (const text of ['-1', '18446744073709551616'])
+    expect(await send(backend, PARENT, `/v1/jobs/${text}`)).toEqual({
+      status: 400,
+      body: `Invalid URL: Cannot parse \`"${text}"\` to a \`u64\``,
+    })
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  expect(await send(backend, PARENT, '/v1/jobs/01')).toEqual(await send(backend, PARENT, '/v1/jobs/1'))
 })
 
 test('a schema database and its children cannot be separated', async () => {

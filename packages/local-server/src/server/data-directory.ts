@@ -13,7 +13,10 @@ export async function exportFromDirectory(directory: string, name: string, file:
   checkDirectory(directory)
   const registry = await Registry.open(directory)
   const backend = registry.getSetting('backend') === 'sqld' ? 'sqld' : 'embedded'
+  const exists = registry.databases.rows.some((row) => row.name === name)
   registry.close()
+  // checked first, because a server that has no databases creates one
+  if (!exists) throw new Error(`database "${name}" does not exist`)
   const server = await startLocalServer({ dataDirectory: directory, backend })
   try {
     await server.exportDatabase(name, file)

@@ -104,7 +104,10 @@ export class LocalHandler implements AsyncDisposable {
   async #start(): Promise<Service> {
     if (this.#isClosed) throw new Error('the handler is closed')
     const log = new ServerLog('none')
-    this.#service ??= Service.start({ ...this.#options, listenHost: 'localhost', log })
+    this.#service ??= Service.start({ ...this.#options, listenHost: 'localhost', log }).catch((error) => {
+      this.#service = null // the next call retries
+      throw error
+    })
     return await this.#service
   }
 }

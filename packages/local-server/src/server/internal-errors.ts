@@ -8,7 +8,7 @@ import {
 
 /** Errors with status 500 that concern only the client's own request, as the service words them. */
 const FOR_CLIENTS =
-  /^\{"error":"(?:Internal Error: `(?:SQL |SQLite |Specifying both positional |Arguments do not match |Transaction timed|Server cannot handle |Operation was blocked|Response is too large)|invalid utf-8 sequence|libsql-server cannot use this database|(?:Internal Error: )?`?the database file is open in another program)/
+  /^\{"error":"(?:Internal Error: `(?:SQL |SQLite |Specifying both positional |Arguments do not match |Transaction timed|Server cannot handle |Operation was blocked|Response is too large)|(?:invalid utf-8|incomplete utf-8 byte) sequence|libsql-server cannot use this database|(?:Internal Error: )?`?the database file is open in another program)/
 
 /** Receives what the client does not: a reference that the client also receives, and the details. */
 export type ReportInternalError = (reference: string, details: string) => void

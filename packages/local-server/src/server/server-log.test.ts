@@ -161,6 +161,20 @@ test.skipIf(isSqldMissing)(
   },
 )
 
+test('logs why a cursor of the embedded server ends early', async () => {
+  const lines: string[] = []
+  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
+  onTestFinished(() => spy.mockRestore())
+  await using server = await startLocalServer({ log: 'errors' })
+  const steps = [{ stmt: { sql: "SELECT CAST(x'ff' AS TEXT)" } }]
+  const body = JSON.stringify({ batch: { steps } })
+  const response = await fetch(`${server.url}/v3/cursor`, { method: 'POST', body })
+  await expect(response.text()).rejects.toThrow()
+  await expect
+    .poll(() => lines.find((line) => line.includes('"failure"')))
+    .toContain('invalid utf-8 sequence')
+})
+
 test('an unknown level is rejected', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
     "startLocalServer: log must be 'none' or 'errors' or 'requests', not 'debug'",

@@ -5,7 +5,7 @@ import type { SchemaStore } from './schema-store.ts'
 /** Schema version of libsql-server's job database, which its responses contain. */
 const SCHEMA_VERSION = 4
 const JOB_PATH = /^\/v1\/jobs\/(.*)$/
-const JOB_NUMBER = /^\d{1,20}$/
+const MAX_JOB_NUMBER = 2n ** 64n - 1n
 
 /** Responds to `/v1/jobs` and `/v1/jobs/<number>` of a database. */
 export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): ServiceResponse {
@@ -16,13 +16,14 @@ export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): S
     const migrations = jobs.map(({ number, status }) => ({ job_id: number, status }))
     return jsonResponse({ schema_version: SCHEMA_VERSION, migrations })
   }
-  if (!JOB_NUMBER.test(text))
+  const requested = /^\d+$/.test(text) ? BigInt(text) : null
+  if (requested === null || requested > MAX_JOB_NUMBER)
     return textResponse(
       400,
       'text/plain; charset=utf-8',
       `Invalid URL: Cannot parse \`"${text}"\` to a \`u64\``,
     )
-  const job = jobs.find(({ number }) => String(number) === text)
+  const job = jobs.find(({ number }) => BigInt(number) === requested)
   if (job === undefined) return errorResponse(404, "couldn't find requested migration job")
   return jsonResponse({
     job_id: job.number,
