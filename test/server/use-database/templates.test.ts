@@ -150,6 +150,8 @@ describe('a migration provider of Kysely', () => {
       getMigrations: async () => Object.fromEntries(tables.map((table) => [table, createTable(table)])),
     })
     expect(await listTables({ migrations: provide('a', 'b') })).toEqual(['a', 'b'])
+    const bound = { up: createTable('c').up.bind(null) }
+    expect(await listTables({ migrations: { getMigrations: async () => ({ bound }) } })).toEqual(['c'])
     expect(listTemplates()).toEqual([])
   })
 

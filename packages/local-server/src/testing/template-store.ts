@@ -105,7 +105,12 @@ function hash(ingredients: readonly string[]): string {
 /** Postpones the removal of a template. Its time of modification stays, because it tells versions of a file apart. */
 function recordUse(file: string): string {
   const { atimeMs, mtime } = statSync(file)
-  if (Date.now() - atimeMs > DAY_MS) utimesSync(file, new Date(), mtime)
+  if (Date.now() - atimeMs <= DAY_MS) return file
+  try {
+    utimesSync(file, new Date(), mtime)
+  } catch {
+    // a directory of another user, or one that is read-only, as a cache of CI may be
+  }
   return file
 }
 

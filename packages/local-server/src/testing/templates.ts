@@ -101,11 +101,12 @@ export class Templates {
     const database = await this.#server.take(base)
     try {
       await fill(database.address)
+      await this.#server.export(database.name, file)
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new Error(`useDatabase: the template "${name}" failed: ${reason}`, { cause })
+    } finally {
+      await this.#server.discard(database.name)
     }
-    await this.#server.export(database.name, file)
-    await this.#server.discard(database.name)
   }
 }
