@@ -54,6 +54,18 @@ test('a file is imported exactly, and exported as it was', async () => {
   expect((await baton(['sql', '--csv', 'select * from people order by rowid'])).output).toBe(exported.output)
 })
 
+test('whole REALs beside integers keep their type', async () => {
+  const { baton, select } = await openDatabase()
+  const text = 'amount\n1\n1.0\n1e+21\n'
+  expect((await baton(['import', await writeCsv('amounts.csv', text)])).code).toBe(0)
+  expect(await select('select typeof(amount) from amounts order by rowid')).toEqual([
+    ['integer'],
+    ['real'],
+    ['real'],
+  ])
+  expect((await baton(['sql', '--csv', 'select * from amounts order by rowid'])).output).toBe(text)
+})
+
 test('100,000 rows are imported and exported exactly', { timeout: 120_000 }, async () => {
   const { baton, select } = await openDatabase()
   const lines = Array.from(

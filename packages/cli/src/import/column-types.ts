@@ -1,4 +1,4 @@
-import type { InValue } from '@batonsql/core'
+import { RealValue } from '@batonsql/core'
 import { isNumberText, realText } from '@batonsql/inspector/csv-text'
 import { type Cell, QuotedText } from './csv-records.ts'
 
@@ -68,8 +68,11 @@ export class TypeInference {
 /** A cell does not fit its column. */
 export class BadValueError extends Error {}
 
+/** A value to store. A whole REAL must not be a plain number, which would be sent as an integer. */
+type StoredValue = null | bigint | string | RealValue
+
 /** Returns the value to store in a column. @throws BadValueError for a text that the column would change, or for which it is not meant */
-export function toValue(cell: Cell, affinity: Affinity): InValue {
+export function toValue(cell: Cell, affinity: Affinity): StoredValue {
   if (cell === null) return null
   const text = cell instanceof QuotedText ? cell.text : cell
   if (affinity === 'TEXT') return text
@@ -82,7 +85,7 @@ export function toValue(cell: Cell, affinity: Affinity): InValue {
 }
 
 /** @throws BadValueError if the number would lose digits */
-function toNumber(text: string): number | bigint {
+function toNumber(text: string): RealValue | bigint {
   const lost = new BadValueError(`${JSON.stringify(text)} would be changed by a conversion to a number`)
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d+)?$/i.test(text)) throw lost
   if (/^-?\d+$/.test(text) && text !== '-0') {
@@ -95,5 +98,5 @@ function toNumber(text: string): number | bigint {
   const digits = text.replace(/e.*$/i, '').replaceAll(/[-.]/g, '').replace(/^0+/, '')
   if (!Number.isFinite(number) || Object.is(number, -0) || (digits.length > 15 && realText(number) !== text))
     throw lost
-  return number
+  return new RealValue(number)
 }

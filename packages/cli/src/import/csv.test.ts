@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { InValue, Value } from '@batonsql/core'
+import { RealValue, type Value } from '@batonsql/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatCsvRow } from '../csv-text.ts'
@@ -60,7 +60,10 @@ function store(cells: readonly Cell[]): { type: string; values: Value[] } {
   using db = new DatabaseSync(':memory:')
   db.exec(`create table t (a ${type})`)
   const insert = db.prepare('insert into t values (?)')
-  for (const cell of cells) insert.run(toValue(cell, affinityOf(type)) as never)
+  for (const cell of cells) {
+    const value = toValue(cell, affinityOf(type))
+    insert.run(value instanceof RealValue ? value.value : value)
+  }
   const select = db.prepare('select a, typeof(a) as type from t order by rowid')
   select.setReadBigInts(true)
   return { type, values: select.all().map((row) => row['a'] as Value) }
@@ -173,8 +176,9 @@ test('affinities follow the rules of SQLite', () => {
   }
 })
 
-test.each<[Cell, string, InValue]>([
-  ['1.50', 'REAL', 1.5],
+test.each<[Cell, string, ReturnType<typeof toValue>]>([
+  ['1.50', 'REAL', new RealValue(1.5)],
+  ['1.0', '', new RealValue(1)],
   ['2024-01-01', 'DATE', '2024-01-01'],
   ['x', 'VARCHAR', 'x'],
   ['007', 'TEXT', '007'],
