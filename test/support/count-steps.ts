@@ -32,9 +32,9 @@ class Compiler {
   #at = 0
   #groups = 0
 
-  constructor({ source, ignoreCase }: RegExp) {
+  constructor({ source, ignoreCase, unicode }: RegExp) {
     this.#source = source
-    this.#flags = ignoreCase ? 'i' : ''
+    this.#flags = (ignoreCase ? 'i' : '') + (unicode ? 'u' : '')
   }
 
   compile(): Step {
@@ -107,7 +107,7 @@ class Compiler {
       })
     }
     const [source] = matches(
-      /^(?:\\u[\da-f]{4}|\\[^]|\[(?:\\[^]|[^\]\\])*\]|[^])/i,
+      /^(?:\\u[\da-f]{4}|\\p\{\w+\}|\\[^]|\[(?:\\[^]|[^\]\\])*\]|[^])/i,
       this.#source.slice(this.#at),
     ) as RegExpExecArray
     this.#at += source.length

@@ -1,4 +1,13 @@
 import { expect, test } from 'vitest'
+import { isReadingStatement } from '../../../internal/inspector/src/reading-statement.ts'
+import { decodePipelineBody } from '../../../internal/server-common/src/hrana/request-decoder.ts'
+import { deferTransactions } from '../../../internal/server-common/src/sql/defer-transactions.ts'
+import { parseStatements } from '../../../internal/server-common/src/sql/statement.ts'
+import { limitVectorSearches } from '../../../internal/server-common/src/sql/vector-search.ts'
+import { replaceAttachNames } from '../../../internal/sqld-gateway/src/request/attach-names.ts'
+import { findRejection } from '../../../internal/sqld-gateway/src/request/sql-guard.ts'
+import { getRequestsEffect } from '../../../internal/sqld-gateway/src/request/write-effect.ts'
+import { splitComplete, splitScript } from '../../../packages/cli/src/split-script.ts'
 import { tableOf, withExactLiterals } from '../../../packages/core/src/backup/exact-literals.ts'
 import { readVirtualTable } from '../../../packages/core/src/backup/virtual-table.ts'
 import { SqlError } from '../../../packages/core/src/base/errors.ts'
@@ -117,6 +126,20 @@ const toResponse = (message: string): string =>
   JSON.stringify({ results: [{ type: 'error', error: { message, code: 'A' } }] })
 const insert = { last_insert_rowid: '1', affected_row_count: 1 }
 
+let checkedCount = 0
+
+function checkInGateway(text: string): void {
+  // the gateway remembers the effects of a text
+  const sql = `${text} ${++checkedCount}`
+  for (const mayWrite of [true, false]) findRejection(sql, { kind: 'run', mayWrite })
+  getRequestsEffect([{ type: 'sequence', sql, sqlId: null }])
+}
+
+function decodeArgument(value: object): void {
+  const requests = [{ type: 'execute', stmt: { sql: '', args: [value] } }]
+  decodePipelineBody(JSON.stringify({ requests }))
+}
+
 const SCANS: readonly [name: string, starts: readonly string[], scan: (text: string) => unknown][] = [
   ['the kind of statements', SQL_STARTS, (sql) => setsForeignKeys(sql, statementKind(sql))],
   ['control statements', SQL_STARTS, (sql) => checkControl(sql)],
@@ -150,6 +173,16 @@ const SCANS: readonly [name: string, starts: readonly string[], scan: (text: str
   ['URLs', ['http://a', 'http://a/'], (url) => resolveConfig({ url })],
   ['URLs of the platform', ['http://a', 'http://a/'], parseUrl],
   ['texts with tokens', ['', 'eyJa.b'], (text) => redact(text, 'secret')],
+  ['statements on the server', SQL_STARTS, parseStatements],
+  ['statements of the inspector', SQL_STARTS, isReadingStatement],
+  ['statements of a schema', SQL_STARTS, deferTransactions],
+  ['vector searches', ["select * from vector_top_k('a', "], limitVectorSearches],
+  ['ATTACH', ['attach '], (sql) => replaceAttachNames(sql, () => undefined)],
+  ['statements in the gateway', SQL_STARTS, checkInGateway],
+  ['lines of the command', SQL_STARTS, (sql) => [splitScript(sql), splitComplete(sql)]],
+  ['blobs', ['', 'aa=='], (base64) => decodeArgument({ type: 'blob', base64 })],
+  ['integers', ['', '1', '-'], (value) => decodeArgument({ type: 'integer', value })],
+  ['REALs as text', ['', '1.'], (value) => decodeArgument({ type: 'float', value })],
 ]
 
 /** Text after the repeated token, with which the scan fails late. */
