@@ -41,6 +41,28 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
   original.close()
 })
 
+test.each(['fromDatabase', 'fromFile'] as const)(
+  'other programs can use the file of a copy that was never opened (%s)',
+  async (option) => {
+    const dataDirectory = await createTemporaryDirectory()
+    const databases = join(dataDirectory, 'databases')
+    const path = join(await createTemporaryDirectory(), 'pets.db')
+    const original = createFile(path)
+    onTestFinished(() => original.close())
+    const names = { fromDatabase: 'default', fromFile: path }
+    await using server = await startLocalServer({ dataDirectory })
+    await query(server.url, 'CREATE TABLE pet (name)')
+    await query(server.url, "INSERT INTO pet VALUES ('Rex')")
+    const before = await readdir(databases)
+    await server.createDatabase('copy', { [option]: names[option] })
+    const folder = (await readdir(databases)).find((name) => !before.includes(name)) as string
+    using file = new DatabaseSync(join(databases, folder, 'data.db'))
+    file.exec("INSERT INTO pet VALUES ('Tom')")
+    file.close()
+    expect(await query(server.urlOf('copy'), 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+  },
+)
+
 test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
   'a database is created as a copy of another one, with its latest state, on %s',
   async (backend) => {

@@ -62,7 +62,7 @@ import {
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { DatabaseExports, renameWal } from './database-exports.ts'
+import { DatabaseExports } from './database-exports.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -186,7 +186,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
     await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
-    await renameWal(this.#getFile(id))
+    await this.#workers.completeCopy(id, this.#getFile(id))
     this.#configure(id, settings)
   }
 
