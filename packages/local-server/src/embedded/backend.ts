@@ -12,6 +12,7 @@ import {
   NotBegunError,
   type Reply,
   type RunningCursor,
+  releaseFile,
   TableAuthorizer,
   toBytes,
   toText,
@@ -151,7 +152,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveToQuarantine(this.#directory, registeredIds)
+    const ids = await moveToQuarantine(this.#directory, registeredIds)
+    // a killed process may have left them marked
+    for (const id of ids) releaseFile(join(`${this.#directory}-set-aside`, id, 'data.db'))
+    return ids
   }
 
   async start(): Promise<string> {
