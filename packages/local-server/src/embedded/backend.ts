@@ -189,8 +189,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#getFile(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
-    await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
     await this.#workers.completeCopy(id, this.#getFile(id))
+    await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
     this.#configure(id, settings)
   }
 
