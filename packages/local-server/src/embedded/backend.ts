@@ -204,6 +204,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const copy = await this.#exports.create(id, new AbortController().signal)
     try {
       await copyDatabaseFile(copy.path, file)
+      await ensureDatabaseFile(file, this.#isDurable)
     } finally {
       await copy.remove()
     }
