@@ -1,0 +1,10 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { loadEngineModule } from './engine-module.ts'
+
+test('is compiled once, and again after a failure', async () => {
+  const compile = vi.spyOn(WebAssembly, 'compile').mockRejectedValueOnce(new Error('out of memory'))
+  onTestFinished(() => compile.mockRestore())
+  await expect(loadEngineModule()).rejects.toThrow('out of memory')
+  expect(await loadEngineModule()).toBe(await loadEngineModule())
+  expect(compile).toHaveBeenCalledTimes(2)
+})
