@@ -1,5 +1,14 @@
-import { closeSync, constants, copyFileSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import { chmod, copyFile, rm } from 'node:fs/promises'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readSync,
+  statSync,
+} from 'node:fs'
+import { copyFile, rm } from 'node:fs/promises'
 
 const MAGIC = 'SQLite format 3\0'
 /** A file below this size is copied or removed within a millisecond, which is about as long as passing the call to another thread. */
@@ -31,7 +40,7 @@ async function copy(from: string, to: string): Promise<void> {
     if (isSmall) copyFileSync(from, to, constants.COPYFILE_EXCL)
     else await copyFile(from, to, constants.COPYFILE_EXCL)
     // the original may be read-only
-    await chmod(to, 0o600)
+    chmodSync(to, 0o600)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') throw new Error(`${to} already exists`, { cause: error })

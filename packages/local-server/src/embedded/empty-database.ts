@@ -16,6 +16,7 @@ const HEADER_BYTES = 100
  */
 export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
   const isCopy = hasDatabaseFile(path)
+  if (isCopy && !isDurable) return
   const file = await open(path, isCopy ? 'r+' : 'w', 0o600)
   try {
     if (!isCopy) await file.writeFile(createEmptyDatabase())
