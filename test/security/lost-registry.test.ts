@@ -57,18 +57,27 @@ describe.each(BACKENDS)('%s', (backend) => {
     expect(server.url).toContain('http')
   })
 
-  test('prints which databases an older registry does not contain', async () => {
-    const { dataDirectory, registry, backup } = await createDirectory()
+  test('prints which databases an older registry does not contain, and other programs can read them', async () => {
+    const { dataDirectory, backup } = await createDirectory()
+    const crashed = join(createTemporaryDirectory(), 'data')
     {
       await using server = await startLocalServer({ backend, dataDirectory })
-      await server.createDatabase('newer')
+      const { url } = await server.createDatabase('newer')
+      await query(url, 'create table t as select 2 as a')
+      // the files that a killed process leaves
+      await cp(dataDirectory, crashed, { recursive: true })
     }
+    const registry = join(crashed, 'registry.db')
     await removeWal(registry)
     await cp(backup, registry)
     const log = vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => log.mockRestore())
-    await using server = await startLocalServer({ backend, dataDirectory })
+    await using server = await startLocalServer({ backend, dataDirectory: crashed })
     expect(log.mock.calls.flat().join('\n')).toMatch(/-set-aside: [0-9a-f-]{36}$/m)
     expect(await query(`${server.url}/app/`, 'select a from t')).toEqual([['1']])
+    const files = await readdir(crashed, { recursive: true })
+    const file = files.find((path) => /-set-aside\/[^/]+\/data(?:\.db)?$/.test(path)) as string
+    const { url } = await server.createDatabase('recovered', { fromFile: join(crashed, file) })
+    expect(await query(url, 'select a from t')).toEqual([['2']])
   })
 })

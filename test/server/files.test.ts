@@ -1,10 +1,10 @@
-import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { stablePort } from '../support/stable-port.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
@@ -40,6 +40,28 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
   expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
   original.close()
 })
+
+test.each(['fromDatabase', 'fromFile'] as const)(
+  'other programs can use the file of a copy that was never opened (%s)',
+  async (option) => {
+    const dataDirectory = await createTemporaryDirectory()
+    const databases = join(dataDirectory, 'databases')
+    const path = join(await createTemporaryDirectory(), 'pets.db')
+    const original = createFile(path)
+    onTestFinished(() => original.close())
+    const names = { fromDatabase: 'default', fromFile: path }
+    await using server = await startLocalServer({ dataDirectory })
+    await query(server.url, 'CREATE TABLE pet (name)')
+    await query(server.url, "INSERT INTO pet VALUES ('Rex')")
+    const before = await readdir(databases)
+    await server.createDatabase('copy', { [option]: names[option] })
+    const folder = (await readdir(databases)).find((name) => !before.includes(name)) as string
+    using file = new DatabaseSync(join(databases, folder, 'data.db'))
+    file.exec("INSERT INTO pet VALUES ('Tom')")
+    file.close()
+    expect(await query(server.urlOf('copy'), 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+  },
+)
 
 test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
   'a database is created as a copy of another one, with its latest state, on %s',
@@ -194,6 +216,27 @@ test('a database is exported to a file that any SQLite can open, and remains usa
 })
 
 const COPY_NAMES = ['a', 'b', 'c']
+
+test.each([true, false])(
+  'an export and a snapshot are on disk if the server is durable (%s)',
+  async (isDurable) => {
+    const folder = await createTemporaryDirectory()
+    const handle = await open(folder)
+    await handle.close()
+    const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
+    onTestFinished(() => sync.mockRestore())
+    await using server = await startLocalServer(isDurable ? { dataDirectory: join(folder, 'data') } : {})
+    await query(server.url, 'CREATE TABLE pet (name)')
+    for (const save of [
+      () => server.exportDatabase('default', join(folder, 'out.db')),
+      () => server.createSnapshot('default'),
+    ]) {
+      sync.mockClear()
+      await save()
+      expect(sync).toHaveBeenCalledTimes(isDurable ? 1 : 0)
+    }
+  },
+)
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
   const directory = await createTemporaryDirectory()

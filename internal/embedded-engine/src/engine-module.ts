@@ -9,7 +9,10 @@ let compiled: Promise<EngineModule> | null = null
  * code.
  */
 export function loadEngineModule(): Promise<EngineModule> {
-  compiled ??= compile()
+  compiled ??= compile().catch((error: unknown) => {
+    compiled = null // retried by the next call
+    throw error
+  })
   return compiled
 }
 

@@ -5,6 +5,7 @@ export {
   NotBegunError,
   type RunningCursor,
 } from './database-worker.ts'
+export { releaseFile } from './engine/database-files.ts'
 export { TableAuthorizer } from './engine/table-authorizer.ts'
 export { loadEngineModule } from './engine-module.ts'
 export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'

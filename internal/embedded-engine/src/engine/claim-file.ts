@@ -30,7 +30,11 @@ export function claimFile(path: string): boolean {
   if (head?.equals(IN_USE_MARK)) return false
   if (!head?.equals(MAGIC)) return true // missing, or not a database
   // unlocking checkpoints the WAL, which may write the beginning of the file
-  if (existsSync(`${path}-wal`)) runWhileLocked(path, () => {})
+  if (existsSync(`${path}-wal`)) {
+    runWhileLocked(path, () => {})
+    // for example because the disk is full
+    if (existsSync(`${path}-wal`)) throw new Error(`${path}-wal cannot be checkpointed`)
+  }
   runWhileLocked(path, () => mark(path))
   return true
 }

@@ -68,10 +68,8 @@ export class DatabaseFiles {
 
   /** Makes the file available to other programs again. Called when all connections are closed. */
   release(): void {
-    const wal = this.#paths.get(WAL_FILE)
-    // the WAL could not be checkpointed, for example because the disk is full
-    if (wal !== undefined && existsSync(wal)) renameSync(wal, wal.replace(/\.wal$/, '-wal'))
-    unclaimFile(this.#paths.get(MAIN_FILE) ?? '')
+    const path = this.#paths.get(MAIN_FILE)
+    if (path !== undefined) releaseFile(path)
   }
 
   /** Creates a copy of another database with `fetch`, and returns its name. If that fails, the copy is removed. */
@@ -202,6 +200,13 @@ export class DatabaseFiles {
   #includesMainHeader(descriptor: number, offset: number, sizeBytes: number): boolean {
     return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
+}
+
+/** Makes the file of a closed database available to other programs, or one that a killed process has left. */
+export function releaseFile(path: string): void {
+  // the WAL could not be checkpointed, for example because the disk is full
+  if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)
+  unclaimFile(path)
 }
 
 function openPath(path: string, create: boolean): number {

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
@@ -108,5 +110,27 @@ test.each(['wal', 'delete'])(
     result.close()
     expect(committed.filter((row) => !rows.has(row))).toEqual([])
     expect(counts.ours).toBeGreaterThan(0)
+  },
+)
+
+test.skipIf(process.platform === 'win32')(
+  'a database whose WAL cannot be written into its file is not opened without it',
+  async () => {
+    const path = join(await temporaryDirectory(), 'data.db')
+    const program = startOtherProgram(path)
+    await program.run('open')
+    await program.run('pragma journal_mode = wal')
+    await program.run('create table t(a)')
+    await program.run('insert into t values (zeroblob(1000000))')
+    await program.kill()
+    // with this limit for a file, which is at most 1 KiB times the number, the file cannot grow
+    const source = `import { DatabaseFiles } from ${JSON.stringify(new URL('database-files.ts', import.meta.url).href)}
+      try { new DatabaseFiles(process.argv[1]) } catch (error) { console.log(error.message) }`
+    const flags = ['--conditions=@batonsql/source', '--no-warnings', '--input-type=module', '--eval', source]
+    const command = ['-c', 'ulimit -f 100; exec "$@"', 'sh', process.execPath, ...flags, path]
+    const { stdout } = await promisify(execFile)('sh', command)
+    expect(stdout).toBe(`${path}-wal cannot be checkpointed\n`)
+    using file = new DatabaseSync(path)
+    expect(file.prepare('select length(a) as length from t').get()).toEqual({ length: 1_000_000 })
   },
 )

@@ -1,4 +1,13 @@
-import { closeSync, constants, copyFileSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readSync,
+  statSync,
+} from 'node:fs'
 import { copyFile, rm } from 'node:fs/promises'
 
 const MAGIC = 'SQLite format 3\0'
@@ -30,6 +39,8 @@ async function copy(from: string, to: string): Promise<void> {
     const isSmall = statSync(from).size < SMALL_FILE_BYTES
     if (isSmall) copyFileSync(from, to, constants.COPYFILE_EXCL)
     else await copyFile(from, to, constants.COPYFILE_EXCL)
+    // the original may be read-only
+    chmodSync(to, 0o600)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') throw new Error(`${to} already exists`, { cause: error })

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import { newDatabaseId, type RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -24,12 +26,14 @@ const WAIT_UNTIL_REFUSED = `
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})
   connect()`
 
-async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
-  const directory = createTemporaryDirectory()
-  const upstream = new Upstream(
+const createUpstream = (directory: string, remote?: RemoteSqldOptions): Upstream =>
+  new Upstream(
     { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote },
     { onStart() {}, filterAttachable: () => [] },
   )
+
+async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
+  const upstream = createUpstream(createTemporaryDirectory(), remote)
   onTestFinished(() => upstream.close())
   await upstream.start()
   return upstream
@@ -99,4 +103,14 @@ test('another server at the address of a remote server is not mistaken for it', 
   await expect(startUpstream({ url, adminUrl: url, adminKey: 'key' })).rejects.toThrow(
     `no libsql-server responds at ${url}`,
   )
+})
+
+test('the keys of replicas are created again after a failure', async () => {
+  const directory = createTemporaryDirectory()
+  const upstream = createUpstream(directory)
+  const folder = join(directory, 'replication-keys')
+  writeFileSync(folder, '')
+  await expect(upstream.replicationKeys()).rejects.toThrow('EEXIST')
+  rmSync(folder)
+  expect(await upstream.replicationKeys()).toBe(await upstream.replicationKeys())
 })

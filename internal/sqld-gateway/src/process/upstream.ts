@@ -170,7 +170,11 @@ export class Upstream {
 
   /** Returns the keys for connections of replicas. */
   replicationKeys(): Promise<ReplicationKeys> {
-    this.#keys ??= createReplicationKeys(join(this.#options.directory, 'replication-keys'))
+    const folder = join(this.#options.directory, 'replication-keys')
+    this.#keys ??= createReplicationKeys(folder).catch((error: unknown) => {
+      this.#keys = null // retried by the next call
+      throw error
+    })
     return this.#keys
   }
 

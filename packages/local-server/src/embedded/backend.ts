@@ -12,6 +12,7 @@ import {
   NotBegunError,
   type Reply,
   type RunningCursor,
+  releaseFile,
   TableAuthorizer,
   toBytes,
   toText,
@@ -62,7 +63,7 @@ import {
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { DatabaseExports, renameWal } from './database-exports.ts'
+import { DatabaseExports } from './database-exports.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -151,7 +152,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveToQuarantine(this.#directory, registeredIds)
+    const ids = await moveToQuarantine(this.#directory, registeredIds)
+    // a killed process may have left them marked
+    for (const id of ids) releaseFile(join(`${this.#directory}-set-aside`, id, 'data.db'))
+    return ids
   }
 
   async start(): Promise<string> {
@@ -185,8 +189,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#getFile(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#getFile(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#getFile(id))
+    await this.#workers.completeCopy(id, this.#getFile(id))
     await ensureDatabaseFile(this.#getFile(id), this.#isDurable)
-    await renameWal(this.#getFile(id))
     this.#configure(id, settings)
   }
 
@@ -200,6 +204,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const copy = await this.#exports.create(id, new AbortController().signal)
     try {
       await copyDatabaseFile(copy.path, file)
+      await ensureDatabaseFile(file, this.#isDurable)
     } finally {
       await copy.remove()
     }

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseId, ExportedFile } from '@batonsql/server-common/backend'
 import type { WorkerPool } from './worker-pool.ts'
@@ -37,22 +36,11 @@ export class DatabaseExports {
     }
     try {
       await snapshot(id, path, signal)
-      await renameWal(path)
-      await workers.checkpointCopy(id, path)
-      if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
-        throw new Error('the WAL could not be checkpointed into the file')
+      await workers.completeCopy(id, path)
       return { path, remove }
     } catch (error) {
       await remove()
       throw error
     }
   }
-}
-
-/**
- * Gives the WAL of a copy the name that this server uses for an open database, so that it is not mistaken for the WAL of another
- * program.
- */
-export async function renameWal(path: string): Promise<void> {
-  if (existsSync(`${path}-wal`)) await rename(`${path}-wal`, `${path}.wal`)
 }

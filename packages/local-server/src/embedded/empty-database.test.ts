@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 
 const [OLD, NEW] = ['0b7e7f0c-4a0c-4f6e-8a55-000000000001', '0b7e7f0c-4a0c-4f6e-8a55-000000000002']
@@ -29,10 +30,17 @@ test('a new file is an empty database that any SQLite can open', async () => {
   expect(read('integrity_check')).toBe('ok')
 })
 
-test('a file that is not empty is left unchanged', async () => {
+test('a file that is not empty is left unchanged, and written to disk', async () => {
   const file = join(temporaryFolder(), 'data.db')
   writeFileSync(file, 'something')
-  await ensureDatabaseFile(file, true)
+  const handle = await open(file)
+  await handle.close()
+  const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
+  onTestFinished(() => sync.mockRestore())
+  for (const isDurable of [false, true]) {
+    await ensureDatabaseFile(file, isDurable)
+    expect(sync).toHaveBeenCalledTimes(isDurable ? 1 : 0)
+  }
   expect(readFileSync(file, 'utf8')).toBe('something')
 })
 

@@ -10,12 +10,16 @@ const MARKER_FILE = 'every-database-has-a-file'
 const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
 
-/** Creates the file of a new database, unless it exists: afterwards, a missing file means that it was lost. */
+/**
+ * Creates the file of a new database, unless it exists as a copy, and waits until it is on disk: afterwards, a missing file means that
+ * it was lost.
+ */
 export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
-  if (hasDatabaseFile(path)) return
-  const file = await open(path, 'w', 0o600)
+  const isCopy = hasDatabaseFile(path)
+  if (isCopy && !isDurable) return
+  const file = await open(path, isCopy ? 'r+' : 'w', 0o600)
   try {
-    await file.writeFile(createEmptyDatabase())
+    if (!isCopy) await file.writeFile(createEmptyDatabase())
     if (isDurable) await file.sync()
   } finally {
     await file.close()

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { rename } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import {
   type DatabaseToOpen,
@@ -10,6 +12,7 @@ import {
 import {
   type DatabaseId,
   type DatabaseSettings,
+  DEFAULT_SETTINGS,
   hasDatabaseFile,
   MissingFileError,
   type SchemaRole,
@@ -210,15 +213,17 @@ export class WorkerPool {
     await this.#workers.get(id)?.release({ keep: false })
   }
 
-  /** Opens and closes a copy of a database, so that its file is complete and readable by all programs. */
-  async checkpointCopy(id: DatabaseId, path: string): Promise<void> {
-    const settings = this.#settings.get(id)
-    if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
+  /** Writes the WAL of a copy into its file, so that all programs can read it. */
+  async completeCopy(id: DatabaseId, path: string): Promise<void> {
+    if (!existsSync(`${path}-wal`)) return
+    // the name that the engine uses, so that it is not mistaken for the WAL of another program
+    await rename(`${path}-wal`, `${path}.wal`)
     const { isDurable } = this.#options
-    const unlimited = { ...settings, sizeLimitBytes: null }
-    const copy = { id, path, role: 'plain', dialect: null, isDurable, settings: unlimited } as const
+    const copy = { id, path, role: 'plain', dialect: null, isDurable, settings: DEFAULT_SETTINGS } as const
     const worker = this.#openWith({ ...copy, lastIndex: null })
     await worker.release({ keep: true })
+    if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
+      throw new Error('the WAL could not be checkpointed into the file')
   }
 
   /** Ends all workers at once, without closing their databases. */
