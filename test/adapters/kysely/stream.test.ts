@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
-import { Kysely, sql } from 'kysely'
+import { Kysely, SingleConnectionProvider, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
@@ -130,5 +130,11 @@ describe('a query that waits for the rows of a loop', () => {
           { id },
         ])
     })
+  })
+
+  test('is detected by one replacement of a method of Kysely, however many instances there are', () => {
+    const { provideConnection } = SingleConnectionProvider.prototype
+    new BatonDialect({ client }).createDriver()
+    expect(SingleConnectionProvider.prototype.provideConnection).toBe(provideConnection)
   })
 })
