@@ -29,7 +29,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'kysely-dialect': {
     tests: [
-      ['unit', 'packages/kysely-dialect'],
+      ['unit', 'packages/kysely-dialect', 'test/tursodb/kysely'],
       ['embedded', 'test/adapters/kysely'],
     ],
   },
