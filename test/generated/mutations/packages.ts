@@ -123,6 +123,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('authorization', 'backup', 'block', 'databases', 'exports', 'key-sets', 'metrics'),
         ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
       ],
+      ['security', 'test/security/lost-registry'],
     ],
   },
   inspector: {
