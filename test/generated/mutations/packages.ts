@@ -108,6 +108,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('snapshots'),
       ],
       ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
+      ['unit', 'test/server/full-disk'],
     ],
   },
   'control-plane': {
