@@ -125,7 +125,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
       ],
       ['security', 'test/security/lost-registry'],
-      ['sqld', ...platform('group-processes')],
+      ['sqld', ...platform('group-processes', 'replicas')],
     ],
   },
   inspector: {
