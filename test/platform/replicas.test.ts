@@ -7,6 +7,7 @@ import { type Client, type ClientEvent, createClient } from '@batonsql/core'
 import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
+import { freezeProcess } from '../support/freeze-process.ts'
 import { SEED, seeded } from '../support/random.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -19,11 +20,19 @@ const MAX_KILLS = 12
 
 /** Kills the libsql-server of a replica. */
 async function killReplica(directory: string, location: string): Promise<void> {
-  await killServer(join(await findOnlyGroup(directory), 'replicas', location))
+  await killServer(await replicaFolder(directory, location))
+}
+
+async function replicaFolder(directory: string, location: string): Promise<string> {
+  return join(await findOnlyGroup(directory), 'replicas', location)
+}
+
+async function readPid(folder: string): Promise<number> {
+  return JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8')).pid
 }
 
 async function killServer(folder: string): Promise<void> {
-  const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
+  const pid = await readPid(folder)
   process.kill(pid, 'SIGKILL')
   await waitFor(() => expect(() => process.kill(pid, 0)).toThrow())
 }
@@ -245,8 +254,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const path = 'databases/app'
     const { instance } = await harness.requestOk('POST', `${path}/instances`, { body: { location: 'fra' } })
     expect(instance.name).toBe('fra')
-    const folder = join(await findOnlyGroup(directory), 'replicas', 'fra')
-    const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8'))
+    const pid = await readPid(await replicaFolder(directory, 'fra'))
     expect(process.kill(pid, 0)).toBe(true)
     await apply(harness, path)
     expect(() => process.kill(pid, 0)).toThrow()
@@ -322,12 +330,17 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
   })
 
-  test('can be stopped and started again', async () => {
-    const harness = await Harness.forTest()
+  test('is not healthy while it does not respond, or is stopped until it is started again', async () => {
+    const directory = createTemporaryDirectory()
+    await using harness = await Harness.start({}, directory)
     const { db, replica, replicaHost, token } = await populate(harness)
     expect(await countRows(replica)).toBe(1)
     const getHealth = async () => (await fetch(`http://${replicaHost}/health`)).status
     expect(await getHealth()).toBe(200)
+    const pid = await readPid(await replicaFolder(directory, 'fra'))
+    await freezeProcess(pid)
+    expect(await getHealth()).toBe(503)
+    process.kill(pid, 'SIGCONT')
     await harness.server.setReplica('fra', { isDown: true })
     expect(await sql(replicaHost, token, 'SELECT 1')).toMatchObject({
       status: 503,

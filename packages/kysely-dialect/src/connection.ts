@@ -100,7 +100,7 @@ export class BatonConnection implements DatabaseConnection {
         rows = []
       }
       loop.startBody()
-      if (rows.length > 0) yield { rows }
+      yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error

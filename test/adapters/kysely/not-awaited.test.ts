@@ -56,18 +56,25 @@ const runControlled = async (executor: Kysely<Tables>, body: Callback): Promise<
   }
 }
 
+const runAndReuse = async (connection: Kysely<Tables>, body: Callback): Promise<void> => {
+  try {
+    await connection.transaction().execute(body)
+  } finally {
+    // the connection is still usable
+    await insertItem(connection, 'after').execute()
+    await connection.transaction().execute((trx) => insertItem(trx, 'after').execute())
+  }
+}
+
 const TRANSACTION_KINDS: Record<string, (body: Callback) => Promise<void>> = {
   'a transaction': (body) => db.transaction().execute(body),
   'a controlled transaction': (body) => runControlled(db, body),
   'a transaction of a connection': (body) =>
+    db.connection().execute((connection) => runAndReuse(connection, body)),
+  'a transaction of a connection with settings': (body) =>
     db.connection().execute(async (connection) => {
-      try {
-        await connection.transaction().execute(body)
-      } finally {
-        // the connection is still usable
-        await insertItem(connection, 'after').execute()
-        await connection.transaction().execute((trx) => insertItem(trx, 'after').execute())
-      }
+      await sql`pragma foreign_keys = off`.execute(connection)
+      await runAndReuse(connection, body)
     }),
 }
 

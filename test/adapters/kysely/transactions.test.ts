@@ -1,7 +1,7 @@
 import { createClient, StreamError } from '@batonsql/core'
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
@@ -75,6 +75,15 @@ describe('transactions', () => {
     )
     expect(requests).toBe(4)
     expect(await selectNames()).toEqual(['a', 'b', 'c'])
+  })
+
+  test.each([
+    ['a query', (trx: Kysely<Tables>) => insert(trx, 'a')],
+    ['a batch', (trx: Kysely<Tables>) => batch(trx, [trx.deleteFrom('item')])],
+  ])('wait for no timer at their end if %s has run', async (_, run) => {
+    using timers = vi.spyOn(globalThis, 'setTimeout')
+    await db.transaction().execute(run)
+    expect(timers.mock.calls.filter(([, ms = 0]) => ms === 0)).toEqual([])
   })
 
   test("the dialect's mode is used if the transaction has none", async () => {
@@ -296,11 +305,15 @@ describe('db.connection()', () => {
     expect(await selectNames()).toEqual(['c'])
   })
 
-  test('a transaction left open is rolled back with the connection', async () => {
-    await db.connection().execute(async (connection) => {
-      await sql`begin immediate`.execute(connection)
-      await insert(connection, 'a')
-    })
+  test('a transaction left open is rolled back before the connection is released', async () => {
+    const requests = await countRequestsOf(() =>
+      db.connection().execute(async (connection) => {
+        await sql`begin immediate`.execute(connection)
+        await insert(connection, 'a')
+      }),
+    )
+    // insert, close
+    expect(requests).toBe(2)
     await insert(db, 'b')
     expect(await selectNames()).toEqual(['b'])
   })

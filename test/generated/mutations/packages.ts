@@ -29,7 +29,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'kysely-dialect': {
     tests: [
-      ['unit', 'packages/kysely-dialect'],
+      ['unit', 'packages/kysely-dialect', 'test/tursodb/kysely'],
       ['embedded', 'test/adapters/kysely'],
     ],
   },
@@ -108,6 +108,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('snapshots'),
       ],
       ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
+      ['unit', 'test/server/full-disk'],
     ],
   },
   'control-plane': {
@@ -123,6 +124,8 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('authorization', 'backup', 'block', 'databases', 'exports', 'key-sets', 'metrics'),
         ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
       ],
+      ['security', 'test/security/lost-registry'],
+      ['sqld', ...platform('group-processes', 'replicas')],
     ],
   },
   inspector: {

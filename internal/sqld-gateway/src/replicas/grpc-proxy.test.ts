@@ -104,14 +104,22 @@ test('a call fails if its connection is closed before the response', async () =>
   stream.resume()
 })
 
-test('a call is not reported as complete if its connection is closed during the response', async () => {
-  const { call, cut } = await startPrimary((stream) => {
+test.each([
+  ['closes the connection', EXEC, 'readable'],
+  ['cancels the call', EXEC, 'readable'],
+  ['cancels the call, while the log is delayed', LOG, 'response'],
+])('a call is not reported as complete if the primary %s during the response', async (end, path, event) => {
+  const calls: http2.ServerHttp2Stream[] = []
+  const { call, cut, conditions } = await startPrimary((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('half')
+    calls.push(stream)
   })
-  const stream = call(EXEC)
-  await once(stream, 'readable')
-  cut()
+  conditions.change('fra', { lagMs: 2 ** 30 })
+  const stream = call(path)
+  await once(stream, event)
+  if (end === 'closes the connection') cut()
+  else calls[0]?.close(http2.constants.NGHTTP2_CANCEL)
   await expect(text(stream)).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
 })
 

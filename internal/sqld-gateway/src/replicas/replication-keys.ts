@@ -89,8 +89,8 @@ function createCertificate({ subject, publicKey }: CertificateHolder, authorityK
   )
   const signature = createSign('sha256').update(content).sign(authorityKey)
   const encoded = der(SEQUENCE, content, algorithm, der(0x03, '00', signature))
-  const lines = encoded.toString('base64').match(/.{1,64}/g) ?? []
-  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+  const lines = encoded.toString('base64').replaceAll(/.{1,64}/g, '$&\n')
+  return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`
 }
 
 function distinguishedName(name: string): Buffer {

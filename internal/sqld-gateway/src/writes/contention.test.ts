@@ -85,7 +85,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   const apparentlyEnded = new Set<object | null>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
-    onLarge: () => {},
+    onNotice: () => {},
     checkpoint: async () => {
       checkpoints += 1
       const now = performance.now()

