@@ -163,3 +163,15 @@ test('the replication index of a database does not change while it is closed', a
   await close()
   expect(await readIndex('insert into t values (1)')).toBe(`"${Number(first?.slice(1, -1)) + 1}"`)
 })
+
+test('a database that was opened for a call is not evicted before the call begins', async () => {
+  const ids = createIds('called', 60)
+  const pool = await openPool(ids)
+  const run = async (id: DatabaseId): Promise<string> => {
+    const worker = await pool.get(id)
+    const call = { id, stream: 1, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
+    const { type } = await worker.run(call, { type: 'pipeline', requests: [{ type: 'close' }], version: 3 })
+    return type
+  }
+  expect(new Set(await Promise.all(ids.map(run)))).toEqual(new Set(['results']))
+})

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type DatabaseToOpen,
   DatabaseWorker,
@@ -147,6 +148,8 @@ export class WorkerPool {
   async #openLater(id: DatabaseId): Promise<DatabaseWorker> {
     this.#waiting += 1
     const opening = this.#opening.then(async () => {
+      // the previous caller begins its call first; otherwise its database would be evicted as unused
+      await nextTurn()
       await this.#makeRoom(id)
       if (this.#isClosed) throw new Error('the server is closed')
       // another request may have opened the same database
