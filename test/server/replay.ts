@@ -8,7 +8,7 @@ import type { Transcript, TranscriptStep } from './transcript.ts'
 const BACKGROUND_LEAD_MS = 150
 /** Up to this delay, a replay is equivalent to the recording. */
 const MAX_DELAY_MS = 250
-const ATTEMPTS = 5
+const ATTEMPTS = 10
 /** How long to read a stream that might not end. */
 const LISTEN_MS = 300
 
@@ -103,7 +103,7 @@ class Replay {
 
   /** Waits for the longest listening time of any step, then aborts the streamed responses. */
   async abortStreams(steps: readonly TranscriptStep[]): Promise<void> {
-    await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listen_ms ?? 0)))
+    await this.wait(Math.max(LISTEN_MS, ...steps.map((step) => step.listen_ms ?? 0)))
     for (const controller of this.#streamControllers) controller.abort()
   }
 
