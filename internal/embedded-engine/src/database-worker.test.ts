@@ -1,15 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
-import { expect, onTestFinished, test } from 'vitest'
+import { FULL_PERMISSIONS, type PipelineRequest } from '@batonsql/server-common/hrana'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ENDLESS_READ } from '../../../test/support/fixtures.ts'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { loadEngineModule } from './engine-module.ts'
+import { SharedCallState } from './protocol/shared-call-state.ts'
 
-test('a worker ignores messages about a database that is being released', async () => {
+async function startWorker() {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
   const exits: string[] = []
   const worker = new DatabaseWorker(await loadEngineModule(), {
     onClosed: ({ hasExited }) => hasExited && exits.push('exit'),
@@ -17,8 +20,11 @@ test('a worker ignores messages about a database that is being released', async 
     onRequest: async () => null,
     onUsage() {},
   })
+  onTestFinished(async () => {
+    await worker.shutDown()
+    rmSync(folder, { recursive: true })
+  })
   await worker.ready
-  const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
   const open = (id: DatabaseId): void =>
     worker.open({
       id,
@@ -29,11 +35,23 @@ test('a worker ignores messages about a database that is being released', async 
       dialect: null,
       isDurable: false,
     })
-  const close = (id: DatabaseId) => {
-    const call = { id, stream: 2, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
-    return worker.run(call, { type: 'pipeline', requests: [{ type: 'close' }], version: 3 })
+  const run = (id: DatabaseId, stream: number, request: PipelineRequest) => {
+    const call = { id, stream, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
+    return worker.run(call, { type: 'pipeline', requests: [request], version: 3 })
   }
+  return { worker, exits, open, run }
+}
+
+const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
+
+test('a worker ignores messages about a database that is being released, and keeps the process alive only during a call', async () => {
+  const { worker, exits, open, run } = await startWorker()
+  const close = (id: DatabaseId) => run(id, 2, { type: 'close' })
+  const [ref, unref] = [vi.spyOn(Worker.prototype, 'ref'), vi.spyOn(Worker.prototype, 'unref')]
+  onTestFinished(() => void vi.restoreAllMocks())
   open(first)
+  // an idle worker does not keep the process alive
+  expect(ref).not.toHaveBeenCalled()
   const released = worker.release({ keep: true })
   worker.closeStream(1)
   worker.watch(true)
@@ -42,8 +60,32 @@ test('a worker ignores messages about a database that is being released', async 
   // the worker can open another database, and then serves only that one
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
+  vi.clearAllMocks()
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
+  expect([ref.mock.calls.length, unref.mock.calls.length]).toEqual([1, 1])
   expect(exits).toEqual([])
   await worker.shutDown()
   expect(exits).toEqual(['exit'])
+})
+
+test('a statement that has blocked another call for a minute is interrupted', async ({ signal }) => {
+  const { exits, open, run } = await startWorker()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+  const interrupt = vi.spyOn(SharedCallState.prototype, 'interrupt')
+  onTestFinished(() => {
+    vi.useRealTimers()
+    interrupt.mockRestore()
+  })
+  open(first)
+  const blocking = run(first, 1, { type: 'sequence', sql: ENDLESS_READ, sqlId: null })
+  const blocked = run(first, 2, { type: 'close' })
+  let seconds = 0
+  for (; interrupt.mock.calls.length === 0 && !signal.aborted; seconds += 1) {
+    vi.advanceTimersByTime(1_000)
+    await setImmediate()
+  }
+  expect(seconds).toBeGreaterThan(60)
+  expect(await blocking).toMatchObject({ type: 'results', text: expect.stringContaining('interrupted') })
+  expect(await blocked).toMatchObject({ type: 'results', isClosed: true })
+  expect(exits).toEqual([])
 })

@@ -263,7 +263,7 @@ export class DatabaseWorker {
     if (id === null) return
     if (message.type === 'request') return void this.#handleRequest(id, message.number, message.request)
     if (message.type === 'changes') return this.#listener.onChanges(id, message.changes)
-    if (message.type === 'outcome' && message.usage.length > 0) this.#listener.onUsage(id, message.usage)
+    if (message.type === 'outcome') this.#listener.onUsage(id, message.usage)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.listener?.onBegin()

@@ -33,7 +33,7 @@ async function startPrimary(onCall: (stream: http2.ServerHttp2Stream, path: stri
   await once(primary, 'listening')
   const { port } = primary.address() as AddressInfo
   const conditions = new ReplicaConditions()
-  return { ...(await startProxy(async () => port, conditions)), conditions, cut }
+  return { ...(await startProxy(async () => port, conditions)), conditions, cut, sockets }
 }
 
 async function startProxy(primaryPort: () => Promise<number>, conditions = new ReplicaConditions()) {
@@ -86,8 +86,8 @@ test('forwards the request, the response and the status', async () => {
   expect(requests).toEqual([EXEC, 'question'])
 })
 
-test('delays the log, but not statements', async () => {
-  const { call, conditions } = await startPrimary((stream, path) => sendResponse(stream, path))
+test('delays the log, but not statements, on the same connection', async () => {
+  const { call, conditions, sockets } = await startPrimary((stream, path) => sendResponse(stream, path))
   conditions.change('fra', { lagMs: 2 ** 30 })
   const log = call(LOG)
   expect((await once(log, 'response'))[0]).toMatchObject({ ':status': 200 })
@@ -95,6 +95,7 @@ test('delays the log, but not statements', async () => {
   expect(log.read()).toBe(null)
   conditions.change('fra', { lagMs: 0 })
   expect(await text(log)).toBe(LOG)
+  expect(sockets).toHaveLength(1)
 })
 
 test('a call fails if its connection is closed before the response', async () => {
