@@ -107,7 +107,12 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('backup', 'databases', 'ended-attach', 'exports', 'group-processes', 'replicas'),
         ...platform('snapshots'),
       ],
-      ['sqld', ...platform('tokens', 'readers'), ...client('database-api', 'schema-databases')],
+      [
+        'sqld',
+        ...platform('tokens', 'readers'),
+        ...client('database-api', 'schema-databases'),
+        'test/server/cluster/client-disconnects',
+      ],
       ['unit', 'test/server/full-disk'],
     ],
   },
