@@ -132,7 +132,7 @@ export class QueryRunner {
     if ('savepoint' in executor)
       return await executor.savepoint((savepoint) => callback(this.#inside(savepoint, this.#changedTables)))
     if (!('transaction' in executor))
-      throw new TypeError('an optimistic transaction has no transactions inside it')
+      throw new TypeError('transactions cannot be nested in an optimistic transaction')
     return await this.perform((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
   }
 

@@ -3,18 +3,18 @@ import {
   type Executor,
   type InStatement,
   type InValue,
+  type ResultSet,
   readRows,
   StreamError,
 } from '@batonsql/core'
-import { openStream, type Stream, statementKind } from '@batonsql/core/adapter'
+import { openStream, type StatementKind, type Stream, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
-import { rejectCascadingDrop } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'
-import { withKeptStatementsHint } from './kept-statements-hint.ts'
 import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
 import { mayBeReadOnly, queryResult } from './query-result.ts'
 import { RowLoop } from './row-loop.ts'
+import { RunningMigrations } from './running-migrations.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -32,10 +32,9 @@ export class BatonConnection implements DatabaseConnection {
   #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abortController: AbortController | null = null
-  /** Whether migrations run without a transaction, and whether one has changed something. */
-  #migrating: 'unchanged' | 'changed' | null = null
+  #migrations: RunningMigrations | null = null
   /**
-   * The reads or writes of an optimistic transaction whose queries it runs.
+   * What queries run on while this connection belongs to an optimistic transaction: its reads, or its writes.
    * @internal
    */
   attempt: Executor | null = null
@@ -86,7 +85,10 @@ export class BatonConnection implements DatabaseConnection {
       throw new RangeError('`chunkSize` must be a positive integer')
     const transaction = this.#accept(query)
     if (this.attempt) throw new TypeError('rows cannot be streamed in an optimistic transaction')
-    const source = readRows<R>(this.#executor, toStatement(query), undefined, { signal: options?.signal })
+    // unlike in `executeQuery`: the signal ends the loop over the rows, which stops the query anyway
+    const source = readRows<R>(this.#streamOrClient, toStatement(query), undefined, {
+      signal: options?.signal,
+    })
     transaction?.startReading()
     const loop = new RowLoop(this.#client.requestTimeoutMs)
     this.rowLoop = loop
@@ -122,11 +124,11 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /**
-   * Called when Kysely's Migrator begins and ends to run migrations on this connection.
+   * Called before and after Kysely's Migrator runs migrations on this connection.
    * @internal
    */
   setMigrating(isMigrating: boolean): void {
-    this.#migrating = isMigrating ? 'unchanged' : null
+    this.#migrations = isMigrating ? new RunningMigrations() : null
   }
 
   /** Closes the streams, after which all queries are rejected. Never rejects. */
@@ -153,7 +155,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   #begin(begin: string, isManaged: boolean): void {
-    if (this.attempt) throw new TypeError('an optimistic transaction has no transactions inside it')
+    if (this.attempt) throw new TypeError('transactions cannot be nested in an optimistic transaction')
     if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
     const stream = this.#transaction?.stream ?? this.#session ?? openStream(this.#client)
@@ -162,7 +164,18 @@ export class BatonConnection implements DatabaseConnection {
 
   async #end(verb: 'commit' | 'rollback'): Promise<void> {
     const transaction = this.#transaction
-    await transaction?.end(() => transaction.stream[verb]())
+    if (transaction) await this.#endWith(transaction, verb, () => transaction.stream[verb]())
+  }
+
+  /** @param send sends COMMIT or ROLLBACK; must call the stream synchronously */
+  async #endWith<T>(
+    transaction: ConnectionTransaction,
+    verb: 'commit' | 'rollback',
+    send: () => Promise<T>,
+  ): Promise<T> {
+    const result = await transaction.end(send)
+    if (verb === 'commit' && transaction.hasRun && !transaction.isReadOnly) this.#migrations?.onCommitted()
+    return result
   }
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
@@ -172,43 +185,60 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: [] }
     }
     const transaction = this.#accept(query)
-    if (kind === 'session' && transaction && /\bforeign_keys\b/i.test(query.sql))
-      throw new TypeError(FOREIGN_KEYS_MESSAGE)
-    if (kind === 'session' && !transaction && !this.attempt) this.#session ??= openStream(this.#client)
-    const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
-    if (isEnd && transaction.isManaged) throw new TypeError(MANAGED_MESSAGE)
-    const executor: Executor = this.attempt ?? this.#executor
-    if (this.#migrating) await rejectCascadingDrop(query.sql, executor)
-    const send = () =>
-      executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
-    const result = await (isEnd ? transaction.end(send) : send()).catch((error: unknown) => {
-      const reason = withColumn(error, [query])
-      throw this.#migrating === 'changed' && !transaction ? withKeptStatementsHint(reason) : reason
-    })
-    const isChange = RawNode.is(query.query) ? kind !== 'read' && kind !== 'session' : !mayBeReadOnly(query)
-    if (this.#migrating && !transaction && isChange) this.#migrating = 'changed'
+    if (transaction) checkAllowedInside(transaction, kind, query.sql)
+    else if (kind === 'session' && !this.attempt) this.#session ??= openStream(this.#client)
+    await this.#migrations?.checkDrops([query], this.#executor)
+    const result = await this.#send(query, kind, transaction)
     if (transaction) transaction.hasRun = true
+    else this.#migrations?.onApplied([query])
     return queryResult(query, result)
   }
 
-  async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
-    const [transaction] = queries.map((query) => this.#accept(query))
-    const executor: Executor = this.attempt ?? this.#executor
-    if (this.#migrating) for (const { sql } of queries) await rejectCascadingDrop(sql, executor)
-    const statements = queries.map(toStatement)
-    const signal = this.#abortController?.signal
+  async #send(
+    query: CompiledQuery,
+    kind: StatementKind,
+    transaction: ConnectionTransaction | null,
+  ): Promise<ResultSet> {
+    const send = () =>
+      this.#executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     try {
-      const results = await executor.batch(statements, { mode, signal })
-      if (transaction) transaction.hasRun = true
-      return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
+      if (transaction && (kind === 'commit' || kind === 'rollback'))
+        return await this.#endWith(transaction, kind, send)
+      return await send()
     } catch (error) {
-      if (recover?.(error)) return { rows: [] }
-      throw withColumn(error, queries)
+      throw this.#describe(error, [query], 'statement')
     }
   }
 
-  get #executor(): Stream | Client {
+  async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
+    for (const query of queries) this.#accept(query)
+    const transaction = this.#transaction
+    await this.#migrations?.checkDrops(queries, this.#executor)
+    const statements = queries.map(toStatement)
+    const signal = this.#abortController?.signal
+    try {
+      const results = await this.#executor.batch(statements, { mode, signal })
+      if (transaction) transaction.hasRun = true
+      else this.#migrations?.onApplied(queries)
+      return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
+    } catch (error) {
+      if (recover?.(error)) return { rows: [] }
+      throw this.#describe(error, queries, 'batch')
+    }
+  }
+
+  /** Adds what is known about the failed queries to their error. */
+  #describe(error: unknown, queries: readonly CompiledQuery[], failed: 'statement' | 'batch'): unknown {
+    const reason = withColumn(error, queries)
+    return this.#transaction || !this.#migrations ? reason : this.#migrations.withHint(reason, failed)
+  }
+
+  get #streamOrClient(): Stream | Client {
     return this.#transaction?.stream ?? this.#session ?? this.#client
+  }
+
+  get #executor(): Executor {
+    return this.attempt ?? this.#streamOrClient
   }
 
   #checkUsable(): void {
@@ -224,6 +254,12 @@ export class BatonConnection implements DatabaseConnection {
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to allow writes")
     return this.#transaction
   }
+}
+
+/** @throws TypeError for a statement that would end a transaction of Kysely's, or that SQLite ignores inside a transaction */
+function checkAllowedInside({ isManaged }: ConnectionTransaction, kind: StatementKind, sql: string): void {
+  if (kind === 'session' && /\bforeign_keys\b/i.test(sql)) throw new TypeError(FOREIGN_KEYS_MESSAGE)
+  if (isManaged && (kind === 'commit' || kind === 'rollback')) throw new TypeError(MANAGED_MESSAGE)
 }
 
 const MANAGED_MESSAGE =

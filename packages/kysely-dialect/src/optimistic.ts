@@ -50,7 +50,7 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
 /** Returns an instance with the plugins and the compiler of another, whose queries run on the reads or the writes of an attempt. */
 function runOn<DB>(executor: QueryExecutor, attempt: Executor): Kysely<DB> {
   const reject = async (): Promise<never> => {
-    throw new TypeError('an optimistic transaction has no transactions inside it')
+    throw new TypeError('transactions cannot be nested in an optimistic transaction')
   }
   const driver: KyselyProps['driver'] = {
     init: async () => {},

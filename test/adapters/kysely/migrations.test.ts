@@ -202,6 +202,73 @@ test('the error of a migration that fails halfway says that its first statements
   await expect(sql`select 1 from nowhere`.execute(db)).rejects.toThrow(/nowhere$/)
 })
 
+const fail = sql`select 1 from nowhere`
+const insertKept = sql`insert into kept values (1)`
+
+test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
+  ['a batch', (db) => batch(db, [insertKept, insertKept])],
+  ['a committed transaction', (db) => db.transaction().execute((trx) => insertKept.execute(trx))],
+  [
+    'a raw transaction',
+    async (db) => {
+      for (const text of ['begin', 'insert into kept values (1)', 'commit']) await sql.raw(text).execute(db)
+    },
+  ],
+  [
+    'a transaction of a session, and another one that only reads',
+    async (db) => {
+      await sql`pragma foreign_keys = off`.execute(db)
+      await db.transaction().execute((trx) => insertKept.execute(trx))
+      await db.transaction().execute((trx) => sql`select 1`.execute(trx))
+    },
+  ],
+])('the error of a migration says what is kept after %s', async (_, change) => {
+  const db = openKysely()
+  await sql`create table kept (a)`.execute(db)
+  const migrate = async (failing: (db: Kysely<unknown>) => Promise<unknown>): Promise<unknown> => {
+    const up = async (db: Kysely<unknown>): Promise<void> => {
+      await change(db)
+      await failing(db)
+    }
+    return (await createMigrator(db, { '1': { up } }).migrateToLatest()).error
+  }
+  expect(await migrate((db) => fail.execute(db))).toMatchObject({
+    message: expect.stringMatching(/^the statements before this one are kept, .*nowhere/) as string,
+  })
+  expect(await migrate((db) => batch(db, [insertKept, fail]))).toMatchObject({
+    message: expect.stringMatching(/^the statements before this batch are kept, .*nowhere/) as string,
+    statementIndex: 1,
+  })
+  const { rows } = await sql<{ a: number }>`select a from kept`.execute(db)
+  expect(rows.length).toBeGreaterThan(1)
+})
+
+test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
+  ['a batch that only reads', (db) => batch(db, [sql`select 1`])],
+  [
+    'a transaction that was rolled back',
+    (db) =>
+      db
+        .transaction()
+        .execute(async (trx) => {
+          await sql`create table kept (a)`.execute(trx)
+          throw new Error('own error')
+        })
+        .catch(() => {}),
+  ],
+  ['an empty transaction', (db) => db.transaction().execute(async () => {})],
+  ['a failed batch', (db) => batch(db, [sql`create table kept (a)`, fail]).catch(() => {})],
+])('the error of a migration has no hint after %s', async (_, attempt) => {
+  const db = openKysely()
+  const up = async (db: Kysely<unknown>): Promise<void> => {
+    await attempt(db)
+    await fail.execute(db)
+  }
+  const { error } = await createMigrator(db, { '1': { up } }).migrateToLatest()
+  expect(error).toMatchObject({ message: expect.stringMatching(/nowhere/) as string })
+  expect(error).toMatchObject({ message: expect.not.stringContaining('are kept') as string })
+})
+
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = openKysely({ transactionalMigrations: true })
   const failingMigration: Migration = {
