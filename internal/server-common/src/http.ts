@@ -1,4 +1,4 @@
-export { type BodyWatcher, readBytes, StreamedBody, watchBody } from './http/body.ts'
+export { readBytes, watchBody } from './http/body.ts'
 export { fromRequest, toResponse } from './http/fetch-api.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { createHttpServer } from './http/http-server.ts'
@@ -11,3 +11,4 @@ export {
   type ServiceResponse,
   textResponse,
 } from './http/service-request.ts'
+export { type BodyWatcher, StreamedBody } from './http/streamed-body.ts'

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readBytes, StreamedBody, watchBody } from './body.ts'
+import { readBytes, watchBody } from './body.ts'
 import { readRequestBody } from './request-body.ts'
+import { StreamedBody } from './streamed-body.ts'
 
 const watch = (body: Readable, onDisconnect: 'destroy' | 'drain') => {
   const events: unknown[] = []

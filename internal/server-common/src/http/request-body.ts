@@ -40,7 +40,7 @@ let totalBytes = 0
 /** Reads a request body completely. Its memory counts as used until it is released. @throws BodyError while reading */
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // the client disconnected before, so that its events have already been emitted
+    // the client has disconnected: the events may have been emitted, as in `readBytes`
     if (body.closed) reject(body.errored ?? new Error('the body was truncated'))
     const parts: Buffer[] = []
     const counter = new JsonItemCounter()
