@@ -16,7 +16,9 @@ const CREATE_TASKS_TABLE = `CREATE TABLE IF NOT EXISTS ${TASKS_TABLE} (
 const STATUS_SUCCESS = 4
 
 /**
- * Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON
+ * Runs a migration and rolls it back.
+ * @param permissions those of the client that sends it to a schema database; a child executes it without limits
+ * @returns the results of its statements as JSON
  * @throws MigrationError
  */
 export async function dryRunMigration(
@@ -29,40 +31,63 @@ export async function dryRunMigration(
   )
 }
 
-/** Runs a migration, unless the database has already executed it. @throws MigrationError; in that case nothing is changed */
+/** A migration as text, and its number. */
+interface MigrationJob {
+  readonly text: string
+  readonly job: number
+}
+
+/**
+ * Runs a migration, unless the database has already executed it: a job that was interrupted is run again.
+ * @throws MigrationError; in that case nothing is changed
+ */
 export async function runMigration(
   session: Session,
   { role }: Database,
-  { text, job }: { readonly text: string; readonly job: number },
+  migration: MigrationJob,
 ): Promise<void> {
-  const program = decodeMigration(text)
-  await runInTransaction(session, program, 'COMMIT', async () => {
-    const { internalEngine: engine } = session
-    if (role === 'schema') {
-      if (engine.readInteger('PRAGMA schema_version') === job) return
-      await session.runMigration(program, MIGRATION_PERMISSIONS)
-      // records the progress, so that an interrupted migration can be resumed
-      engine.run(`PRAGMA schema_version = ${job}`)
-      return
-    }
-    engine.run(CREATE_TASKS_TABLE)
-    if (
-      engine.readInteger(
-        `SELECT count(*) FROM ${TASKS_TABLE} WHERE job_id = ${job} AND status = ${STATUS_SUCCESS}`,
-      ) > 0
-    )
-      return
-    await session.runMigration(program, MIGRATION_PERMISSIONS)
-    const migration = `'${text.replaceAll("'", "''")}'`
-    engine.run(
-      `INSERT OR REPLACE INTO ${TASKS_TABLE} (job_id, status, migration) VALUES (${job}, ${STATUS_SUCCESS}, ${migration})`,
-    )
-  })
+  const program = decodeMigration(migration.text)
+  await runInTransaction(session, program, 'COMMIT', () =>
+    role === 'schema' ? runOnSchema(session, program, migration) : runOnChild(session, program, migration),
+  )
 }
 
-/** Describes the failure of a migration. */
+/**
+ * Stores the number of the last job in SQLite's counter of schema changes, as libsql-server does. It cannot be the number of a new job,
+ * because a schema database is created empty, and only jobs change it, in the order of their numbers.
+ */
+async function runOnSchema(
+  session: Session,
+  program: MigrationProgram,
+  { job }: MigrationJob,
+): Promise<void> {
+  const { internalEngine: engine } = session
+  if (engine.readInteger('PRAGMA schema_version') === job) return
+  await session.runMigration(program, MIGRATION_PERMISSIONS)
+  engine.run(`PRAGMA schema_version = ${job}`)
+}
+
+async function runOnChild(
+  session: Session,
+  program: MigrationProgram,
+  { text, job }: MigrationJob,
+): Promise<void> {
+  const { internalEngine: engine } = session
+  engine.run(CREATE_TASKS_TABLE)
+  const count = engine.readInteger(
+    `SELECT count(*) FROM ${TASKS_TABLE} WHERE job_id = ${job} AND status = ${STATUS_SUCCESS}`,
+  )
+  if (count > 0) return
+  await session.runMigration(program, MIGRATION_PERMISSIONS)
+  const migration = `'${text.replaceAll("'", "''")}'`
+  engine.run(
+    `INSERT OR REPLACE INTO ${TASKS_TABLE} (job_id, status, migration) VALUES (${job}, ${STATUS_SUCCESS}, ${migration})`,
+  )
+}
+
+/** Returns the message of a migration's error. */
 export function failureMessage(error: unknown): string {
-  return error instanceof MigrationError || error instanceof Error ? error.message : String(error)
+  return error instanceof Error ? error.message : String(error)
 }
 
 async function runInTransaction<T>(
@@ -71,7 +96,7 @@ async function runInTransaction<T>(
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // the pragma has no effect inside a transaction
+  // before BEGIN, because the pragma has no effect inside a transaction; foreign keys stay off, because no client uses the session
   if (disablesForeignKeys(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {

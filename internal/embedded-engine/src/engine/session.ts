@@ -359,7 +359,7 @@ export class Session {
     await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION_PERMISSIONS)
   }
 
-  /** The engine's connection, for internal statements within a transaction. */
+  /** The engine's connection, for the internal statements of a migration. */
   get internalEngine(): Pick<SqliteConnection, 'run' | 'readInteger'> {
     return this.#connection.internalEngine
   }

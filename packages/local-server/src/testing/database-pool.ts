@@ -9,9 +9,10 @@ import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
  */
 export class DatabasePool implements TestServer {
   readonly #server: LocalServer
-  /** Databases for the next tests, by the version of the file that they are copies of. */
+  /** The first database that was taken, by the version of the file that it is a copy of. */
+  readonly #first = new Map<string, Promise<CreatedDatabase>>()
+  /** The database that is prepared for the next test, by the version of its file. */
   readonly #next = new Map<string, Promise<CreatedDatabase>>()
-  readonly #taken = new Set<string>()
   readonly #failures: Failure[] = []
   #count = 0
 
@@ -28,13 +29,13 @@ export class DatabasePool implements TestServer {
   async take(file: string | null): Promise<CreatedDatabase> {
     const version = getVersion(file)
     const database = this.#next.get(version) ?? this.#create(file)
-    // the first test does not share the processor with the preparation of a second one, which may not exist
-    if (!this.#taken.has(version)) {
-      this.#taken.add(version)
+    // nothing is prepared during the first test, because there may be no second one
+    if (!this.#first.has(version)) {
+      this.#first.set(version, database)
       return await database
     }
     const next = database.then(async () => await this.#create(file))
-    // if it fails, so will the next call, which reports it
+    // a failure is reported by the next call, which tries again
     next.catch(() => this.#next.delete(version))
     this.#next.set(version, next)
     return await database
@@ -63,7 +64,7 @@ export class DatabasePool implements TestServer {
 
   async close(): Promise<void> {
     // the server cannot be closed while it creates a database
-    await Promise.allSettled(this.#next.values())
+    await Promise.allSettled([...this.#first.values(), ...this.#next.values()])
     await this.#server.close()
   }
 
@@ -79,7 +80,7 @@ export class DatabasePool implements TestServer {
 /** Identifies the content of a file. */
 function getVersion(file: string | null): string {
   if (file === null) return ''
-  // the copy reports a missing file
+  // if the file is missing, copying it throws an error that says so
   const { mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
   return `${file}:${mtimeMs}:${size}`
 }
