@@ -1,9 +1,10 @@
 import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
 import { type SQL, sql } from 'drizzle-orm'
 import { customType } from 'drizzle-orm/sqlite-core'
-import { bytesFromHex } from './own-buffer.ts'
+import { bytesFromHex } from './bytes-from-hex.ts'
 
-// Shared by all Drizzle versions. Only 1.0 uses `forJsonSelect`, for nested rows.
+// Shared by all Drizzle versions. Only 1.0 has `fromJson` and `forJsonSelect`, for nested rows: in an object literal that is passed
+// to `customType()`, TypeScript would reject them for older versions, so the types are constants.
 
 const int64Type = {
   dataType: () => 'integer',
@@ -35,6 +36,9 @@ interface VectorColumn {
   configRequired: true
 }
 
-/** A column of 32-bit float vectors: `vector({ dimensions: 384 })`. Accepts arrays and returns Float32Arrays. */
-// explicit, because TypeScript before 5.7 does not have the inferred type of Uint8Array
+// the type is explicit, because the inferred one contains `Uint8Array<…>`, which TypeScript before 5.7 does not have
+/**
+ * A column of 32-bit float vectors: `vector({ dimensions: 384 })`. Accepts arrays and returns Float32Arrays; Drizzle has only one
+ * type for both.
+ */
 export const vector: ReturnType<typeof customType<VectorColumn>> = customType<VectorColumn>(vectorType)

@@ -17,7 +17,7 @@ import {
   extractTablesRelationalConfig,
 } from './drizzle-0.ts'
 import { sessionOf } from './internals.ts'
-import { runInSession } from './optimistic.ts'
+import { runOptimisticTransaction } from './optimistic.ts'
 import { QueryRunner } from './query-runner.ts'
 import type { RunResult } from './results.ts'
 import { BatonSession, type SessionContext } from './session.ts'
@@ -135,7 +135,7 @@ export const optimistic = <TSchema extends Schema, const Q extends readonly Batc
   callback: (tx: BatonTransaction<TSchema, ExtractTablesWithRelations<TSchema>>) => Promise<Q> | Q,
   options?: OptimisticOptions,
 ): Promise<BatchResults<Q>> =>
-  runInSession(
+  runOptimisticTransaction(
     db.$client,
     sessionOf<BatonSession<TSchema, ExtractTablesWithRelations<TSchema>>>(db),
     callback,

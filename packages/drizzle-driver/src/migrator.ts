@@ -21,13 +21,15 @@ export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
 
 /**
- * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
+ * Reads in one request which migrations are pending, and applies all of them in one transaction and one more request.
  * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected. Warns about tables
- * whose foreign keys reference a column that is not unique, because they cannot be checked. May run concurrently.
+ * whose foreign keys reference a column that is not unique, because they cannot be checked. Several processes may run it at the same
+ * time. With `transaction: false`, each statement is a transaction and a request of its own, foreign keys are not checked, and only one
+ * process may run it.
  *
- * The migrations must not take more than 5 s while other writers wait: after that, the server takes the write lock away.
- * With `dryRun: true` it applies nothing, and returns what it would apply: see `pendingMigrations`.
- * @returns the tags of the migrations that were applied
+ * The migrations must not take more than 5 s while other writers wait: after that, the server may give the write lock to one of them.
+ * @returns the tags of the migrations that were applied; with `dryRun: true`, which applies nothing, the migrations that would be
+ * applied, with their statements
  * @throws MigrationError if one fails
  */
 export async function migrate(
@@ -48,9 +50,9 @@ export async function migrate(
 }
 
 /**
- * Returns what `migrate` would apply, for a dry run. Sends one read-only request, for which a read-only token suffices.
+ * Finds the migrations that `migrate` would apply. Sends one read-only request, for which a read-only token suffices.
  * @returns the tags of the pending migrations, in order
- * @throws MigrationError with `outOfOrder: 'error'`, for one that is older than an applied one
+ * @throws MigrationError with `outOfOrder: 'error'`, if a pending migration is older than one that was applied
  */
 export async function pendingMigrations(
   db: { readonly $client: Client },

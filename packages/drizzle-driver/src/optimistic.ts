@@ -5,14 +5,14 @@ import type { QueryRunner } from './query-runner.ts'
 
 // Shared by all Drizzle versions.
 
-/** The session of a database, whose transactions have the type `Tx`. */
+/** A session of Drizzle, whose transactions have the type `Tx`. */
 interface OptimisticSession<Tx> {
   readonly runner: QueryRunner
   toTransaction(runner: QueryRunner): Tx
 }
 
 /** Runs a callback as an optimistic transaction of a database. */
-export function runInSession<
+export function runOptimisticTransaction<
   Tx extends { readonly batch: BatchMethod },
   const Q extends readonly BatchQuery[] | [],
 >(
@@ -26,12 +26,14 @@ export function runInSession<
     (run) => runOptimistically(client, run, options),
     async (runner) => {
       const writes = await callback(session.toTransaction(runner))
+      // the writer's batch first checks that what the callback read has not changed
       return await session.toTransaction(runner.writer).batch(writes)
     },
   )
   return result.catch((error: unknown) => {
     // Drizzle wraps the errors of queries, including the signal's reason
     const signal = options?.signal
-    throw signal?.aborted && error instanceof Error && error.cause === signal.reason ? signal.reason : error
+    if (signal?.aborted && error instanceof Error && error.cause === signal.reason) throw signal.reason
+    throw error
   })
 }

@@ -12,6 +12,3 @@ export function toOwnBuffer(value: unknown): Uint8Array {
   const bytes = new Uint8Array(source instanceof Uint8Array ? source : Buffer.from(source as ArrayBuffer))
   return NodeBuffer ? NodeBuffer.from(bytes.buffer) : bytes
 }
-
-export const bytesFromHex = (hex: string): Uint8Array =>
-  Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16))

@@ -1,9 +1,10 @@
 import { type Column, sql } from 'drizzle-orm'
 import type { CodecsCollection, NormalizeCodec } from 'drizzle-orm/codecs'
 import type { SQLiteCodecs, SQLiteType } from 'drizzle-orm/sqlite-core'
+import { bytesFromHex } from '../bytes-from-hex.ts'
 import { exactNumber, inexactError } from '../exact-integer.ts'
 import { codecName } from '../internals.ts'
-import { bytesFromHex, toOwnBuffer } from '../own-buffer.ts'
+import { toOwnBuffer } from '../own-buffer.ts'
 import {
   castToText,
   dateFromStoredMilliseconds,

@@ -8,7 +8,7 @@ import type {
 import type { BatchMethod, BatchQuery, BatchResults } from '../batch.ts'
 import { type Connection, mockClient, NO_CLIENT, openClient } from '../connection.ts'
 import { jitCompatCheck, sessionOf } from '../internals.ts'
-import { runInSession } from '../optimistic.ts'
+import { runOptimisticTransaction } from '../optimistic.ts'
 import { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../results.ts'
 import { batonCodecs } from './codecs.ts'
@@ -121,7 +121,7 @@ export const optimistic = <TRelations extends AnyRelations, const Q extends read
   callback: (tx: BatonTransaction<TRelations>) => Promise<Q> | Q,
   options?: OptimisticOptions,
 ): Promise<BatchResults<Q>> =>
-  runInSession(db.$client, sessionOf<BatonSession<TRelations>>(db), callback, options)
+  runOptimisticTransaction(db.$client, sessionOf<BatonSession<TRelations>>(db), callback, options)
 
 /** Returns a database that builds queries and runs none. */
 drizzle.mock = <TRelations extends AnyRelations = EmptyRelations>(
