@@ -5,7 +5,7 @@ import { rejectCascadingDrop } from './cascading-drop.ts'
 import { withKeptStatementsHint } from './kept-statements-hint.ts'
 import { mayBeReadOnly } from './query-result.ts'
 
-/** What a connection keeps in mind while Kysely's Migrator runs migrations on it. */
+/** The state of the migrations that Kysely's Migrator runs on a connection. */
 export class RunningMigrations {
   /** Whether there are changes that the failure of a later statement does not undo. */
   #hasKeptChanges = false

@@ -1,7 +1,7 @@
 import { MIGRATION_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
-import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import { decodeMigration, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
 
 /** Table in which a child records executed migrations, as in libsql-server. */

@@ -24,7 +24,7 @@ export class StreamedBody extends Readable {
   readonly #source: BodySource
   readonly #watchers: BodyWatcher[] = []
   /**
-   * - `waiting`: nobody has read the body yet; what arrives is kept;
+   * - `waiting`: the body has not been read yet; what arrives is kept;
    * - `reading`: what arrives goes to the watchers and the reader; after the reader has stopped, only to the watchers;
    * - `ended`: `onEnd` of the watchers was called.
    */
