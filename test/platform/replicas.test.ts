@@ -330,7 +330,7 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
   })
 
-  test('is not healthy while it does not respond, or is stopped until it is started again', async () => {
+  test('is unhealthy while it does not respond, and from when it is stopped until it is started again', async () => {
     const directory = createTemporaryDirectory()
     await using harness = await Harness.start({}, directory)
     const { db, replica, replicaHost, token } = await populate(harness)

@@ -181,7 +181,7 @@ function decodeInteger(value: unknown): bigint {
 
 function decodeBlob(value: unknown): Buffer {
   const text = asString(value, 'a borrowed string')
-  // not by a regular expression, which would take quadratic time for text with many of them
+  // no regular expression: `/=+$/` takes quadratic time for text with many `=`
   let end = text.length
   while (text[end - 1] === '=') end -= 1
   const unpadded = text.slice(0, end)

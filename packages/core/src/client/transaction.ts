@@ -38,7 +38,7 @@ export class Transaction extends SqlExecutor {
   readonly #signal: AbortSignal | undefined
   /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
-  /** Start the calls that wait for it, in order. */
+  /** Functions that start the calls waiting for the savepoint, in order. */
   readonly #queued = new Set<() => void>()
   readonly #handle: Handle
 

@@ -30,7 +30,7 @@ test('a new file is an empty database that any SQLite can open', async () => {
   expect(read('integrity_check')).toBe('ok')
 })
 
-test('a file that is not empty is left unchanged, and written to disk', async () => {
+test('a file that is not empty is left unchanged, but is synced to disk', async () => {
   const file = join(temporaryFolder(), 'data.db')
   writeFileSync(file, 'something')
   const handle = await open(file)

@@ -22,8 +22,8 @@ export async function describeMigrations(migrations: Migrations): Promise<readon
   if (typeof migrations === 'string') return describeFolder(resolve(migrations))
   const entries = Object.entries(await migrations.getMigrations()).sort(([a], [b]) => (a < b ? -1 : 1))
   const texts = entries.map(([, migration]) => String(migration['up']))
-  // functions with the same text differ in variables, such as the name of an SQL file, which the text does not contain; nor does
-  // that of a bound function
+  // functions with the same text may use different variables, such as the name of an SQL file; the text of a bound function shows
+  // none of its code
   if (new Set(texts).size < texts.length || texts.some((text) => text.includes('[native code]'))) return null
   return ['kysely', ...entries.map(([name]) => name), ...texts]
 }
