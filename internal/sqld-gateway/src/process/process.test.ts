@@ -101,7 +101,8 @@ test.skipIf(!hasSqld || process.platform !== 'linux').each<{
   const sqldPath = join(dataDirectory, 'program')
   await prepare(dataDirectory, sqldPath)
   await expect(startSqld({ dataDirectory, sqldPath })).rejects.toThrow()
-  expect(await findPrograms(dataDirectory)).toEqual([])
+  // the watchdog ends after the server
+  await expect.poll(() => findPrograms(dataDirectory), { timeout: 60_000 }).toEqual([])
 })
 
 test.skipIf(!hasSqld || process.platform !== 'linux')(
