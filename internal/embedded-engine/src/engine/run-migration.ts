@@ -1,4 +1,4 @@
-import { MIGRATION_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
+import { INTERNAL_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
@@ -22,7 +22,7 @@ const STATUS_SUCCESS = 4
 export async function dryRunMigration(
   session: Session,
   program: MigrationProgram,
-  permissions: Permissions = MIGRATION_PERMISSIONS,
+  permissions: Permissions = INTERNAL_PERMISSIONS,
 ): Promise<readonly (JsonText | null)[]> {
   return await runInTransaction(session, program, 'ROLLBACK', () =>
     session.runMigration(program, permissions),
@@ -40,7 +40,7 @@ export async function runMigration(
     const { internalEngine: engine } = session
     if (role === 'schema') {
       if (engine.readInteger('PRAGMA schema_version') === job) return
-      await session.runMigration(program, MIGRATION_PERMISSIONS)
+      await session.runMigration(program, INTERNAL_PERMISSIONS)
       // records the progress, so that an interrupted migration can be resumed
       engine.run(`PRAGMA schema_version = ${job}`)
       return
@@ -52,7 +52,7 @@ export async function runMigration(
       ) > 0
     )
       return
-    await session.runMigration(program, MIGRATION_PERMISSIONS)
+    await session.runMigration(program, INTERNAL_PERMISSIONS)
     const migration = `'${text.replaceAll("'", "''")}'`
     engine.run(
       `INSERT OR REPLACE INTO ${TASKS_TABLE} (job_id, status, migration) VALUES (${job}, ${STATUS_SUCCESS}, ${migration})`,
