@@ -122,15 +122,6 @@ describe('limits the tokens of a request', () => {
   })
 })
 
-test('the memory of a body below 1 MB is estimated, too; that of a short one is negligible', () => {
-  const estimate = (rows: number): number => {
-    const sql = `insert into t values ${'(1),'.repeat(rows)}(1)`
-    return decodeBody('/v3/pipeline', JSON.stringify({ requests: [{ type: 'sequence', sql }] })).parsingBytes
-  }
-  expect(estimate(240_000)).toBeGreaterThan(100_000_000)
-  expect(estimate(100)).toBe(0)
-})
-
 test('a rejected search keeps its reason', () => {
   const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
   const rules = {

@@ -53,7 +53,7 @@ export interface BodyRules {
 export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  const parsingBytes = text.length < MIN_MEASURED_LENGTH ? 0 : estimateParsingBytes(body.requests)
+  const parsingBytes = text.length <= MIN_MEASURED_LENGTH ? 0 : estimateParsingBytes(body.requests)
   return { ...body, isCursor, parsingBytes }
 }
 
