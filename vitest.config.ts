@@ -82,7 +82,8 @@ export default defineConfig(async () => ({
         test: {
           name: 'packages',
           include: ['test/packages/*.test.ts'],
-          testTimeout: TEST_TIMEOUT_MS,
+          // compilers and installations take minutes on a busy machine
+          testTimeout: 3 * TEST_TIMEOUT_MS,
           hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           globalSetup: ['test/packages/pack-all.ts'],

@@ -30,7 +30,7 @@ export interface RunOptions {
 export async function run(command: readonly string[], { cwd, env = {} }: RunOptions): Promise<string> {
   const [program, ...args] = command as [string, ...string[]]
   try {
-    const options = { cwd, env: cleanEnvironment(env), timeout: 120_000 }
+    const options = { cwd, env: cleanEnvironment(env), timeout: 500_000 }
     return (await promisify(execFile)(program, args, options)).stdout
   } catch (error) {
     const { stdout, stderr } = error as { stdout?: string; stderr?: string }

@@ -316,6 +316,7 @@ export class Databases {
     if (configuration.deleteProtection)
       throw new ApiError(400, `database ${name} is protected from deletion; unset delete_protection first`)
     const { rows } = this.#options.registry.databases
+    // libsql-server's own words
     if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
       throw new ApiError(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }

@@ -6,6 +6,7 @@ export {
   type RunningCursor,
 } from './database-worker.ts'
 export { releaseFile } from './engine/database-files.ts'
+export { forbiddenError } from './engine/statement-checks.ts'
 export { TableAuthorizer } from './engine/table-authorizer.ts'
 export { loadEngineModule } from './engine-module.ts'
 export { concat, type JsonText, toBytes, toText } from './protocol/json-text.ts'
@@ -18,3 +19,4 @@ export type {
   TableChanges,
   WorkerRequest,
 } from './protocol/worker-messages.ts'
+export { NO_ATTACH_PERMISSION, NOT_ATTACHABLE } from './protocol/worker-messages.ts'

@@ -1,6 +1,7 @@
+// Hrana is the protocol that libSQL clients use over HTTP: pipelines of requests on streams, in JSON.
 export { DIALECTS, type Dialect } from './hrana/dialect.ts'
 export { JsonShapeError } from './hrana/json-shape.ts'
-export { FULL_PERMISSIONS, MIGRATION_PERMISSIONS } from './hrana/permissions.ts'
+export { FULL_PERMISSIONS, INTERNAL_PERMISSIONS } from './hrana/permissions.ts'
 export { type FailureContentType, PipelineFailure } from './hrana/pipeline-failure.ts'
 export type {
   BatchStep,

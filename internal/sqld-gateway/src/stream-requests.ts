@@ -249,6 +249,7 @@ function invalidBaton(): PipelineFailure {
   return PipelineFailure.protocol('Received an invalid baton')
 }
 
+/** The words are libsql-server's own. */
 function noWritePermission(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }

@@ -10,17 +10,18 @@ import type {
 /** Settings of an {@link ExactJSONResultsPlugin}. */
 export interface ExactJSONResultsPluginOptions {
   /**
-   * Decides whether a text that looks like JSON is parsed; for text columns that may begin with a bracket or a brace. Called for
-   * texts in parsed JSON as well.
+   * Decides whether a text that looks like JSON is parsed. Use it if a column may contain such texts that are not meant as JSON.
+   * Called for texts in parsed JSON as well.
    * @default all are parsed
    */
   readonly shouldParse?: ((text: string, column: string) => boolean) | undefined
 }
 
 /**
- * Parses JSON in results, as Kysely's ParseJSONResultsPlugin does, but exactly: integers beyond 2^53 become bigints. Text that looks
- * like JSON and is not stays text. Use it with this package's `jsonArrayFrom`, `jsonObjectFrom` and `jsonBuildObject`, which keep
- * all digits of REAL values.
+ * Parses JSON in results, as Kysely's ParseJSONResultsPlugin does, but exactly: integers beyond 2^53 become bigints. They are rounded
+ * only on old platforms, where `JSON.parse` does not pass the source text to its reviver. Text that looks like JSON but is not valid
+ * JSON stays text. Use it with this package's `jsonArrayFrom`, `jsonObjectFrom` and `jsonBuildObject`, which keep all digits of REAL
+ * values.
  *
  * ```ts
  * const db = new Kysely<Database>({ dialect, plugins: [new ExactJSONResultsPlugin()] })
@@ -60,8 +61,10 @@ export class ExactJSONResultsPlugin implements KyselyPlugin {
         if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
         return /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source as string) : value
       })
-    } catch {
-      return text
+    } catch (error) {
+      // not JSON, or nested too deeply; other errors are those of `shouldParse`
+      if (error instanceof SyntaxError || error instanceof RangeError) return text
+      throw error
     }
   }
 }

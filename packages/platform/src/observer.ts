@@ -2,7 +2,7 @@ import type { PlatformConfig, PlatformEvent } from './config.ts'
 
 type Observe = NonNullable<PlatformConfig['observe']>
 
-/** Observers whose first error was reported. */
+/** Observers whose first error has been reported. */
 const failedObservers = new WeakSet<Observe>()
 
 /** Passes an event to an observer. Its errors do not affect the call; the first one is reported as a warning. */
@@ -11,7 +11,9 @@ export function emit(observe: Observe, event: PlatformEvent): void {
     if (failedObservers.has(observe)) return
     failedObservers.add(observe)
     const { process } = globalThis as { process?: { emitWarning?(message: string): void } }
-    const message = `observe failed: ${(error as Error | null)?.stack ?? String(error)}`
+    // `String` fails for an object without a prototype
+    const text = typeof error === 'string' ? error : {}.toString.call(error)
+    const message = `observe failed: ${(error as Error | null)?.stack ?? text}`
     if (process?.emitWarning) process.emitWarning(message)
     else console.warn(message)
   }

@@ -153,6 +153,23 @@ test('the plugin parses what looks like JSON, unless shouldParse declines; a bro
   ])
 })
 
+test('an error of shouldParse rejects the query, also for a nested text', async () => {
+  const shouldParse = (text: string): boolean => {
+    if (text === '[1]') throw new TypeError('unexpected')
+    return true
+  }
+  const plugin = new ExactJSONResultsPlugin({ shouldParse })
+  for (const text of ['[1]', '{"a":"[1]"}']) {
+    const query = sql`select ${text} as a`.withPlugin(plugin)
+    await expect(query.execute(db.withoutPlugins())).rejects.toThrow('unexpected')
+  }
+})
+
+test('JSON that is nested too deeply stays text', async () => {
+  const text = '['.repeat(200_000) + ']'.repeat(200_000)
+  expect((await sql`select ${text} as a`.execute(db)).rows).toEqual([{ a: text }])
+})
+
 test('the results have the types of Kysely’s own helpers', () => {
   const pets = db.selectFrom('pet').select(['id', 'value'])
   expectTypeOf(jsonArrayFrom(pets)).toEqualTypeOf(kyselyHelpers.jsonArrayFrom(pets))

@@ -133,7 +133,10 @@ export class Call {
     )
   }
 
-  /** Changes the registry and adds an audit entry, in one transaction. */
+  /**
+   * Changes the registry and adds an audit entry, in one transaction.
+   * @param entry null if nothing changes, or if the service's audit log has no code for the change
+   */
   commit(
     entry: AuditEntry | null,
     change: () => void,

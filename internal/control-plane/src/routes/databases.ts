@@ -6,8 +6,8 @@ import { NEW_CONFIGURATION, type NewDatabase } from '../databases.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { parseSizeLimit } from '../rules/size-limit.ts'
-import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
+import type { DumpShare } from './dump-budget.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
 import { Database } from './models.ts'
 import { limitBytes } from './read-body.ts'
@@ -255,7 +255,7 @@ export async function deleteDatabase(call: Call): Promise<string> {
 const FORM_REQUIRED = 'a dump must be sent as the field `file` of a form'
 
 /** Reads a form that contains a dump. @throws ApiError */
-async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
+async function readForm({ body, headers }: Request, share: DumpShare): Promise<FormData> {
   const type = headers.get('content-type')
   if (body === null || type === null) throw new ApiError(400, FORM_REQUIRED)
   const limitedBody = limitBytes(body, MAX_DUMP_BYTES, share)

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ByteBudget } from './byte-budget.ts'
+import { DumpBudget } from './dump-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
 const BASE_URL = 'http://127.0.0.1:1'
@@ -49,7 +49,7 @@ test('if an organization has more than 16 dumps, its oldest are removed; other o
 })
 
 test('the shared budget is enforced, and released bytes can be reused', () => {
-  const budget = new ByteBudget(10)
+  const budget = new DumpBudget(10)
   const [first, second] = [budget.createShare(), budget.createShare()]
   first.take(6)
   expect(() => second.take(5)).toThrow('too many dumps')
@@ -65,7 +65,7 @@ test('stored dumps and dumps being received share a budget of 1 GiB', async () =
   const receiving = dumps.createShare()
   receiving.take(1_024 ** 3 - DUMP.length)
   const url = BASE_URL + (await dumps.store('a', DUMP))
-  await expect(dumps.store('b', DUMP)).rejects.toMatchObject({ status: 413 })
+  await expect(dumps.store('b', DUMP)).rejects.toMatchObject({ status: 503 })
   await dumps.take('a', url, BASE_URL)
   await dumps.store('b', DUMP)
   receiving.release()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../api-error.ts'
-import { ByteBudget, type ByteShare } from './byte-budget.ts'
+import { DumpBudget, type DumpShare } from './dump-budget.ts'
 
 /** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
@@ -20,7 +20,7 @@ interface StoredDump {
   readonly organization: string
   readonly file: string
   readonly size: number
-  readonly share: ByteShare
+  readonly share: DumpShare
   readonly expiry: NodeJS.Timeout
 }
 
@@ -28,7 +28,7 @@ interface StoredDump {
 export class DumpStore {
   readonly #directory: string
   readonly #dumps = new Map<string, StoredDump>()
-  readonly #budget = new ByteBudget(MAX_TOTAL_BYTES)
+  readonly #budget = new DumpBudget(MAX_TOTAL_BYTES)
 
   private constructor(directory: string) {
     this.#directory = directory
@@ -43,13 +43,13 @@ export class DumpStore {
 
   /**
    * Returns a share of the budget for a dump that is being received; its bytes count until it is released.
-   * @throws ApiError 413 from `take`, if the total limit is exceeded
+   * @throws ApiError 503 from `take`, if the total limit is exceeded
    */
-  createShare(): ByteShare {
+  createShare(): DumpShare {
     return this.#budget.createShare()
   }
 
-  /** Stores an organization's dump for an hour. @returns the path of its URL @throws ApiError 413 */
+  /** Stores an organization's dump for an hour. @returns the path of its URL @throws ApiError 503 */
   async store(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
@@ -116,7 +116,7 @@ export class DumpStore {
   }
 }
 
-async function download(url: string, share: ByteShare): Promise<Uint8Array> {
+async function download(url: string, share: DumpShare): Promise<Uint8Array> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new ApiError(400, 'the URL of a dump must begin with http:// or https://')
   try {

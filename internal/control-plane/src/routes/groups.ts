@@ -6,7 +6,7 @@ import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import type { Call } from './call.ts'
-import { checkSupportsReplicas, startReplica, stopReplicas } from './instances.ts'
+import { checkSupportsReplicas, startReplica, stopRemovedReplicas } from './instances.ts'
 import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -26,6 +26,7 @@ const EXTENSIONS = [
 const NewGroupBody = v.object({
   name: v.string(),
   location: v.string(),
+  // accepted, without effect
   extensions: v.nullish(v.union([v.literal('all'), v.array(v.picklist(EXTENSIONS))])),
 })
 const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
@@ -53,6 +54,7 @@ export const groupRoutes: readonly Route[] = [
     configureGroup,
   ),
   documented(`POST ${GROUP}/unarchive`, 'group:configure', GROUP_RESPONSE, unarchiveGroup),
+  // the service upgrades the group's version; here, every group has the version of the server
   documented(`POST ${GROUP}/update`, 'group:configure', { response: null }, (call) => void call.group()),
   documented(`POST ${GROUP}/locations/:location`, 'group:configure', GROUP_RESPONSE, addLocation),
   documented(`DELETE ${GROUP}/locations/:location`, 'group:configure', GROUP_RESPONSE, removeLocation),
@@ -124,8 +126,11 @@ function configureGroup(call: Call) {
   const group = call.group()
   const { delete_protection: requested } = call.body(GroupConfigurationBody)
   const deleteProtection = requested ?? group.deleteProtection
-  const code = deleteProtection ? 'group-protect' : 'group-unprotect'
-  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } }
+  const audit = {
+    code: deleteProtection ? 'group-protect' : 'group-unprotect',
+    message: `${deleteProtection ? 'protected' : 'unprotected'} group ${group.name}`,
+    data: { group: group.name },
+  }
   call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
     call.plane.registry.groups.put({ ...group, deleteProtection }),
   )
@@ -133,12 +138,12 @@ function configureGroup(call: Call) {
 }
 
 function unarchiveGroup(call: Call) {
-  const group = { ...call.group(), isArchived: false }
+  const group = call.group()
   const data = { group: group.name }
-  call.commit({ code: 'group-unarchive', message: `unarchived group ${group.name}`, data }, () =>
-    call.plane.registry.groups.put(group),
-  )
-  return { group: groupView(call, group) }
+  const audit = { code: 'group-unarchive', message: `unarchived group ${group.name}`, data }
+  const unarchivedGroup = { ...group, isArchived: false }
+  call.commit(group.isArchived ? audit : null, () => call.plane.registry.groups.put(unarchivedGroup))
+  return { group: groupView(call, unarchivedGroup) }
 }
 
 async function addLocation(call: Call) {
@@ -146,7 +151,8 @@ async function addLocation(call: Call) {
   const location = call.param('location')
   checkLocation(location)
   checkSupportsReplicas(call)
-  const updatedGroup = changeLocations(call, group, [...new Set([...group.locations, location])])
+  if (group.locations.includes(location)) return { group: groupView(call, group) }
+  const updatedGroup = changeLocations(call, group, [...group.locations, location])
   await startReplica(call, group.id, location, () => {
     const { groups } = call.plane.registry
     const current = groups.get(group.id) ?? group
@@ -160,10 +166,11 @@ async function removeLocation(call: Call) {
   const location = call.param('location')
   if (location === group.primary) throw new ApiError(400, 'the primary location cannot be removed')
   checkSupportsReplicas(call)
+  // the service's own words
   if (!group.locations.includes(location)) throw new ApiError(400, 'Invalid location code')
   const remaining = group.locations.filter((code) => code !== location)
   const updatedGroup = changeLocations(call, group, remaining)
-  await stopReplicas(call, group.id)
+  await stopRemovedReplicas(call, group.id)
   return { group: groupView(call, updatedGroup) }
 }
 

@@ -75,7 +75,7 @@ async function removeInstance(call: Call) {
     throw new ApiError(400, `${instance.name} is a location of the group; remove it from the group`)
   const replicas = row.replicas.filter((location) => location !== instance.name)
   call.commit(null, () => registry.databases.put({ ...row, replicas }))
-  await stopReplicas(call, row.group)
+  await stopRemovedReplicas(call, row.group)
   return { instance }
 }
 
@@ -98,13 +98,13 @@ export async function startReplica(
     // one in another location, which is retried when it is used
     if (error.location !== location) return
     call.commit(null, undo)
-    await stopReplicas(call, group)
+    await stopRemovedReplicas(call, group)
     throw new ApiError(502, error.message)
   }
 }
 
 /** Stops the replicas of a group in locations that were removed. */
-export async function stopReplicas({ plane: { backend } }: Call, group: string): Promise<void> {
+export async function stopRemovedReplicas({ plane: { backend } }: Call, group: string): Promise<void> {
   await backend.setReplicas?.(group).catch((error: unknown) => {
     if (!(error instanceof ReplicaStartError)) throw error
   })

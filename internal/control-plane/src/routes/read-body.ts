@@ -1,5 +1,5 @@
 import { ApiError } from '../api-error.ts'
-import type { ByteShare } from './byte-budget.ts'
+import type { DumpShare } from './dump-budget.ts'
 
 /** Maximum size of a JSON body, in bytes. */
 const MAX_BODY_BYTES = 1_024 ** 2
@@ -33,7 +33,7 @@ export async function readLimited(body: ReadableStream<Uint8Array>): Promise<str
 export function limitBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
-  share?: ByteShare,
+  share?: DumpShare,
 ): ReadableStream<Uint8Array> {
   let size = 0
   const limit = new TransformStream<Uint8Array, Uint8Array>({

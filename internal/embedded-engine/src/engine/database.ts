@@ -97,29 +97,29 @@ export class Database {
   /** Returns a connection in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
-    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#writeLock, {
+    return new ClientConnection(this.#spares.pop() ?? this.#openConfigured(), this.#writeLock, {
       isWatched: () => this.isWatched,
       hasCommitted: () => this.#commits.detectCommit(),
       onChanges: this.#onChanges,
-      onReusable: (engine) => this.#keep(engine, settings),
+      onReusable: (connection) => this.#keep(connection, settings),
     })
   }
 
   /** Writes the current state of the database as statements. */
   async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
     const settings = this.#settings
-    const engine = this.#spares.pop() ?? this.#open()
-    engine.call = call
-    engine.limitLength(2 ** 30) // the database may have longer values from other sources
-    this.#dumps.add(engine)
+    const connection = this.#spares.pop() ?? this.#openConfigured()
+    connection.call = call
+    connection.limitLength(2 ** 30) // the database may have longer values from other sources
+    this.#dumps.add(connection)
     try {
-      engine.run('BEGIN')
-      await writeDump(engine, preserveRowIds, output)
+      connection.run('BEGIN')
+      await writeDump(connection, preserveRowIds, output)
     } finally {
-      this.#dumps.delete(engine)
-      if (engine.isInTransaction) engine.run('ROLLBACK')
-      engine.limitLength(MAX_VALUE_BYTES)
-      this.#keep(engine, settings)
+      this.#dumps.delete(connection)
+      if (connection.isInTransaction) connection.run('ROLLBACK')
+      connection.limitLength(MAX_VALUE_BYTES)
+      this.#keep(connection, settings)
     }
   }
 
@@ -127,23 +127,26 @@ export class Database {
   prepareSpare(): void {
     if (this.#spares.length > 0) return
     try {
-      this.#spares.push(this.#open())
+      this.#spares.push(this.#openConfigured())
     } catch {
       // the next request retries and reports the error
     }
   }
 
-  /** Closes all connections; called after all sessions have been closed. Closing the last connection checkpoints the WAL. */
+  /**
+   * Closes all connections; called after all sessions have been closed. Closing the last connection checkpoints the WAL.
+   * A suspended dump is not resumed afterwards.
+   */
   close(): void {
-    for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
+    for (const connection of [...this.#spares.splice(0), ...this.#dumps]) connection.close()
     this.#commits.close()
   }
 
   /** Returns the message of the engine's error in an empty database; null if the statement compiles there. */
   #checkSyntax(sql: string): string | null {
     const message = this.#scratch.check(sql)
-    // for a trigger, the engine looks up the table before it parses the rest
-    const table = /^no such table: main\.(.+)$/s.exec(message ?? '')?.[1]
+    // for a trigger, the engine looks up the table before it parses the rest; no table can be created with a reserved name
+    const table = /^no such table: main\.(?!sqlite_)(.+)$/is.exec(message ?? '')?.[1]
     if (table === undefined) return message
     const name = `"${table.replaceAll('"', '""')}"`
     this.#scratch.run(`CREATE TABLE ${name} (a)`)
@@ -154,32 +157,34 @@ export class Database {
     }
   }
 
-  /** Keeps a connection for a later client, unless it was opened with other settings. */
-  #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
-    if (settings !== this.#settings || this.#spares.length >= MAX_SPARE_CONNECTIONS) return engine.close()
-    if (engine.reset()) this.#spares.push(engine)
-    else engine.close()
+  /** Keeps a connection for a later client, unless settings were applied since it was opened; they are a new object each time. */
+  #keep(connection: SqliteConnection, settings: DatabaseSettings): void {
+    if (settings !== this.#settings || this.#spares.length >= MAX_SPARE_CONNECTIONS) return connection.close()
+    if (connection.reset()) this.#spares.push(connection)
+    else connection.close()
   }
 
   #createCommitCounter(clock: Clock, lastIndex: bigint | null): CommitCounter {
-    const observer = this.#openConnection()
+    const observer = this.#openRaw()
     observer.run('PRAGMA journal_mode = WAL')
     return new CommitCounter(observer, clock, lastIndex)
   }
 
-  #openConnection(): SqliteConnection {
+  /** Opens a connection without limits and settings. */
+  #openRaw(): SqliteConnection {
     return new SqliteConnection(this.#engine, { name: this.id, file: MAIN_FILE })
   }
 
-  #open(): SqliteConnection {
-    const engine = this.#openConnection()
-    engine.limitLength(MAX_VALUE_BYTES)
-    engine.run(`PRAGMA synchronous = ${this.#isDurable ? 'FULL' : 'NORMAL'}`)
+  /** Opens a connection for a client or a dump. */
+  #openConfigured(): SqliteConnection {
+    const connection = this.#openRaw()
+    connection.limitLength(MAX_VALUE_BYTES)
+    connection.run(`PRAGMA synchronous = ${this.#isDurable ? 'FULL' : 'NORMAL'}`)
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
-      const pageBytes = engine.readInteger('PRAGMA page_size')
-      engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / pageBytes))}`)
+      const pageBytes = connection.readInteger('PRAGMA page_size')
+      connection.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / pageBytes))}`)
     }
-    return engine
+    return connection
   }
 }

@@ -4,14 +4,15 @@ import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
-import type {
-  CallOutcome,
-  DatabaseToOpen,
-  FromWorker,
-  Reply,
-  StreamCall,
-  TableChanges,
-  WorkerRequest,
+import {
+  type CallOutcome,
+  type DatabaseToOpen,
+  type FromWorker,
+  NO_ATTACH_PERMISSION,
+  type Reply,
+  type StreamCall,
+  type TableChanges,
+  type WorkerRequest,
 } from '../protocol/worker-messages.ts'
 import { FileInUseError } from './claim-file.ts'
 import { ClientDisconnectedError } from './client-connection.ts'
@@ -164,7 +165,7 @@ export class OpenDatabase {
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {
             const rejection = await this.#request({ type: 'attach', stream, name, allowed, path })
-            if (rejection !== null) throw attachRejection(name, rejection !== 'not permitted')
+            if (rejection !== null) throw attachRejection(name, rejection !== NO_ATTACH_PERMISSION)
           }),
         migrate: (program) => this.#request({ type: 'migrate', program }),
       })

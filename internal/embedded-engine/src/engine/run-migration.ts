@@ -1,4 +1,4 @@
-import { MIGRATION_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
+import { INTERNAL_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, type MigrationProgram } from './migration-program.ts'
@@ -24,7 +24,7 @@ const STATUS_SUCCESS = 4
 export async function dryRunMigration(
   session: Session,
   program: MigrationProgram,
-  permissions: Permissions = MIGRATION_PERMISSIONS,
+  permissions: Permissions = INTERNAL_PERMISSIONS,
 ): Promise<readonly (JsonText | null)[]> {
   return await runInTransaction(session, program, 'ROLLBACK', () =>
     session.runMigration(program, permissions),
@@ -63,7 +63,7 @@ async function runOnSchema(
 ): Promise<void> {
   const { internalEngine: engine } = session
   if (engine.readInteger('PRAGMA schema_version') === job) return
-  await session.runMigration(program, MIGRATION_PERMISSIONS)
+  await session.runMigration(program, INTERNAL_PERMISSIONS)
   engine.run(`PRAGMA schema_version = ${job}`)
 }
 
@@ -78,7 +78,7 @@ async function runOnChild(
     `SELECT count(*) FROM ${TASKS_TABLE} WHERE job_id = ${job} AND status = ${STATUS_SUCCESS}`,
   )
   if (count > 0) return
-  await session.runMigration(program, MIGRATION_PERMISSIONS)
+  await session.runMigration(program, INTERNAL_PERMISSIONS)
   const migration = `'${text.replaceAll("'", "''")}'`
   engine.run(
     `INSERT OR REPLACE INTO ${TASKS_TABLE} (job_id, status, migration) VALUES (${job}, ${STATUS_SUCCESS}, ${migration})`,

@@ -1,7 +1,7 @@
 import {
   type BatchStep,
+  INTERNAL_PERMISSIONS,
   internalMessage,
-  MIGRATION_PERMISSIONS,
   type Permissions,
   PipelineFailure,
   ResultError,
@@ -356,7 +356,7 @@ export class Session {
 
   /** Executes an internal statement that begins or ends a transaction. */
   async control(sql: string): Promise<void> {
-    await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION_PERMISSIONS)
+    await this.execute({ ...NO_ARGUMENTS, sql }, INTERNAL_PERMISSIONS)
   }
 
   /** The engine's connection, for the internal statements of a migration. */

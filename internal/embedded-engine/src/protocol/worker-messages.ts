@@ -112,7 +112,12 @@ export type WorkerRequest =
   /** Migrates the children of this schema database, and then the database itself, after a dry run here. */
   | { readonly type: 'migrate'; readonly program: string }
 
-/** Null on success; otherwise the error. For ATTACH, `not permitted` means that the client lacks the permission. */
+/** The reply to an ATTACH whose client lacks the permission. */
+export const NO_ATTACH_PERMISSION = 'not permitted'
+/** The reply to an ATTACH of a database whose settings do not allow it, or that does not exist. */
+export const NOT_ATTACHABLE = 'not allowed'
+
+/** Null on success; otherwise the error. */
 export type Reply = string | null
 
 /** The outcome of a call: text for the client, or the error. */

@@ -11,7 +11,17 @@ const ACCESS_REVOKED = 'access to the database was revoked'
 
 const NEVER = (): boolean => false
 
-/** A client's request to a database, until its response has been sent and the engine has finished with it. */
+/**
+ * A client's request to a database, until its response has been sent and the engine has finished with it. A back end
+ *
+ * 1. calls `RunningRequests.begin`, and then checks the request's access,
+ * 2. sets `isReceiving` while it receives the body, and then checks the access again, and `isRevoked`,
+ * 3. sets `mayWrite` before it executes anything,
+ * 4. passes its response to `respond`; a streamed body keeps the request running until it is closed,
+ * 5. calls `release`. Work that may outlast the response calls `hold` at its beginning and `release` at its end.
+ *
+ * The request ends with the last `release`; a revocation waits for that.
+ */
 export class RunningRequest {
   readonly #controller: AbortController
   readonly #remove: (request: RunningRequest) => void

@@ -10,5 +10,5 @@ export const FULL_PERMISSIONS: Permissions = {
   ignoresBlocks: false,
 }
 
-/** All permissions, even while the database is blocked. */
-export const MIGRATION_PERMISSIONS: Permissions = { ...FULL_PERMISSIONS, ignoresBlocks: true }
+/** The permissions of migrations and of the server's own statements: all, even while the database is blocked. */
+export const INTERNAL_PERMISSIONS: Permissions = { ...FULL_PERMISSIONS, ignoresBlocks: true }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { decodeBody, rebuildBody } from './rebuild.ts'
 import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
-import { checkTokenCount, MAX_LITERALS, MAX_TOKENS } from './token-limit.ts'
+import { estimateParsingBytes, MAX_LITERALS, MAX_TOKENS } from './token-limit.ts'
 
 /** Returns how often the guard reads tokens of the SQL, as a measure of its work. */
 function countReads(sql: string, use: SqlUse): number {
@@ -96,9 +96,9 @@ describe('limits the tokens of a request', () => {
 
   test('counts all tokens of the request together', () => {
     for (const requests of buildRequests(';'.repeat(MAX_TOKENS)))
-      expect(() => checkTokenCount(requests)).not.toThrow()
+      expect(() => estimateParsingBytes(requests)).not.toThrow()
     for (const requests of buildRequests(';'.repeat(MAX_TOKENS + 2)))
-      expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
+      expect(() => estimateParsingBytes(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
   test('rows of literals have their own limit', () => {
@@ -107,10 +107,10 @@ describe('limits the tokens of a request', () => {
     const rows = MAX_LITERALS / 3
     const [request] = buildRequests('').slice(3)
     const send = (sql: string): PipelineRequest[] => [{ ...request?.[0], sql } as PipelineRequest]
-    expect(checkTokenCount(send(buildInsert(rows)))).toBeGreaterThan(0)
-    expect(() => checkTokenCount(send(buildInsert(rows + 1)))).toThrow('limited to 1,500,000 literals')
+    expect(estimateParsingBytes(send(buildInsert(rows)))).toBeGreaterThan(0)
+    expect(() => estimateParsingBytes(send(buildInsert(rows + 1)))).toThrow('limited to 1,500,000 literals')
     // the values of these rows are not literals
-    expect(() => checkTokenCount(send(buildInsert(rows / 2).replaceAll('-1', 'a')))).toThrow(
+    expect(() => estimateParsingBytes(send(buildInsert(rows / 2).replaceAll('-1', 'a')))).toThrow(
       '1,000,000 tokens',
     )
   })
@@ -118,7 +118,7 @@ describe('limits the tokens of a request', () => {
   test('does not count the characters of values and comments', () => {
     const long = 'a'.repeat(MAX_TOKENS)
     for (const requests of buildRequests(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
-      expect(() => checkTokenCount(requests)).not.toThrow()
+      expect(() => estimateParsingBytes(requests)).not.toThrow()
   })
 })
 

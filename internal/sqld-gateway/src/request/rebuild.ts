@@ -11,7 +11,7 @@ import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/ser
 import { readBody, type UpstreamResponse } from '../process/exchange.ts'
 import type { ResolveName } from './attach-names.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
-import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
+import { estimateParsingBytes, MIN_MEASURED_LENGTH } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** Headers of the server's responses that are passed on to clients. */
@@ -21,7 +21,7 @@ const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as c
 export interface DecodedBody extends PipelineBody {
   /** Whether it is the body of a cursor: one batch. */
   readonly isCursor: boolean
-  /** Memory that the server takes to parse its SQL, if that is much. */
+  /** Estimated memory that the server takes to parse its SQL; 0 for a short body. */
   readonly parsingBytes: number
 }
 
@@ -53,8 +53,7 @@ export interface BodyRules {
 export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  // a shorter body cannot contain too many tokens
-  const parsingBytes = text.length > MAX_TOKENS ? checkTokenCount(body.requests) : 0
+  const parsingBytes = text.length <= MIN_MEASURED_LENGTH ? 0 : estimateParsingBytes(body.requests)
   return { ...body, isCursor, parsingBytes }
 }
 

@@ -1,18 +1,23 @@
 import { PipelineFailure, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { visitTokens } from '@batonsql/server-common/sql'
 
-/** Maximum number of SQL tokens in a request; checking them takes about a second, which blocks other requests. */
+/** Maximum number of SQL tokens in a request; checking that many takes about a second, during which other requests wait. */
 export const MAX_TOKENS = 1_000_000
 /** Maximum number of literals in the rows of VALUES, which are scanned but not checked one by one. */
 export const MAX_LITERALS = 1_500_000
-/** Memory that libsql-server takes for a literal or another token. */
-const TOKEN_COST = 600
+/** Memory that libsql-server takes to parse a literal or another token, as measured with an INSERT of many rows. */
+const TOKEN_BYTES = 600
+/**
+ * A shorter body cannot have too many tokens, and its SQL counts as nothing: otherwise, eight INSERTs of this length at once, which
+ * several imports may send, would be rejected.
+ */
+export const MIN_MEASURED_LENGTH = MAX_TOKENS
 
 /**
- * Rejects requests with more SQL than the guard checks at once. @returns the memory that libsql-server takes to parse the SQL
- * @throws PipelineFailure with status 413
+ * Estimates the memory that libsql-server takes to parse the SQL of requests, in bytes.
+ * @throws PipelineFailure with status 413 if the SQL has too many tokens or literals
  */
-export function checkTokenCount(requests: readonly PipelineRequest[]): number {
+export function estimateParsingBytes(requests: readonly PipelineRequest[]): number {
   let tokens = 0
   let literals = 0
   const countToken = (): void => {
@@ -24,7 +29,7 @@ export function checkTokenCount(requests: readonly PipelineRequest[]): number {
     if (literals > MAX_LITERALS) throw tooMuchSql(MAX_LITERALS, 'literals in the rows of VALUES')
   }
   for (const sql of requests.flatMap(getSqlTexts)) visitTokens(sql, countToken, countLiteral)
-  return (tokens + literals) * TOKEN_COST
+  return (tokens + literals) * TOKEN_BYTES
 }
 
 function tooMuchSql(limit: number, things: string): PipelineFailure {

@@ -3,8 +3,8 @@ import { addStep, IS_AUTOCOMMIT, ifAll, ifNot, ifOk } from './batch.ts'
 import { PROBE } from './control.ts'
 
 /**
- * Prevents the statements of a transaction from running outside of it, by the conditions of their steps. If the server has ended the transaction (write lock taken
- * over, disk full, OR ROLLBACK, …), later statements would run and be committed on their own.
+ * Uses the conditions of steps to keep the statements of a transaction from running outside of it. If the server has ended the
+ * transaction (write lock taken over, disk full, OR ROLLBACK, …), later statements would run and be committed on their own.
  */
 export interface Guard {
   /**

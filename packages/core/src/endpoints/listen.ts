@@ -10,7 +10,7 @@ import { EventParser, type ServerSentEvent } from './event-parser.ts'
 
 /** Events of a listener. */
 export type ChangeEvent =
-  /** The server reports commits from now on. Emitted once, first. */
+  /** Always the first event, and emitted once: the server reports commits from now on. */
   | { readonly type: 'ready' }
   /** A committed transaction changed this many rows of the table. */
   | {
@@ -47,7 +47,10 @@ const IDLE_TIMEOUT_MS = 40_000
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 10_000
 const STABLE_AFTER_MS = 5_000
-/** Number of empty responses in a row, each sooner than `STABLE_AFTER_MS`, after which the server counts as one that has no events. */
+/**
+ * Number of empty responses in a row, each sooner than `STABLE_AFTER_MS`, after which the server is taken not to support change
+ * events.
+ */
 const MAX_EMPTY_RESPONSES = 3
 
 /**
@@ -59,9 +62,9 @@ const MAX_EMPTY_RESPONSES = 3
  * ```
  * The server counts what SQLite's update hook reports, which includes neither changes to WITHOUT ROWID tables nor a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
- * @throws HttpError if the server rejects the first or a later connection; TransportError if the first connection fails;
- * ProtocolError if the response is not an event stream, judged by its content type, or by its first line if it has none, and if the
- * server sends only empty responses; the signal's reason
+ * @throws HttpError if the server rejects the first connection, or a later one with a status other than 408, 429 and 5xx;
+ * TransportError if the first connection fails; ProtocolError if the response is not an event stream (judged by its content type or,
+ * without one, by its first line), or if the server keeps sending empty responses; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
@@ -92,8 +95,7 @@ export async function* readEvents(
       const startedAt = http.clock.now()
       try {
         for await (const event of connectionEvents(http, request)) {
-          if (event.type !== 'ready') yield event
-          else yield isFirst ? event : { type: 'lost', reason: 'reconnected' }
+          yield event.type === 'ready' && !isFirst ? { type: 'lost', reason: 'reconnected' } : event
           isFirst = false
         }
       } catch (error) {
@@ -156,6 +158,7 @@ class EmptyResponseError extends TransportError {
 }
 
 function read({ event, data }: ServerSentEvent): ChangeEvent | null {
+  // the server sends errors only for changes that were not consumed fast enough
   if (event === 'error') return { type: 'lost', reason: 'behind' }
   if (event !== 'changes') return null
   try {

@@ -122,6 +122,19 @@ test('does not retry if the server requests a delay beyond the deadline', async 
   expect(received).toHaveLength(1)
 })
 
+test('a retry that the deadline leaves no time for takes nothing from the budget', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (count > 11) return respond(response, executed)
+    if (count === 11) return status(503, '')(request, response, count)
+    response.writeHead(429, { 'retry-after': '600' })
+    response.end()
+  })
+  for (let call = 0; call < 10; call++)
+    await expect(db.execute('select 1')).rejects.toMatchObject({ status: 429 })
+  await db.execute('select 1')
+  expect(received).toHaveLength(12)
+})
+
 test('a delay can be a date', () => {
   vi.useFakeTimers({ now: Date.parse('2015-10-21T07:28:00Z'), toFake: ['Date'] })
   onTestFinished(() => void vi.useRealTimers())

@@ -152,8 +152,9 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), watch?.isBehind ? REPLICA_IS_BEHIND : hint)
     }
     const limits = { signal, deadline, onTimeout, outlivesClient: policy.outlivesClient }
-    const writes = policy.keepRunning && !options.inTransaction ? 1 : 0
-    this.writeLock.pending += writes
+    // 1 for a write outside of a transaction, which acquires the write lock itself
+    const lockCount = policy.keepRunning && !options.inTransaction ? 1 : 0
+    this.writeLock.pending += lockCount
     try {
       callPermit = limiter && limiter.acquire(limits)
       if (callPermit?.waiter) await callPermit.waiter.promise
@@ -166,6 +167,7 @@ export class Http {
       const timeLimit = { remainingMs: deadline.remainingMs, timeoutMs: deadline.timeoutMs }
       if (timeLimit.remainingMs <= 0) throw onTimeout()
       const waiter = this.lifetime.wait<T>({ ...limits, deadline: timeLimit, mayHaveRun: isSent })
+      // only a read can be sent again with another index
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         watch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
@@ -179,7 +181,7 @@ export class Http {
         isSettled = true
         this.writeLock.acquired += acquired
       }
-      exchange.response.then(settle(writes), settle(0))
+      exchange.response.then(settle(lockCount), settle(0))
       exchange.response.then(waiter.resolve, waiter.reject)
       const result = message.read(await waiter.promise)
       const value = result instanceof Promise ? await result : result
@@ -195,7 +197,7 @@ export class Http {
         failure.readLateResponse = async () => message.read(await response)
       } else if (!isSettled) exchange?.abort()
     } finally {
-      this.writeLock.pending -= writes
+      this.writeLock.pending -= lockCount
       watch?.stop()
       callPermit?.release()
     }
@@ -217,8 +219,9 @@ export class Http {
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.check(index)
     const { signal, deadline, policy } = options
-    const delayMs = this.#retries.delayMs(error, attempt, policy.isIdempotent)
-    if (signal?.aborted || delayMs === null || delayMs >= deadline.remainingMs) return failure
+    if (signal?.aborted) return failure
+    const delayMs = this.#retries.takeRetry(error, attempt, policy.isIdempotent, deadline.remainingMs)
+    if (delayMs === null) return failure
     options.onRetry?.()
     this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
     try {
@@ -229,7 +232,7 @@ export class Http {
     return await this.send(message, options, attempt + 1)
   }
 
-  /** Requests the replication indexes of the server and its primary: a replica forwards a BEGIN, even with a read-only token. */
+  /** Requests the replication indexes of the server and of its primary, to which a replica forwards a BEGIN even with a read-only token. */
   async #fetchIndexes(): Promise<ServerIndexes> {
     const statements = [PROBE, beginStatement('deferred'), ROLLBACK]
     const probe = pipelineBody([...statements.map(({ json }) => `{"type":"execute","stmt":${json}}`), CLOSE])
@@ -299,12 +302,21 @@ export class Http {
 const INDEX_RESET = Symbol('index reset')
 const REPLICA_IS_BEHIND = '; its replica has not received what this client has written or seen'
 
+/** How messages of libsql-server begin, such as `SQLite error: no such table: t`. */
+const USUAL_START = '(?:SQL|Response|Transaction t|Op|Arg)'
+/** What such a message contains if it must be translated: words of Turso's engine, as in `SQLite error: step failed: …`, or `concurrent`. */
+const OTHER_WORDS = '(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)'
+/** The rest of a JSON string, up to the words that follow. */
+const REST_OF_STRING = String.raw`[^"\\]*(?:\\.[^"\\]*)*?`
+
 /**
- * Matches a response with an error that does not begin like those of libsql-server, or contains words of another server. Quotes in
- * values are escaped.
+ * Matches a response with an error that is not worded like those of libsql-server, by its code or its message. Quotes in values are
+ * escaped, so that no value matches.
  */
-export const UNUSUAL_ERROR =
-  /"code":"(?:SQLITE|[BEP]\w+)_ERROR"|"message":"(?!(?:SQL|Response|Transaction t|Op|Arg)(?![^"\\]*(?:\\.[^"\\]*)*?(?:`conc|ing statement:|(?:prepare|step) failed:|(?:Parse|Runtime|Transaction) error:)))/i
+export const UNUSUAL_ERROR = new RegExp(
+  `"code":"(?:SQLITE|[BEP]\\w+)_ERROR"|"message":"(?!${USUAL_START}(?!${REST_OF_STRING}${OTHER_WORDS}))`,
+  'i',
+)
 
 /** Returns the value of a request. @throws its error */
 export function unwrap<R>(result: SendResult<R>): R {

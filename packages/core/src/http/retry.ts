@@ -19,21 +19,24 @@ export class RetryPolicy {
   }
 
   /**
-   * Returns the delay before the retry in ms; null if the request is not retried.
+   * Decides on a retry, and takes it from the budget. @returns the delay before it in ms; null if the request is not retried
    * @param attempt from 0
    * @param isIdempotent whether the request may be executed twice
+   * @param remainingMs time until the deadline, before which the delay must end
    */
-  delayMs(error: unknown, attempt: number, isIdempotent?: boolean): number | null {
+  takeRetry(error: unknown, attempt: number, isIdempotent = false, remainingMs = Infinity): number | null {
     if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null
+    const delayMs = (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
+    if (delayMs >= remainingMs) return null
     this.#budget -= 1
-    return (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
+    return delayMs
   }
 }
 
 /** Text of the HTTP 500 with which a libsql-server replica rejects reads until it has received the database. */
 const REPLICA_NOT_READY = 'none given'
 
-function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {
+function isRetryable(error: unknown, isIdempotent: boolean): boolean {
   if (error instanceof TransportError) {
     return error.code === 'NETWORK' && (isIdempotent || error.outcome === 'not_applied')
   }

@@ -93,7 +93,9 @@ export class Events {
   readonly #warn = (error: unknown): void => {
     if (this.#hasFailed) return
     this.#hasFailed = true
-    warn(`observe failed: ${(error as Error | null)?.stack ?? String(error)}`)
+    // `String` fails for an object without a prototype
+    const text = typeof error === 'string' ? error : {}.toString.call(error)
+    warn(`observe failed: ${(error as Error | null)?.stack ?? text}`)
   }
 
   /** Reports a call from its beginning to its end. */

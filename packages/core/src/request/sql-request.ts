@@ -26,13 +26,16 @@ export interface CallOutcome {
 
 /** What a response shows. */
 export interface Settlement {
-  /** The outcomes of the calls; absent if each must be sent again, alone: at most the control statements of the first one ran. */
+  /**
+   * The outcomes of the calls; absent if each call must be sent again on its own: at most the control statements of the first one
+   * have run.
+   */
   readonly outcomes?: readonly CallOutcome[]
   /** The loss of the stream, after the calls were settled. */
   readonly loss?: Loss | undefined
   /** Control statements that did not run and must be sent again. */
   readonly prefix?: readonly ControlStatement[]
-  /** Whether none of the request was executed. */
+  /** Whether no part of the request was executed. */
   readonly ranNothing?: boolean
   /** Whether the response shows that the server evaluates conditions. */
   readonly evaluatesConditions?: boolean
@@ -51,6 +54,14 @@ export interface ReadContext {
   readonly rowids: InsertedRowids
 }
 
+/**
+ * The test whether the server evaluates conditions, made of steps that it must skip:
+ * - `begin`: a BEGIN before each statement, and a ROLLBACK at the end. A server that ignores conditions runs the statements in a
+ *   transaction that the ROLLBACK undoes;
+ * - `commit`: a ROLLBACK before the COMMIT.
+ */
+type ConditionTest = 'begin' | 'commit'
+
 /** Encodes the SQL operation of one request, and reads the outcomes of its calls from the response. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
@@ -67,12 +78,10 @@ export class SqlRequest {
   #length = 0
   /** The step that succeeds if the transaction of a COMMIT no longer exists. */
   #lossProof = -1
-  /**
-   * The ROLLBACK of the test whether the server evaluates conditions, -1 before it was added, or null without a test. Every server
-   * must skip this step and the first one.
-   */
-  #test: number | null = null
-  /** The step that the server only parses. */
+  #test: ConditionTest | null = null
+  /** The ROLLBACK of the test; null until it is added. */
+  #testRollback: number | null = null
+  /** The step with the SQL that the server only parses; null without one. */
   #parsed: number | null = null
 
   constructor(calls: readonly QueuedCall[]) {
@@ -97,7 +106,22 @@ export class SqlRequest {
     return withIndex(`{"steps":[${this.encodeSteps(guard).join()}]}`, index)
   }
 
-  /** Encodes the steps of a batch. */
+  /**
+   * Encodes the steps of a batch. The first request of a transaction on a server that has not shown that it evaluates conditions:
+   *
+   *     0 BEGIN            never      the test
+   *     1 BEGIN IMMEDIATE             the prefix of the call
+   *     2 BEGIN            never      rejected by a schema database
+   *     3 BEGIN            never      the test
+   *     4 INSERT …         if 1 succeeded
+   *     5 ROLLBACK         never      the test
+   *
+   * A request with the COMMIT:
+   *
+   *     0 ROLLBACK         never      the test
+   *     1 COMMIT           if a transaction is open
+   *     2 SELECT 1         if none is open, and 1 did not succeed: proves that the server had ended the transaction
+   */
   encodeSteps(guard: Guard): string[] {
     const steps: string[] = []
     this.#parsed = null
@@ -109,15 +133,15 @@ export class SqlRequest {
         let condition = ''
         if (callSteps.length > 0) condition = ifOk(callSteps.at(-1) as number)
         else if (scope === 'transaction' && !isUnconditional) condition = guard.next(steps)
-        // begins again if the previous statement has ended the transaction
-        if (this.#test === -1) addStep(steps, TEST_BEGIN.json, NEVER)
+        // begins again if the previous statement has ended the transaction; only on a server that ignores conditions
+        if (this.#needsTestRollback) addStep(steps, TEST_BEGIN.json, NEVER)
         callSteps.push(addStep(steps, json, condition))
       }
       for (const { json, kind } of prefix) {
         add(json, kind === 'begin')
         if (kind !== 'begin') continue
         guard.recordBegin?.(callSteps.at(-1) as number)
-        // a schema database would run the request as a migration, unless it has a second BEGIN
+        // a schema database would run the request as a migration, unless it has a second BEGIN (docs/decisions/0001)
         if (scope === 'transaction' && guard.tested) addStep(steps, TEST_BEGIN.json, NEVER)
       }
       if (parsedOnly !== undefined && guard.tested)
@@ -137,20 +161,24 @@ export class SqlRequest {
     return steps
   }
 
-  /**
-   * Starts the test whether the server evaluates conditions. If it does not, it runs everything in a transaction that the ROLLBACK
-   * of the test undoes.
-   */
+  /** Starts the test whether the server evaluates conditions, if this request needs one. */
   #startTest(steps: string[], { tested }: Guard): void {
     const [{ cursor, scope, statements, transactionEnd }] = this.calls as [QueuedCall]
     const begins =
       scope === 'transaction' ? this.isFirst || cursor : scope === 'atomic' || statements.length > 1
-    this.#test = begins && tested === 'begin' ? -1 : null
-    if (tested && transactionEnd === 'commit') this.#test = addStep(steps, ROLLBACK.json, NEVER)
+    this.#test = begins && tested === 'begin' ? 'begin' : null
+    this.#testRollback = null
+    if (!tested || transactionEnd !== 'commit') return
+    this.#test = 'commit'
+    this.#testRollback = addStep(steps, ROLLBACK.json, NEVER)
+  }
+
+  get #needsTestRollback(): boolean {
+    return this.#test === 'begin' && this.#testRollback === null
   }
 
   #endTest(steps: string[]): void {
-    if (this.#test === -1) this.#test = addStep(steps, ROLLBACK.json, NEVER)
+    if (this.#needsTestRollback) this.#testRollback = addStep(steps, ROLLBACK.json, NEVER)
   }
 
   /** Whether the result of a step shows that the server ignores conditions. */
@@ -162,11 +190,12 @@ export class SqlRequest {
   #checkConditions({ step_results: results, step_errors: errors }: WireBatchResult): void {
     if (this.#parsed !== null && results[this.#parsed]) throw ignoredConditionsError('not_applied')
     if (this.#test === null) return
-    const rollback = results[this.#test]
+    const rollback = results[this.#testRollback as number]
     // after this error, libsql-server reports it for every step
     const hasFailed = errors[0] && errors[0].code !== 'TRANSACTION_TIMEOUT'
     if (!results[0] && !rollback && !hasFailed) return
     const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
+    // the ROLLBACK has undone everything, unless a COMMIT before it ran, too
     const hasCommitted = (scope === 'atomic' || transactionEnd) && results[this.#steps[0]?.at(-1) as number]
     throw ignoredConditionsError(this.isReadOnly || (rollback && !hasCommitted) ? 'not_applied' : 'unknown')
   }
@@ -207,11 +236,10 @@ export class SqlRequest {
     if (rejected?.outcome === 'unknown') throw unclearCommitError(rejected)
     // the ROLLBACK of an atomic batch runs unless the COMMIT succeeded
     const proof = isAtomic ? commit + 1 : this.#lossProof
-    const isProven = results[proof] !== null || (isAtomic && errors[proof] !== null)
-    const isClear =
-      results[commit] !== null
-        ? !isProven && callSteps.every((step) => results[step] !== null)
-        : isProven || (!isAtomic && callSteps.some((step) => errors[step] !== null))
+    const isUndone = results[proof] !== null || (isAtomic && errors[proof] !== null)
+    const ranAll = callSteps.every((step) => results[step] !== null)
+    const hasFailed = !isAtomic && callSteps.some((step) => errors[step] !== null)
+    const isClear = results[commit] !== null ? ranAll && !isUndone : isUndone || hasFailed
     if (!isClear) throw unclearCommitError()
   }
 
@@ -250,9 +278,9 @@ export class SqlRequest {
     }
     const isLost = scope === 'transaction' && !isHarmless
     const outcomes = this.calls.map(() => (isLost ? { loss } : { error }))
-    if (ranNothing) return scope === 'transaction' ? { outcomes, prefix, ranNothing } : { outcomes }
+    if (scope === 'transaction') return ranNothing ? { outcomes, prefix, ranNothing } : { outcomes }
     // COMMIT and ROLLBACK may not have run: later statements would join the transaction of the batch or of the test
-    const mayBeOpen = scope === 'atomic' || (scope !== 'transaction' && this.#test !== null)
+    const mayBeOpen = !ranNothing && (scope === 'atomic' || this.#test !== null)
     return { outcomes, loss: mayBeOpen ? loss : undefined }
   }
 }
@@ -329,14 +357,16 @@ function findLoss(
   for (let index = 0; index <= prefix.length; index++) {
     const step = callSteps[index] as number
     const rejected = batch.step_errors[step]
-    if (rejected) {
-      const sql = prefix[index]?.sql
-      const cause = new SqlError(rejected, sql)
-      if (cause.code === 'TRANSACTION_TIMEOUT') return { loss: takeoverLoss(cause) }
-      if (index < prefix.length)
-        return { error: cause, loss: { code: 'TRANSACTION_LOST', message: `${sql} failed`, cause } }
-      // skipped by its condition
-    } else if (!batch.step_results[step]) return { loss: ENDED_BY_SERVER }
+    if (!rejected) {
+      const wasSkipped = !batch.step_results[step]
+      if (wasSkipped) return { loss: ENDED_BY_SERVER }
+      continue
+    }
+    const sql = prefix[index]?.sql
+    const cause = new SqlError(rejected, sql)
+    if (cause.code === 'TRANSACTION_TIMEOUT') return { loss: takeoverLoss(cause) }
+    if (index < prefix.length)
+      return { error: cause, loss: { code: 'TRANSACTION_LOST', message: `${sql} failed`, cause } }
   }
   return null
 }

@@ -23,19 +23,20 @@ export type MigrateConfig = MigrateOptions & MigrationLocation<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationLocation<MigrationSource>
 
 /**
- * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
- * Foreign keys are off during the migrations. Migrations that increase the number of violating rows are rejected. Warns about tables
- * whose foreign keys reference a column that is not unique, because they cannot be checked. May run concurrently. The table of an
- * older Drizzle version is upgraded with the first new migration.
+ * Applies all pending migrations of Drizzle 1.0 in one transaction, sent as one request after a read-only one (see `transaction` for
+ * the exception); if none are pending, it sends only the read-only request. Foreign keys are off during the migrations. Migrations
+ * that increase the number of violating rows are rejected. Warns about tables whose foreign keys reference a column that is not
+ * unique, because they cannot be checked. May run concurrently. The table of an older Drizzle version is upgraded with the first new
+ * migration.
  *
- * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
- * that already has its tables. If it cannot do so, `exitCode` gives the reason. With `dryRun: true` it applies nothing, and returns
- * what it would apply: see `pendingMigrations`.
+ * With `init: true`, it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
+ * that already has its tables. If it cannot do so, `exitCode` of the result gives the reason. With `dryRun: true`, it applies
+ * nothing, and returns what it would apply: see `pendingMigrations`.
  *
  * Experimental, like all of `./v1`. The migrations must not take more than 5 s while other writers wait: after that, the server
  * takes the write lock away.
  * @returns the names of the migrations that were applied
- * @throws MigrationError if one fails; Error if the database has one from before 1.0 that was not passed
+ * @throws MigrationError if one fails; Error if a migration was applied with Drizzle before 1.0 and is missing from `config`
  */
 export async function migrate(
   db: { readonly $client: Client },
@@ -62,7 +63,8 @@ export async function migrate(
 /**
  * Returns what `migrate` would apply, for a dry run. Sends one read-only request, for which a read-only token suffices.
  * @returns the names of the pending migrations, in order
- * @throws MigrationError with `outOfOrder: 'error'`, for one that is older than an applied one
+ * @throws MigrationError if another program created the journal's table; with `outOfOrder: 'error'`, also for a migration that is
+ * older than an applied one
  */
 export async function pendingMigrations(
   db: { readonly $client: Client },

@@ -8,7 +8,10 @@ import {
   concat,
   type DatabaseCall,
   type DatabaseWorker,
+  forbiddenError,
   type JsonText,
+  NO_ATTACH_PERMISSION,
+  NOT_ATTACHABLE,
   NotBegunError,
   type Reply,
   type RunningCursor,
@@ -49,8 +52,8 @@ import {
   type Dialect,
   decodeCursorBody,
   decodePipelineBody,
+  INTERNAL_PERMISSIONS,
   JsonShapeError,
-  MIGRATION_PERMISSIONS,
   type PipelineBody,
   PipelineFailure,
   readText,
@@ -107,7 +110,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #resolveName: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
-  /** Number of the last internal stream; internal streams do not count against the clients' limit. */
+  /** Number of the last internal stream: negative, so that it differs from clients' streams, whose limit does not include it. */
   #lastInternalStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
@@ -153,7 +156,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const ids = await moveToQuarantine(this.#directory, registeredIds)
-    // a killed process may have left them marked
+    // a killed process may have left a mark in the file that keeps other programs from opening it
     for (const id of ids) releaseFile(join(`${this.#directory}-set-aside`, id, 'data.db'))
     return ids
   }
@@ -221,6 +224,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (this.#schemas.getRole(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
         if (this.#schemas.getChildren(id).length > 0)
+          // libsql-server's own words
           throw new BackendError(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
@@ -263,6 +267,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const path = this.#getFile(id)
+    // the WAL ends with `.wal` while the database is open here, and with `-wal` if it could not be checkpointed afterwards
     const storageBytes = getFileSize(path) + getFileSize(`${path}.wal`) + getFileSize(`${path}-wal`)
     return { epoch: this.#usage.epoch, ...this.#usage.getTotals(id), storageBytes }
   }
@@ -281,7 +286,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const running = this.#running.begin(id, request.controller)
     try {
       const response = await this.#respond(id, request, running)
-      // a change stream ends when its feed ends
+      // not aborted with other requests: a change stream ends when its feed is closed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
       if (running.isAborted) return revokedResponse()
@@ -383,7 +388,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** Runs `work`, and closes its stream if it fails, for example because its database was deleted, so that its slot becomes free. */
+  /** Runs `work`; if it fails, for example because the database was deleted, closes the stream, which frees its slot. */
   async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -398,7 +403,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { tables } = permissions
     this.#checkNotBlocked(id)
     if (tables !== null && !new TableAuthorizer(tables).allows('data_read', subscription.table))
-      throw readForbiddenError(id)
+      throw forbiddenError('Read', id)
     const body = this.#workers.getFeed(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
@@ -414,12 +419,12 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
       const { name, allowed, path } = request
       const target = this.#resolveName(id, name)
-      if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
-      if (target === undefined || !this.#isAttachable(target)) return 'not allowed'
+      if (allowed !== 'all' && !allowed.includes(target ?? name)) return NO_ATTACH_PERMISSION
+      if (target === undefined || !this.#isAttachable(target)) return NOT_ATTACHABLE
       // recorded before the copy is made, so that the stream is closed if the database can no longer be attached
       this.#streams.attach(request, target)
       await this.#snapshot(target, path)
-      return this.#isAttachable(target) ? null : 'not allowed'
+      return this.#isAttachable(target) ? null : NOT_ATTACHABLE
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
@@ -465,7 +470,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       const worker = await this.#workers.get(id)
       this.#lastInternalStream -= 1
       const stream = this.#lastInternalStream
-      return await worker.run({ id, stream, permissions: MIGRATION_PERMISSIONS, signal }, work)
+      return await worker.run({ id, stream, permissions: INTERNAL_PERMISSIONS, signal }, work)
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
     return toText(outcome.text)
@@ -560,15 +565,9 @@ interface StreamedResponse {
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 
-const readForbiddenError = (id: DatabaseId): PipelineFailure =>
-  PipelineFailure.service(
-    403,
-    `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
-  )
-
 /** Checks that a call may read all tables. @throws PipelineFailure */
 function checkReadsAll({ id, permissions: { read, tables } }: RequestContext): void {
-  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw readForbiddenError(id)
+  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw forbiddenError('Read', id)
 }
 
 /** Checks that no request follows `close`. @throws PipelineFailure */

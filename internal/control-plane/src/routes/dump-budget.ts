@@ -1,7 +1,7 @@
 import { ApiError } from '../api-error.ts'
 
-/** Limits the total number of bytes that callers hold. */
-export class ByteBudget {
+/** Limits the total size of the dumps that are being received or stored. */
+export class DumpBudget {
   readonly #max: number
   #used = 0
 
@@ -9,14 +9,14 @@ export class ByteBudget {
     this.#max = maxBytes
   }
 
-  /** Creates a share for one caller, initially empty. */
-  createShare(): ByteShare {
+  /** Creates a share for one dump, initially empty. */
+  createShare(): DumpShare {
     let heldBytes = 0
     return {
       take: (bytes) => {
         if (this.#used + bytes > this.#max)
           throw new ApiError(
-            413,
+            503,
             'too many dumps are being received or are waiting to be used; try again later',
           )
         this.#used += bytes
@@ -31,8 +31,8 @@ export class ByteBudget {
 }
 
 /** A share of a budget. */
-export interface ByteShare {
-  /** Takes bytes from the budget. @throws ApiError 413 if it is exhausted; in that case nothing is taken */
+export interface DumpShare {
+  /** Takes bytes from the budget. @throws ApiError 503 if it is exhausted; in that case nothing is taken */
   readonly take: (bytes: number) => void
   /** Returns all bytes to the budget. */
   readonly release: () => void
