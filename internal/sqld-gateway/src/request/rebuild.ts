@@ -11,7 +11,7 @@ import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/ser
 import { readBody, type UpstreamResponse } from '../process/exchange.ts'
 import type { ResolveName } from './attach-names.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
-import { estimateParsingBytes, MIN_MEASURED_LENGTH } from './token-limit.ts'
+import { estimateParsingBytes, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** Headers of the server's responses that are passed on to clients. */
@@ -53,7 +53,9 @@ export interface BodyRules {
 export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  const parsingBytes = text.length <= MIN_MEASURED_LENGTH ? 0 : estimateParsingBytes(body.requests)
+  // A shorter body cannot have too many tokens. Its SQL counts as nothing: otherwise, eight INSERTs of this length at once, which several
+  // imports may send, would be rejected.
+  const parsingBytes = text.length <= MAX_TOKENS ? 0 : estimateParsingBytes(body.requests)
   return { ...body, isCursor, parsingBytes }
 }
 

@@ -7,11 +7,6 @@ export const MAX_TOKENS = 1_000_000
 export const MAX_LITERALS = 1_500_000
 /** Memory that libsql-server takes to parse a literal or another token, as measured with an INSERT of many rows. */
 const TOKEN_BYTES = 600
-/**
- * A shorter body cannot have too many tokens, and its SQL counts as nothing: otherwise, eight INSERTs of this length at once, which
- * several imports may send, would be rejected.
- */
-export const MIN_MEASURED_LENGTH = MAX_TOKENS
 
 /**
  * Estimates the memory that libsql-server takes to parse the SQL of requests, in bytes.

@@ -69,7 +69,8 @@ test('reports a full disk once per database, but not a value with that text or a
     return consoleError.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
-  const line = 'default: a statement failed because the disk is full, or a table has no rowid left (SQLITE_FULL)'
+  const line =
+    'default: a statement failed because the disk is full, or a table has no rowid left (SQLITE_FULL)'
   expect(await linesAfter(JSON.stringify({ value: full }))).toEqual([])
   await service.updateDatabase('default', { sizeLimit: '4000kb' })
   expect(await linesAfter(full)).toEqual([])
