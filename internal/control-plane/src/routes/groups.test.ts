@@ -1,32 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type DatabaseBackend, ReplicaStartError } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
-import { ControlPlane } from '../control-plane.ts'
+import { ReplicaStartError } from '@batonsql/server-common/backend'
+import { expect, test } from 'vitest'
+import { createBackend, openControlPlane } from '../../test-support/control-plane.ts'
 import { createPlatformApp } from './app.ts'
 import type { Platform } from './call.ts'
 
 /** Opens the platform API for a back end without databases, whose replicas start until `failedLocation` is set. */
 async function open() {
   const state: { failedLocation: string | null } = { failedLocation: null }
-  const backend = {
-    quarantineUnknown: async () => [],
-    start: async () => 'test',
-    resume: () => {},
+  const backend = createBackend({
     setReplicas: async () => {
       if (state.failedLocation !== null)
         throw new ReplicaStartError(state.failedLocation, new Error('disk full'))
     },
-  } as Partial<DatabaseBackend> as DatabaseBackend
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  const options = { directory, isDurable: false, organization: 'local', domain: null, version: '1' }
-  const plane = await ControlPlane.open(options)
-  onTestFinished(async () => {
-    await plane.stop()
-    plane.close()
-    await rm(directory, { recursive: true })
   })
+  const plane = await openControlPlane()
   await plane.start(backend)
   const handle = createPlatformApp({ plane, version: 'v1' } as Partial<Platform> as Platform)
   const request = async (method: string, path: string) => {
