@@ -187,7 +187,8 @@ export class BatonConnection implements DatabaseConnection {
     const transaction = this.#accept(query)
     if (transaction) checkAllowedInside(transaction, kind, query.sql)
     else if (kind === 'session' && !this.attempt) this.#session ??= openStream(this.#client)
-    await this.#migrations?.checkDrops([query], this.#executor)
+    // no await without one: a query is sent in the tick of its call, and before a COMMIT that follows
+    if (this.#migrations) await this.#migrations.checkDrops([query], this.#executor)
     const result = await this.#send(query, kind, transaction)
     if (transaction) transaction.hasRun = true
     else this.#migrations?.onApplied([query])
@@ -213,7 +214,7 @@ export class BatonConnection implements DatabaseConnection {
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#accept(query)
     const transaction = this.#transaction
-    await this.#migrations?.checkDrops(queries, this.#executor)
+    if (this.#migrations) await this.#migrations.checkDrops(queries, this.#executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
     try {

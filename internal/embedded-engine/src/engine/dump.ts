@@ -76,7 +76,7 @@ async function addRows(
   const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
   const columns = info.map(([, name = '']) => name)
   const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasSeparateIntegerKey(engine, table, info))
-  const rowId = needsRowId ? findFreeRowId(columns) : null
+  const rowId = needsRowId ? findFreeRowId(engine, table) : null
   const selectedColumns = [...(rowId === null ? [] : [rowId]), ...columns.map(quote)]
   const target = engine.quoteIdentifier(table)
   const columnList =
@@ -120,9 +120,11 @@ function hasSeparateIntegerKey(
   return readTexts(engine, sql).length > 0
 }
 
-function findFreeRowId(columns: readonly string[]): string | null {
-  const columnNames = new Set(columns.map((name) => name.toLowerCase()))
-  return ROW_IDS.find((name) => !columnNames.has(name)) ?? null
+/** Returns a name of the row id that no column has, not even a generated one. */
+function findFreeRowId(engine: SqliteConnection, table: string): string | null {
+  const columns = readTexts(engine, `PRAGMA table_xinfo(${literal(table)})`)
+  const names = new Set(columns.map(([, name = '']) => name.toLowerCase()))
+  return ROW_IDS.find((name) => !names.has(name)) ?? null
 }
 
 /** Appends a semicolon to a statement, outside any comment at its end. */
