@@ -12,7 +12,7 @@ export function emit(observe: Observe, event: PlatformEvent): void {
     failedObservers.add(observe)
     const { process } = globalThis as { process?: { emitWarning?(message: string): void } }
     // `String` fails for an object without a prototype
-    const text = typeof error === 'string' ? error : {}.toString.call(error)
+    const text = Object(error) === error ? {}.toString.call(error) : String(error)
     const message = `observe failed: ${(error as Error | null)?.stack ?? text}`
     if (process?.emitWarning) process.emitWarning(message)
     else console.warn(message)

@@ -94,7 +94,7 @@ export class Events {
     if (this.#hasFailed) return
     this.#hasFailed = true
     // `String` fails for an object without a prototype
-    const text = typeof error === 'string' ? error : {}.toString.call(error)
+    const text = Object(error) === error ? {}.toString.call(error) : String(error)
     warn(`observe failed: ${(error as Error | null)?.stack ?? text}`)
   }
 
