@@ -148,6 +148,18 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#timeline .transaction.committed + .locked').count()).toBe(1)
     })
 
+    test('shows a request on the timeline as soon as it begins', async () => {
+      await using server = await startLocalServer({ inspector: true })
+      await using inspectorPage = await open(browser, server)
+      const { page } = inspectorPage
+      // nothing but the event itself can update the time
+      await page.addInitScript('window.setInterval = () => 0')
+      await page.reload()
+      await page.getByText('connected', { exact: true }).waitFor()
+      await query(server.url, 'select 1')
+      await page.locator('#timeline rect.request').waitFor({ timeout: 10_000 })
+    })
+
     test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')
@@ -156,14 +168,21 @@ describe.skipIf(browserPath === null)(
       const locks = page.locator('#locks')
       expect(await locks.textContent()).toContain('No stream holds')
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
-      await locks.getByText('has held the write lock').waitFor()
-      expect(await locks.textContent()).toContain('no requests waiting')
+      await locks.getByText(/has held the write lock.*no requests waiting/).waitFor()
       // the waiter takes over the lock after five seconds
       const waiter = query(server.url, 'insert into t values (2)')
-      await locks.getByText('insert into t values (2)').waitFor()
-      expect(await locks.textContent()).toMatch(/default #1.*#2 waiting for/)
-      expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
-      expect(await page.locator('#streams li').count()).toBe(2)
+      const readAtOnce = `({
+        locks: document.querySelector('#locks').textContent,
+        waits: document.querySelectorAll('#timeline rect.waiting').length,
+        streams: document.querySelectorAll('#streams li').length,
+      })`
+      await expect
+        .poll(() => page.evaluate(readAtOnce))
+        .toEqual({
+          locks: expect.stringMatching(/default #1.*#2 waiting for.*insert into t values \(2\)/),
+          waits: 1,
+          streams: 2,
+        })
       await waiter
       await locks.getByText('No stream holds').waitFor()
       await expect

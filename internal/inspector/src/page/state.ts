@@ -178,11 +178,17 @@ export function start(): void {
     batch(() => {
       for (const event of JSON.parse(String(data)) as FeedEvent[]) applyEvent(event)
       changes.value += 1
+      // a request that began after the last update would be outside of the visible period
+      updateTime()
     })
   })
   setInterval(() => {
     // even while the page is hidden, so that expired streams are removed
     liveModel.closeExpiredStreams(Date.now())
-    if (!document.hidden) now.value = Date.now()
+    updateTime()
   }, UPDATE_INTERVAL_MS)
+}
+
+function updateTime(): void {
+  if (!document.hidden) now.value = Date.now()
 }

@@ -1,4 +1,3 @@
-import { ReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { ApiError, type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
@@ -15,6 +14,7 @@ import {
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
+  watchBody,
 } from '@batonsql/server-common/http'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { Failures } from './failures.ts'
@@ -262,18 +262,25 @@ export class DatabaseRouter {
       })
       .finally(() => releaseBody(authorizedRequest.body))
     usage.onResponse(record.id, response.body)
-    const { body: exported } = response
-    if (isExportRoute(request.path) && exported instanceof ReadStream)
-      // an aborted export counts only as far as it was read
-      exported.once('close', () => usage.addBytesSynced(record.id, exported.bytesRead))
-    const runsStatements = request.method === 'POST'
-    const body = runsStatements
-      ? watchDiskFaults(response.body, (fault) => this.#reportDiskFault(record, fault))
-      : response.body
+    const body = this.#watchBody(response.body, record, request)
     // back ends use ids; users see names
     if (response.status < 400 || typeof body !== 'string')
       return body === response.body ? response : { ...response, body }
     return { ...response, body: body.replaceAll(record.id, name) }
+  }
+
+  #watchBody(
+    body: ServiceResponse['body'],
+    record: DatabaseRow,
+    request: ServiceRequest,
+  ): ServiceResponse['body'] {
+    if (request.method === 'POST')
+      return watchDiskFaults(body, (fault) => this.#reportDiskFault(record, fault))
+    if (!isExportRoute(request.path) || !(body instanceof Readable)) return body
+    // counted before they are passed on: a client that has read everything may ask for the usage at once
+    const onPart = ({ length }: Buffer): void =>
+      this.#options.controlPlane.usage.addBytesSynced(record.id, length)
+    return watchBody(body, [{ onPart }])
   }
 
   /** Rejects requests to an archived group, and requests from an address that is not allowed. */
