@@ -1,5 +1,4 @@
 import { readdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
@@ -12,7 +11,13 @@ const folder = createTemporaryDirectory(afterAll)
 
 async function openDatabase() {
   const { url, authToken, config } = await server.createDatabase()
-  const env = { NO_COLOR: '1', ...(authToken !== undefined && { BATON_AUTH_TOKEN: authToken }) }
+  // its own, where nothing else creates files
+  const temporaryDirectory = createTemporaryDirectory()
+  const env = {
+    NO_COLOR: '1',
+    TMPDIR: temporaryDirectory,
+    ...(authToken !== undefined && { BATON_AUTH_TOKEN: authToken }),
+  }
   const db = createClient({ ...config, intMode: 'bigint' })
   onTestFinished(() => db.close())
   const baton = (args: readonly string[], input?: string) => {
@@ -20,7 +25,7 @@ async function openDatabase() {
     return runBaton([command, url, ...rest], { env, ...(input !== undefined && { input }) })
   }
   const select = async (sql: string) => (await db.execute(sql, [], { rowMode: 'array' })).rows
-  return { db, baton, select }
+  return { db, baton, select, temporaryDirectory }
 }
 
 async function writeCsv(name: string, text: string): Promise<string> {
@@ -64,6 +69,21 @@ test('whole REALs beside integers keep their type', async () => {
     ['real'],
   ])
   expect((await baton(['sql', '--csv', 'select * from amounts order by rowid'])).output).toBe(text)
+})
+
+test('a STRICT column of type ANY stores numbers and texts as they are in the file', async () => {
+  const { db, baton, select } = await openDatabase()
+  await db.batch(['create table v (a any) strict', 'create table n (a any)'])
+  const file = await writeCsv('any.csv', 'a\n1.0\n007\n"7"\n+1\n')
+  expect((await baton(['import', file, '--table', 'v'])).code).toBe(0)
+  expect(await select('select a, typeof(a) from v order by rowid')).toEqual([
+    [1, 'real'],
+    ['007', 'text'],
+    ['7', 'text'],
+    ['+1', 'text'],
+  ])
+  // in another table, it would make 7 of 007
+  expect((await baton(['import', file, '--table', 'n'])).errors).toContain('"007" would be changed')
 })
 
 test('100,000 rows are imported and exported exactly', { timeout: 120_000 }, async () => {
@@ -265,16 +285,12 @@ test.each<[string, string | Uint8Array, readonly string[], number, string]>([
 })
 
 test('standard input is imported, and leaves no temporary file', async () => {
-  const { baton } = await openDatabase()
-  const before = await readdir(tmpdir())
+  const { baton, temporaryDirectory } = await openDatabase()
   expect((await baton(['import', '-', '--table', 't'], 'a\n1\n')).output).toBe(
     'imported 1 row into t (a INTEGER)\n',
   )
   expect((await baton(['import', '-'], 'a\n1\n')).errors).toContain('pass the table with --table')
-  const added = (await readdir(tmpdir())).filter(
-    (name) => !before.includes(name) && name.startsWith('baton-import-'),
-  )
-  expect(added.filter((name) => !name.startsWith('baton-import-test-'))).toEqual([])
+  expect(await readdir(temporaryDirectory)).toEqual([])
 })
 
 test('dot commands work as an argument, in standard input and in files', async () => {

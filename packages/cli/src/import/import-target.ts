@@ -23,7 +23,9 @@ export class ImportTarget {
   }
 
   static async open(db: Client, table: string, signal: AbortSignal): Promise<ImportTarget> {
-    const sql = 'select name, type from pragma_table_info(?)'
+    // ANY converts values in other tables, but none in a STRICT one: there it is like a column without a type
+    const isStrict = 'exists (select 1 from pragma_table_list(?1) where strict)'
+    const sql = `select name, iif(type like 'any' and ${isStrict}, '', type) as type from pragma_table_info(?1)`
     const { rows } = await db.execute<TargetColumn>(sql, [table], { signal })
     return new ImportTarget(table, rows.length === 0 ? null : rows)
   }
