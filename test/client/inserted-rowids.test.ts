@@ -2,12 +2,11 @@
 import { DatabaseSync } from 'node:sqlite'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { openStream, type Stream } from '@batonsql/core/adapter'
-import { afterAll, expect, inject, test } from 'vitest'
-import { IS_RELEASE, IS_SHORT_RUN, SEED, seeded } from '../support/random.ts'
+import { afterAll, expect, test } from 'vitest'
+import { IS_RELEASE, SEED, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-// libsql-server waits for the disk after each program
-const PROGRAM_COUNT = IS_SHORT_RUN || (inject('target') === 'sqld' && !IS_RELEASE) ? 500 : 2_000
+const PROGRAM_COUNT = IS_RELEASE ? 2_000 : 500
 
 const server = await openTestServer()
 const db = createClient((await server.createDatabase()).config)

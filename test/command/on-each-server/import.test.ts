@@ -86,17 +86,17 @@ test('a STRICT column of type ANY stores numbers and texts as they are in the fi
   expect((await baton(['import', file, '--table', 'n'])).errors).toContain('"007" would be changed')
 })
 
-test('100,000 rows are imported and exported exactly', { timeout: 120_000 }, async () => {
+test('20,000 rows are imported and exported exactly', { timeout: 120_000 }, async () => {
   const { baton, select } = await openDatabase()
   const lines = Array.from(
-    { length: 100_000 },
+    { length: 20_000 },
     (_, n) => `${n},${9_007_199_254_740_993n + BigInt(n)},"a ""q"" ${n}\r\n",${n / 8}`,
   )
   const text = `id,big,note,part\n${lines.join('\n')}\n`
   const file = await writeCsv('many.csv', text)
-  expect((await baton(['import', file])).output).toContain('imported 100,000 rows')
+  expect((await baton(['import', file])).output).toContain('imported 20,000 rows')
   expect(await select("select count(*), sum(typeof(big) = 'integer'), max(big) from many")).toEqual([
-    [100_000n, 100_000n, 9_007_199_254_740_993n + 99_999n],
+    [20_000n, 20_000n, 9_007_199_254_740_993n + 19_999n],
   ])
   expect(await select("select name from sqlite_schema where name like 'baton%'")).toEqual([])
   expect((await baton(['sql', '--csv', 'select * from many order by id'])).output).toBe(text)

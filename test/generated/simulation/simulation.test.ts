@@ -5,9 +5,9 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { IS_SHORT_RUN, SEED } from '../../support/random.ts'
+import { IS_RELEASE, SEED } from '../../support/random.ts'
 
-const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? (IS_SHORT_RUN ? 2_000 : 8_000))
+const HISTORY_COUNT = Number(process.env['SIMULATED_HISTORIES'] ?? (IS_RELEASE ? 8_000 : 2_000))
 const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 /** Time limit for each history: ten times as long as it takes on an otherwise idle machine. */
 const MS_PER_HISTORY = 30
