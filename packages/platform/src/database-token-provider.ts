@@ -20,8 +20,9 @@ export interface DatabaseTokenProvider {
   forget(): void
 }
 
-/** Fractions of a token's lifetime after which it is renewed in the background, and after which it is no longer used. */
+/** Fraction of a token's lifetime after which it is renewed in the background. */
 const RENEWAL_FRACTION = 0.75
+/** Fraction of a token's lifetime after which it is no longer used. */
 const EXPIRY_FRACTION = 0.95
 
 /** Delay between attempts to renew a token that is still valid, in ms. */
@@ -68,13 +69,16 @@ export function databaseTokenProvider(
   const mintOnce = (target: State): Promise<DatabaseToken> =>
     (target.pendingToken ??= mint(target).finally(() => (target.pendingToken = undefined)))
   const provide = async (): Promise<DatabaseToken> => {
-    const { token, pendingToken, pauseUntil } = state
-    const age = state.age()
-    if (token === undefined || age >= EXPIRY_FRACTION) return await mintOnce(state)
-    if (age >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil) {
-      const current = state
-      mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEWAL_RETRY_MS))
+    const current = state
+    const { token, pendingToken, pauseUntil } = current
+    const age = current.age()
+    if (token === undefined || age >= EXPIRY_FRACTION) {
+      const newToken = await mintOnce(current)
+      // `forget` was called meanwhile
+      return state === current ? newToken : await provide()
     }
+    if (age >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil)
+      mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEWAL_RETRY_MS))
     return token
   }
   return Object.assign(provide, { forget: () => void (state = freshState()) })

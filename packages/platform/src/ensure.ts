@@ -13,13 +13,20 @@ interface Parts<T> {
 }
 
 /**
- * Creates a resource unless it exists. Can be repeated, even after a lost response, because it looks up the resource first, and
- * again if the creation failed.
- * @returns `isNew`: whether it did not exist at first
+ * Creates a resource unless it exists. Idempotent, even if a response was lost, because it looks up the resource first, and again if
+ * the creation failed.
+ * @returns `wasMissing`: whether it did not exist at first; `created`: also whether this call created it, as far as is known
  */
-export async function ensure<T>({ label, path, find, create, findDifferences, signal }: Parts<T>): Promise<{
+export async function createUnlessExists<T>({
+  label,
+  path,
+  find,
+  create,
+  findDifferences,
+  signal,
+}: Parts<T>): Promise<{
   readonly created: boolean
-  readonly isNew: boolean
+  readonly wasMissing: boolean
   readonly resource: T
 }> {
   const lookUp = async (): Promise<T | null> => {
@@ -36,14 +43,14 @@ export async function ensure<T>({ label, path, find, create, findDifferences, si
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })
   }
   const existing = await lookUp()
-  if (existing !== null) return { created: false, isNew: false, resource: existing }
+  if (existing !== null) return { created: false, wasMissing: false, resource: existing }
   try {
-    return { created: true, isNew: true, resource: await create() }
+    return { created: true, wasMissing: true, resource: await create() }
   } catch (error) {
     const isTaken = isAlreadyExists(error)
     if (!isTaken && !(error instanceof PlatformError && error.outcome === 'unknown')) throw error
     const resource = signal?.aborted ? null : await lookUp()
     if (resource === null) throw error
-    return { created: !isTaken, isNew: true, resource }
+    return { created: !isTaken, wasMissing: true, resource }
   }
 }

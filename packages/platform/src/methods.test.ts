@@ -81,6 +81,17 @@ describe('decoding', () => {
     expect(databases.map(({ total }) => total)).toEqual([total, null])
   })
 
+  test.each<unknown>([{}, [1], 5, new Date(Number.NaN)])(
+    'rejects the period %o before it is sent',
+    async (from) => {
+      const { platform, received } = scriptedPlatform(() => ({ body: {} }))
+      await expect(platform.databases.usage('db', { from } as never)).rejects.toThrow(
+        /^from must be a valid Date or text/,
+      )
+      expect(received).toEqual([])
+    },
+  )
+
   test('does not convert user data', async () => {
     const { platform } = scriptedPlatform(({ url }) => ({
       body: url.includes('locations')
@@ -320,7 +331,7 @@ describe('ensure', () => {
       'not a branch',
       database,
       { ...requestedDatabase, seed: { type: 'database', name: 'old' } } as const,
-      'it was not branched from another',
+      'it was not branched from a database',
     ],
   ])('an existing database that is %s is a mismatch', async (_, existing, requested, words) => {
     const { platform } = service(existing, failOnCreate)
@@ -412,6 +423,35 @@ describe('readiness', () => {
       'Bearer database-token',
       'Bearer database-token',
     ])
+  })
+
+  test('an invalid token or hostname is rejected at once', async () => {
+    const { platform, received } = newDatabase([])
+    const created = await platform.databases.get('db')
+    for (const authToken of ['a\nb', 'tök€n', '', 'line\n', async () => 'a\nb']) {
+      const failure = await platform.databases.waitUntilReady(created, { authToken }).catch((error) => error)
+      expect(failure).toBeInstanceOf(TypeError)
+      expect(failure.message).toMatch(/^authToken (?!.*(?:a\nb|tök))/)
+    }
+    for (const hostname of [undefined, null, '', 'a b', 'a:b'])
+      await expect(platform.databases.waitUntilReady({ ...created, hostname } as never)).rejects.toThrow(
+        'hostname is invalid',
+      )
+    expect(countProbes(received)).toBe(0)
+  })
+
+  test('the signal of the call also ends the wait, unless the wait has its own', async () => {
+    for (const wait of [true, { signal: undefined }, 'own'] as const) {
+      const { platform } = newDatabase(Array.from({ length: 100 }, () => ({ status: 404 })))
+      const stop = new AbortController()
+      const options =
+        wait === 'own'
+          ? { signal: new AbortController().signal, wait: { signal: stop.signal } }
+          : { signal: stop.signal, wait }
+      const creation = platform.databases.create({ name: 'db', group: 'default' }, options)
+      setTimeout(() => stop.abort('why'), 30)
+      await expect(creation).rejects.toMatchObject({ code: 'ABORTED', cause: 'why' })
+    }
   })
 
   test('ensure waits for a new database, even if the response to its creation was lost', async () => {
@@ -543,14 +583,14 @@ describe('databaseToken', () => {
     expect(getTokenNumber(await token())).toBe(2)
   })
 
-  test('discards the token on forget(), even while it is being fetched', async () => {
+  test('no call gets a token that forget() has discarded, not even one that is waiting for it', async () => {
     const { platform } = tokenService(3_600)
     const token = platform.databaseToken({ database: 'db', expiration: '1h' })
-    const first = token()
+    const calls = [token()]
     token.forget()
-    const second = token()
-    expect([getTokenNumber(await first), getTokenNumber(await second)].toSorted()).toEqual([1, 2])
-    expect(await token()).toBe(await second)
+    calls.push(token())
+    expect((await Promise.all(calls)).map(getTokenNumber)).toEqual([2, 2])
+    expect(getTokenNumber(await token())).toBe(2)
   })
 
   test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])(

@@ -2,7 +2,7 @@ import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions, PlatformFetch } from './config.ts'
 import { PlatformError } from './platform-error.ts'
 import { TimeLimit } from './time-limit.ts'
-import type { DatabaseToken } from './token.ts'
+import { checkToken, type DatabaseToken } from './token.ts'
 
 export interface WaitUntilReadyOptions extends PlatformCallOptions {
   /**
@@ -23,15 +23,17 @@ const CLOSE = '{"requests":[{"type":"close"}]}'
  * Returns the URL of a database from its `hostname`: `http` on this machine, `https` elsewhere. A path ends with a slash, because
  * other clients drop the last segment of a path without one.
  */
-export const databaseUrl = (hostname: string): string =>
-  baseUrl(hostname).replace(/(?<!\/)(\/[^/]+)+$/, '$&/')
+export function databaseUrl(hostname: string): string {
+  const url = baseUrl(hostname)
+  return hostname.includes('/') && !hostname.endsWith('/') ? `${url}/` : url
+}
 
 function baseUrl(hostname: string): string {
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/]*\.localhost)(:|\/|$)/.test(hostname)
   return `${isLocal ? 'http' : 'https'}://${hostname}`
 }
 
-/** Waits until a database responds at its host. */
+/** Waits until a database responds at its host. @throws TypeError for an invalid hostname or token, for which waiting would be in vain */
 export async function waitForDatabase(
   { fetch }: { readonly fetch: PlatformFetch },
   hostname: string,
@@ -39,30 +41,39 @@ export async function waitForDatabase(
 ): Promise<void> {
   checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
   const { signal, timeoutMs = 30_000, authToken } = options
-  const path = `${baseUrl(hostname)}/v2/pipeline`
-  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, details = {}): PlatformError =>
-    new PlatformError({ code, message, method: 'POST', path, outcome: 'not_applied', ...details })
-  let lastStatus = 'no response'
+  const url = `${baseUrl(hostname)}/v2/pipeline`
+  if (!hostname || !URL.canParse(url)) throw new TypeError('the hostname is invalid')
+  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, cause: unknown): PlatformError =>
+    new PlatformError({ code, message, cause, method: 'POST', path: url, outcome: 'not_applied' })
+  let problem = 'no response'
+  let lastError: unknown
   const onTimeout = (): PlatformError =>
-    failure('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${lastStatus}`)
-  const onAbort = (cause: unknown): PlatformError =>
-    failure('ABORTED', 'the wait for the database was aborted', { cause })
+    failure(
+      'TIMEOUT',
+      `the database at ${hostname} is not ready after ${timeoutMs} ms: ${problem}`,
+      lastError,
+    )
+  const onAbort = (reason: unknown): PlatformError =>
+    failure('ABORTED', 'the wait for the database was aborted', reason)
 
   const limit = new TimeLimit({ timeoutMs, signal, onTimeout, onAbort })
-  const probe = async (probeSignal: AbortSignal): Promise<number> => {
+  const isReady = async (probeSignal: AbortSignal): Promise<boolean> => {
     const token = typeof authToken === 'function' ? await authToken() : authToken
-    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const headers = { 'content-type': 'application/json', ...authorization }
+    const headers: Record<string, string> = { 'content-type': 'application/json' }
+    if (token !== undefined) {
+      checkToken('authToken', token)
+      headers['authorization'] = `Bearer ${token}`
+    }
     const init = { method: 'POST', headers, body: CLOSE, signal: probeSignal, redirect: 'manual' } as const
-    const response = await fetch(path, init).catch(() => null)
+    const response = await fetch(url, init).catch((error: unknown) => void (lastError = error))
     await response?.text().catch(() => {}) // read completely, to release the connection
-    return response?.status ?? 0
+    const { status = 0 } = response ?? {}
+    problem = response ? `HTTP ${status}` : 'no response'
+    return status !== 404 && status > 0 && status < 500
   }
   try {
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-      const status = await limit.within(probe)
-      if (status > 0 && status !== 404 && status < 500) return
-      lastStatus = status === 0 ? 'no response' : `HTTP ${status}`
+      if (await limit.within(isReady)) return
       if (waitMs >= limit.remainingMs) throw onTimeout()
       await limit.wait(waitMs)
     }

@@ -35,7 +35,7 @@ interface MethodInput<I extends readonly unknown[], O> {
   readonly isIdempotent?: boolean | undefined
 }
 
-/** For options that are not part of the request. */
+/** Declares the type of options that are not part of the request. */
 export const sendNothing =
   <O>(): ((options: O) => object) =>
   () => ({})

@@ -33,15 +33,20 @@ export function checkEnds(name: string, text: string): void {
     )
 }
 
-/** Checks a token of the platform API. @throws TypeError if it is invalid, with a message that contains no part of the token */
-export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
+/** Checks that a token can be sent in a header. @throws TypeError with a message that contains no part of the token */
+export function checkToken(name: string, token: unknown): asserts token is string {
   if (typeof token !== 'string')
     throw new TypeError(
-      `token must be a string, not ${describeType(token)}: is its environment variable set?`,
+      `${name} must be a string, not ${describeType(token)}: is its environment variable set?`,
     )
-  checkEnds('token', token)
+  checkEnds(name, token)
   if (!/^[\x21-\x7e]+$/.test(token))
-    throw new TypeError(token === '' ? 'token is empty' : 'token contains invalid characters')
+    throw new TypeError(`${name} ${token === '' ? 'is empty' : 'contains invalid characters'}`)
+}
+
+/** Checks a token of the platform API. @throws TypeError if it is invalid, with a message that contains no part of the token */
+export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
+  checkToken('token', token)
   const claims = readClaims(token)
   if (claims && !('jti' in claims) && DATABASE_CLAIMS.some((claim) => claim in claims))
     throw new TypeError(

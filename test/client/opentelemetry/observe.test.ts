@@ -279,6 +279,8 @@ test.each([
   ['libsql://app.example', { 'server.address': 'app.example', 'server.port': 443 }],
   ['http://app.example', { 'server.address': 'app.example', 'server.port': 80 }],
   [new URL('libsql://app.example:8080?tls=0'), { 'server.address': 'app.example', 'server.port': 8080 }],
+  ['libsql://app.example?tls=0', { 'server.address': 'app.example', 'server.port': 80 }],
+  ['http://[::1]:8080', { 'server.address': '::1', 'server.port': 8080 }],
 ])('reads the address from %s', (url, expected) => {
   const observe = observeWithOpenTelemetry({ tracerProvider, url: url })
   const event = { id: -1, sql: ['-- none\n;'], inTransaction: false, transaction: null }
@@ -289,6 +291,8 @@ test.each([
 
 test.each([
   [{ url: 'app.example' }, /url must be the URL of the client/],
+  [{ url: 'localhost:8080' }, /url must be the URL of the client/],
+  [{ url: 'file:///app.db' }, /url must be the URL of the client/],
   [{ tracer: {} }, /unknown option tracer/],
   [{ queryText: 'yes' }, /queryText must be boolean/],
 ])('options %o are rejected', (options, message) => {

@@ -7,6 +7,7 @@ import type { CallOptions } from '../options.ts'
 
 /** The first bytes of an SQLite file: https://www.sqlite.org/fileformat2.html#magic_header_string */
 export const FILE_START = 'SQLite format 3\u0000'
+const HEADER_BYTES = 100
 
 /**
  * Streams a database as an SQLite file, from one snapshot, while writes continue. Needs Baton's local server or the cloud service;
@@ -15,8 +16,8 @@ export const FILE_START = 'SQLite format 3\u0000'
  * ```ts
  * await writeFile('backup.db', exportFile(db))
  * ```
- * `timeoutMs` limits the time without data, and is the client's `requestTimeoutMs` by default.
- * @throws HttpError if the server rejects the request, ProtocolError if the response is not an SQLite file, TransportError
+ * `timeoutMs` is the longest time without data; by default the client's `requestTimeoutMs`.
+ * @throws HttpError if the server rejects the request, ProtocolError if the response is not a whole SQLite file, TransportError
  * `TIMEOUT` after too long a pause, and the signal's reason
  */
 export async function* exportFile(
@@ -30,19 +31,35 @@ export async function* exportFile(
   try {
     const request = { path: '/export/1', signal, idleTimeoutMs: timeoutMs }
     const decoder = new TextDecoder('latin1')
-    let start = ''
+    const header = new Uint8Array(HEADER_BYTES)
+    let length = 0
     // closes the body when this generator ends
     for await (const part of await ResponseBody.open(http, request, timeoutMs)) {
-      if (start.length < FILE_START.length) {
-        start = (start + decoder.decode(part.subarray(0, FILE_START.length))).slice(0, FILE_START.length)
-        if (!FILE_START.startsWith(start)) throw new ProtocolError('the response is not an SQLite file')
-      }
+      if (length < HEADER_BYTES) header.set(part.subarray(0, HEADER_BYTES - length), length)
+      length += part.length
+      const start = decoder.decode(header.subarray(0, Math.min(length, FILE_START.length)))
+      if (!FILE_START.startsWith(start)) throw new ProtocolError('the response is not an SQLite file')
       yield part
     }
-    if (start.length % FILE_START.length !== 0) throw new ProtocolError('the response is not an SQLite file')
+    // a database that was never written may be an empty file
+    if (length > 0 && length < readFileLength(header))
+      throw new ProtocolError('the SQLite file was truncated')
   } catch (error) {
     throw withCallerStack(asNotApplied(error))
   } finally {
     http.lifetime.end()
   }
+}
+
+/**
+ * Returns the length of an SQLite file, in bytes, according to its header; at least that of the header.
+ * @see https://www.sqlite.org/fileformat2.html#in_header_database_size
+ */
+function readFileLength({ buffer }: Uint8Array<ArrayBuffer>): number {
+  const view = new DataView(buffer)
+  const isCurrent = view.getUint32(24) === view.getUint32(92)
+  const pageSize = view.getUint16(16)
+  return isCurrent
+    ? Math.max(HEADER_BYTES, view.getUint32(28) * (pageSize === 1 ? 65_536 : pageSize))
+    : HEADER_BYTES
 }

@@ -1,4 +1,4 @@
-// The JSON of the database API. Its names appear only here and in the codec (value, statement, result, batch, pipeline).
+// The JSON of the database API.
 
 export type WireValue =
   | { readonly type: 'null' }
@@ -12,7 +12,7 @@ export interface WireColumn {
   readonly decltype?: string | null
 }
 
-/** Rows that are kept as text until they are decoded. */
+/** `RowText` of the codec: rows that are kept as text until they are decoded. */
 interface UnreadRows {
   parse(): readonly (readonly WireValue[])[]
 }

@@ -34,12 +34,21 @@ test('if columns have the same name, objects contain the last value and arrays c
 })
 
 test('a result can be serialized as JSON', () => {
-  const result = wire(['a'], [[integer('9007199254740993')]], {
-    affected_row_count: 1,
-  })
+  const blob: WireValue = { type: 'blob', base64: '/wA=' }
+  const result = wire(['a', 'b'], [[integer('9007199254740993'), blob]], { affected_row_count: 1 })
   expect(JSON.parse(JSON.stringify(decodeResult(result, 'auto', 'object', 5n)))).toMatchObject({
-    rows: [{ a: '9007199254740993' }],
+    rows: [{ a: '9007199254740993', b: '/wA=' }],
     lastInsertRowid: '5',
     rowsAffected: 1,
   })
 })
+
+test.each(['object', 'array'] as const)(
+  'a row that lacks values, or has too many, is rejected: %s',
+  (rowMode) => {
+    for (const row of [[], [integer('1')], [integer('1'), integer('2'), integer('3')]])
+      expect(() => decodeResult(wire(['a', 'b'], [row]), 'auto', rowMode)).toThrow(
+        `a row has ${row.length} of 2 values`,
+      )
+  },
+)

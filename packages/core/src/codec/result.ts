@@ -1,3 +1,4 @@
+import { encodeBase64 } from '#base64'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireColumn, WireResult, WireValue } from '../base/wire.ts'
 import { RowText } from './row-text.ts'
@@ -22,9 +23,9 @@ export class ResultSet<Row = ObjectRow> {
   /** Number of rows changed by INSERT, UPDATE, REPLACE or DELETE; 0 for every other statement. */
   readonly rowsAffected: number
   /**
-   * Rowid of the last row that an INSERT or REPLACE inserted; null if it inserted none, for every other statement, and for an upsert
-   * that may have updated a row instead, because the server reports the rowid that it had reported before. For a table WITHOUT ROWID,
-   * it can be the rowid of an earlier insert on the connection. Use RETURNING for upserts and such tables.
+   * Rowid of the last row that an INSERT or REPLACE inserted; null if it inserted none, and for every other statement. Use RETURNING
+   * where the server does not report it reliably: for an upsert it is null if a row may have been updated instead, and for a table
+   * WITHOUT ROWID it can be the rowid of an earlier insert.
    */
   readonly lastInsertRowid: bigint | null
   /** Number of rows read by the engine, for billing; 0 if the server does not report it. */
@@ -37,7 +38,7 @@ export class ResultSet<Row = ObjectRow> {
   /** @internal */
   constructor(result: WireResult, rows: Row[], lastInsertRowid: bigint | null = null) {
     const { cols } = result
-    this.columns = cols.map((column) => column.name ?? '')
+    this.columns = columnNames(cols)
     this.columnTypes = cols.map((column) => column.decltype ?? null)
     this.rows = rows
     this.rowsAffected = result.affected_row_count
@@ -47,13 +48,17 @@ export class ResultSet<Row = ObjectRow> {
     this.durationMs = result.query_duration_ms ?? 0
   }
 
-  /** Returns a value for JSON.stringify, in which each bigint is a string of digits. */
+  /**
+   * Returns a value for JSON.stringify. A bigint is a string of digits, and a blob is base64. JSON has neither infinity, which is null,
+   * nor -0, which is 0.
+   */
   toJSON(): unknown {
-    return JSON.parse(
-      JSON.stringify(Object.assign({}, this), (_, value) =>
-        typeof value === 'bigint' ? String(value) : value,
-      ),
-    )
+    const toJson = (_: string, value: unknown): unknown => {
+      if (typeof value === 'bigint') return String(value)
+      return value instanceof Uint8Array ? encodeBase64(value) : value
+    }
+    // a copy without this method, which JSON.stringify would call
+    return JSON.parse(JSON.stringify(Object.assign({}, this), toJson))
   }
 }
 
@@ -63,17 +68,23 @@ export function rowDecoder(
   intMode: IntMode,
   rowMode?: RowMode,
 ): (cells: readonly WireValue[]) => ObjectRow | ArrayRow {
-  const names = cols.map((column) => column.name ?? '')
+  const names = columnNames(cols)
+  const checkLength = ({ length }: readonly WireValue[]): void => {
+    if (length !== names.length) throw new ProtocolError(`a row has ${length} of ${names.length} values`)
+  }
   if (rowMode === 'array')
-    return (cells) => cells.map((cell, index) => decodeValue(cell, intMode, names[index] as string))
-  // a plain assignment would set the prototype of the row
-  const isSafe = !names.includes('__proto__')
+    return (cells) => {
+      checkLength(cells)
+      return cells.map((cell, index) => decodeValue(cell, intMode, names[index] as string))
+    }
+  const canAssign = canAssignAll(names)
   return (cells) => {
+    checkLength(cells)
     const row: ObjectRow = {}
     for (let index = 0; index < names.length; index++) {
       const name = names[index] as string
       const value = decodeValue(cells[index] as WireValue, intMode, name)
-      if (isSafe) row[name] = value
+      if (canAssign) row[name] = value
       else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
     }
     return row
@@ -98,10 +109,15 @@ function decodeRows(
 ): (ObjectRow | ArrayRow)[] {
   const decode = rowDecoder(cols, intMode, rowMode)
   if (!(rows instanceof RowText)) return (rows as WireValue[][]).map(decode)
-  const names = cols.map((column) => column.name ?? '')
-  const isArray = rowMode === 'array'
-  const isSafe = isArray || !names.includes('__proto__')
-  const keys = isArray ? Object.keys(names).map(Number) : names
-  const read = isSafe && rows.read<ObjectRow | ArrayRow>(() => (isArray ? [] : {}), keys, names, intMode)
-  return read || rows.parse().map(decode)
+  const names = columnNames(cols)
+  let decoded: (ObjectRow | ArrayRow)[] | null = null
+  if (rowMode === 'array') decoded = rows.read<ArrayRow>(() => [], [...names.keys()], names, intMode)
+  else if (canAssignAll(names)) decoded = rows.read<ObjectRow>(() => ({}), names, names, intMode)
+  // null also if the text is not formatted as servers format it
+  return decoded ?? rows.parse().map(decode)
 }
+
+const columnNames = (cols: readonly WireColumn[]): string[] => cols.map(({ name }) => name ?? '')
+
+/** Whether a row can be filled by plain assignments, which for `__proto__` would set its prototype. */
+const canAssignAll = (names: readonly string[]): boolean => !names.includes('__proto__')

@@ -1,5 +1,6 @@
+import type { Condition } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
-import { ensure } from '../ensure.ts'
+import { createUnlessExists } from '../ensure.ts'
 import type * as models from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
 import { bodyObject, getField, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
@@ -36,7 +37,7 @@ export interface NewDatabase {
 }
 
 export interface CreateDatabaseOptions extends PlatformCallOptions {
-  /** Waits until the database responds: see `waitUntilReady`. @default false */
+  /** Waits until the database responds: see `waitUntilReady`. A `signal` in here replaces that of the call. @default false */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
 }
 
@@ -105,6 +106,11 @@ export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   return withRaw({ ...usage, total: isObject(total) ? toView(total) : null }, raw)
 }
 
+const TIME: Condition = {
+  text: 'a valid Date or text',
+  accepts: (value) => typeof value === 'string' || (value instanceof Date && !Number.isNaN(value.getTime())),
+}
+
 const formatTime = (time: Date | string | undefined): string | undefined =>
   time instanceof Date ? time.toISOString() : time
 
@@ -138,8 +144,8 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     },
   ),
   /**
-   * Creates a database. It may take a few seconds to become reachable: see `wait`. Never retried if the request may have arrived; see
-   * `ensure` for a call that can be repeated.
+   * Creates a database. It may take a few seconds to become reachable: see `wait`. Never retried if the request may have
+   * arrived; `ensure` is idempotent.
    * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
   create: route(`POST ${DATABASES_PATH}`, object<models.CreatedDatabase>('database', 'hostname'), {
@@ -185,7 +191,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     body: (snapshot: { readonly name?: string | undefined }) => checkedBody(snapshot, { name: 'string' }),
   }),
   /**
-   * Replaces the content of a database with a snapshot; all access ends first. The database gets a new id: create new tokens.
+   * Replaces the content of a database with a snapshot; all connections are closed first. The database gets a new id: create new tokens.
    * Never retried if the request may have arrived.
    */
   restoreSnapshot: route(
@@ -206,7 +212,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     `GET ${DATABASE_PATH}/usage`,
     (response) => withTotal(object<models.DatabaseUsage>('database', 'uuid')(response)),
     {
-      rules: { from: 'string or object', to: 'string or object' },
+      rules: { from: TIME, to: TIME },
       send: ({ from, to }: UsageOptions) => ({ query: { from: formatTime(from), to: formatTime(to) } }),
     },
   ),
@@ -221,8 +227,8 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
 /** Databases of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
-   * Creates a database unless it exists in that group and was branched from that seed. Can be repeated, even after a lost response.
-   * @param options `wait`: for a new database
+   * Creates a database unless it exists in that group and was branched from that seed. Idempotent, even if a response was lost.
+   * @param options `wait` applies only if the database is new
    * @returns `created`: whether this call created it; also true if the response was lost and it exists now
    * @throws PlatformError with code `MISMATCH` if a database of that name is in another group or has another parent
    */
@@ -244,7 +250,9 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
     hostname: string,
     { wait = false, signal }: CreateDatabaseOptions,
   ): Promise<void> => {
-    if (wait !== false) await waitForDatabase(config, hostname, { signal, ...(wait === true ? {} : wait) })
+    if (wait === false) return
+    const waitOptions = wait === true ? {} : wait
+    await waitForDatabase(config, hostname, { ...waitOptions, signal: waitOptions.signal ?? signal })
   }
   return {
     ...methods,
@@ -258,7 +266,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
       toDatabaseBody(database) // checked even if there is nothing to create
       const { name } = database
       const { wait: _, ...callOptions } = options
-      const { created, isNew, resource } = await ensure({
+      const { created, wasMissing, resource } = await createUnlessExists({
         label: `database "${name}"`,
         path: buildPath(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
@@ -266,7 +274,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
         findDifferences: (existing) => findDifferences(existing, database),
         signal: options.signal,
       })
-      if (isNew) await waitIfRequested(resource.hostname, options)
+      if (wasMissing) await waitIfRequested(resource.hostname, options)
       return { created, database: resource }
     },
     async waitUntilReady(database, options = {}) {
@@ -282,8 +290,9 @@ function findDifferences({ group, parent }: models.Database, requested: NewDatab
   if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
   const { seed } = requested
   const requestedParent = seed?.type === 'database' ? (seed.name ?? null) : null
-  const canCompare = parent !== undefined && (seed === undefined || requestedParent !== null)
-  if (canCompare && (parent?.name ?? null) !== requestedParent)
-    differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from another')
+  // some services do not report the parent, and a database that was made of a dump has none
+  const canCompareParent = parent !== undefined && (seed === undefined || requestedParent !== null)
+  if (canCompareParent && (parent?.name ?? null) !== requestedParent)
+    differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from a database')
   return differences
 }

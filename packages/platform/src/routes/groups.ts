@@ -1,5 +1,5 @@
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
-import { ensure } from '../ensure.ts'
+import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
@@ -76,7 +76,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
 /** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Groups extends ReturnType<typeof groupRoutes> {
   /**
-   * Creates a group unless it exists with its primary in that location. Can be repeated, even after a lost response.
+   * Creates a group unless it exists with its primary in that location. Idempotent, even if a response was lost.
    * @returns `created`: whether this call created it; also true if the response was lost and it exists now
    * @throws PlatformError with code `MISMATCH` if its primary is elsewhere
    */
@@ -102,7 +102,7 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
     async ensure(group, options = {}) {
       toGroupBody(group) // checked even if there is nothing to create
       const { name, location } = group
-      const { created, resource } = await ensure({
+      const { created, resource } = await createUnlessExists({
         label: `group "${name}"`,
         path: buildPath(GROUP_PATH, config, [name]),
         find: () => methods.get(name, options),

@@ -15,12 +15,18 @@ export function connectionAttributes(
   }
   if (url === undefined) return database
   const text = String(url)
-  if (!/^\w+:\/\//.test(text) || !URL.canParse(text))
+  // the schemes of a client
+  if (!/^(?:libsql|turso|https?):\/\//i.test(text) || !URL.canParse(text))
     throw new TypeError('observeWithOpenTelemetry: url must be the URL of the client, such as libsql://…')
   const { protocol, hostname, port, searchParams } = new URL(text)
-  const isPlain = protocol === 'http:' || searchParams.get('tls') === '0'
+  const isPlain = protocol === 'http:' || (protocol !== 'https:' && searchParams.get('tls') === '0')
   const defaultPort = isPlain ? 80 : 443
-  return { ...database, 'server.address': hostname, 'server.port': port === '' ? defaultPort : Number(port) }
+  return {
+    ...database,
+    // an IPv6 address without its brackets
+    'server.address': hostname.replaceAll(/[[\]]/g, ''),
+    'server.port': port === '' ? defaultPort : Number(port),
+  }
 }
 
 /**
@@ -50,7 +56,7 @@ function combineNames(names: ReadonlySet<string>, isBatch: boolean): string {
 
 const getOperation = (sql: string): string => getVerb(sql).toUpperCase() || 'SQL'
 
-/** Returns the attributes of an error: its code, and the server's. */
+/** Returns the attributes of an error: its own code, and the server's or the HTTP status. */
 export function errorAttributes(error: unknown): Attributes {
   const { name, code, extendedCode, status } = Object(error) as Record<string, unknown>
   const type = typeof code === 'string' ? code : typeof name === 'string' ? name : '_OTHER'
