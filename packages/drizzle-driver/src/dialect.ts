@@ -1,8 +1,8 @@
 import { entityKind, is, SQL } from 'drizzle-orm'
 import type { SQLiteAsyncDialect as Dialect } from 'drizzle-orm/sqlite-core'
 import { SQLiteAsyncDialect } from './drizzle-0.ts'
+import { withExactDecoder } from './exact-decoder.ts'
 import { withAllDigits } from './nested-reals.ts'
-import { withExactDecoder } from './row-mapping.ts'
 
 type RelationalQuery = Parameters<Dialect['buildRelationalQuery']>[0]
 type Select = Parameters<Dialect['buildSelectQuery']>[0]

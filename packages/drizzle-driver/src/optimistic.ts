@@ -22,7 +22,7 @@ export function runOptimisticTransaction<
   options: OptimisticOptions | undefined,
 ): Promise<BatchResults<Q>> {
   if (session.runner.isTransaction) throw new TypeError('optimistic() needs a database, not a transaction')
-  const result = session.runner.perform<BatchResults<Q>>(
+  const result = session.runner.runTransaction<BatchResults<Q>>(
     (run) => runOptimistically(client, run, options),
     async (runner) => {
       const writes = await callback(session.toTransaction(runner))

@@ -8,11 +8,11 @@ import {
   SQLitePreparedQuery,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
+import { withExactDecoder } from './exact-decoder.ts'
 import { joinsNotNullableMap, mapResultRow, queryWithCache } from './internals.ts'
 import { NestedRows } from './nested-rows.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { objectRows, runResult } from './results.ts'
-import { withExactDecoder } from './row-mapping.ts'
 
 /** The tables that a query reads or changes. */
 export interface QueryMetadata {

@@ -39,7 +39,7 @@ function toMode(behavior: TransactionBehavior | undefined): TransactionMode | un
   return behavior && MODES[behavior]
 }
 
-/** What queries run on: a client, a transaction, or the reads or writes of an attempt at an optimistic transaction. */
+/** Executes queries: a client, a transaction, or the reads or writes of an attempt at an optimistic transaction. */
 type QueryExecutor = Client | Transaction | Attempt | Attempt['writer']
 
 /** Converts a raw parameter: a Date becomes milliseconds since 1970, as in Drizzle's own drivers. */
@@ -91,33 +91,27 @@ export class QueryRunner {
     const mode = toMode(behavior)
     const changedTables = queries.flatMap((query) => query.changedTables)
     this.#recordChanges(changedTables)
-    const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
+    const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
+    let results: ArrayResult[]
+    try {
+      results = await this.#executor.batch(statements, { rowMode: 'array', mode })
+    } catch (reason) {
       if (mayBeApplied(reason)) await this.#invalidate(changedTables)
-      const error = (await findFailingStatement(reason, queries, {
-        batch: (texts) =>
-          this.#send(
-            texts.map((sql) => ({ sql, params: [], changedTables: [] })),
-            'deferred',
-          ),
-      })) as Error
-      const { statementIndex } = error as { readonly statementIndex?: number | null }
-      const failedQuery = queries[statementIndex ?? -1]
-      throw wrap(
-        failedQuery?.sql ?? queries.map(({ sql }) => sql).join(';\n'),
-        [...(failedQuery?.params ?? [])],
-        error,
-      )
-    })
+      throw await this.#toDrizzleError(reason, queries, wrap)
+    }
     await this.#invalidate(changedTables)
     return results
   }
 
-  async #send(queries: readonly RunnableSql[], mode: TransactionMode | undefined): Promise<ArrayResult[]> {
-    const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
-    return await this.#executor.batch(statements, { rowMode: 'array', mode })
+  async #toDrizzleError(reason: unknown, queries: readonly RunnableSql[], wrap: WrapError): Promise<Error> {
+    const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
+    const { statementIndex } = error as { readonly statementIndex?: number | null }
+    const failedQuery = statementIndex == null ? undefined : queries[statementIndex]
+    const sql = failedQuery?.sql ?? queries.map((query) => query.sql).join(';\n')
+    return wrap(sql, [...(failedQuery?.params ?? [])], error)
   }
 
-  /** What the writes of an optimistic transaction run on. */
+  /** The runner for the writes of an optimistic transaction; otherwise this one. */
   get writer(): QueryRunner {
     const executor = this.#executor
     return 'writer' in executor ? this.#inside(executor.writer, this.#changedTables) : this
@@ -133,15 +127,15 @@ export class QueryRunner {
       return await executor.savepoint((savepoint) => callback(this.#inside(savepoint, this.#changedTables)))
     if (!('transaction' in executor))
       throw new TypeError('transactions cannot be nested in an optimistic transaction')
-    return await this.perform((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
+    return await this.runTransaction((run) => executor.transaction(run, { mode: toMode(behavior) }), callback)
   }
 
   #inside(executor: QueryExecutor, changedTables: Set<string> | null): QueryRunner {
     return new QueryRunner(executor, this.#onChange, changedTables)
   }
 
-  /** Runs a callback in a transaction that `start` begins, and invalidates the tables that it changed. */
-  async perform<T>(
+  /** Runs a callback in the transaction that `start` begins, and invalidates the tables that it changed. */
+  async runTransaction<T>(
     start: (run: (executor: Transaction | Attempt) => Promise<T>) => Promise<T>,
     callback: (runner: QueryRunner) => Promise<T>,
   ): Promise<T> {
@@ -151,7 +145,7 @@ export class QueryRunner {
       await this.#invalidate([...changedTables])
       return result
     } catch (error) {
-      // the response to COMMIT was lost
+      // it may have been committed, for example if the response to COMMIT was lost
       if (mayBeApplied(findDatabaseError(error))) await this.#invalidate([...changedTables])
       throw error
     }

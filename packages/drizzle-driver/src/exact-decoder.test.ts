@@ -1,7 +1,7 @@
 import { blob, integer, QueryBuilder, sqliteTable } from 'drizzle-orm/sqlite-core'
 import { afterEach, expect, test, vi } from 'vitest'
+import { withExactDecoder } from './exact-decoder.ts'
 import { findColumn } from './internals.ts'
-import { withExactDecoder } from './row-mapping.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
