@@ -1,9 +1,9 @@
 import type { DATABASE_TOKEN_OPTIONS } from './option-table.ts'
-import { apiCommand } from './platform-commands.ts'
+import { organizationCommand } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Creates a token for a database. */
-export const createDatabaseToken = apiCommand<typeof DATABASE_TOKEN_OPTIONS>(
+export const createDatabaseToken = organizationCommand<typeof DATABASE_TOKEN_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [database] = operands as [string]
     const { expiration } = values
@@ -19,7 +19,7 @@ export const createDatabaseToken = apiCommand<typeof DATABASE_TOKEN_OPTIONS>(
 )
 
 /** Invalidates all tokens of a database. */
-export const rotateDatabaseTokens = apiCommand(async (platform, { operands, signal }) => {
+export const rotateDatabaseTokens = organizationCommand(async (platform, { operands, signal }) => {
   const [database] = operands as [string]
   await platform.databases.rotateTokens(database, { signal })
   return { json: { database, rotated: true }, text: `all earlier tokens for ${database} are now invalid` }

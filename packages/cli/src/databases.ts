@@ -14,7 +14,7 @@ import type {
   DESTROY_DATABASE_OPTIONS,
   FORK_OPTIONS,
 } from './option-table.ts'
-import { apiCommand } from './platform-commands.ts'
+import { organizationCommand } from './platform-commands.ts'
 import { readSwitch } from './read-choice.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 import { UsageError } from './usage-error.ts'
@@ -25,7 +25,7 @@ export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     const json = await control<readonly ControlledDatabase[]>(values, { command: 'list' }, context)
     return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
   },
-  onPlatform: apiCommand(async (platform, { signal }) => {
+  onPlatform: organizationCommand(async (platform, { signal }) => {
     const databases = await platform.databases.list({ signal }).toArray()
     const json = databases.map(({ name, group, hostname }) => ({ name, group, url: databaseUrl(hostname) }))
     return {
@@ -36,7 +36,7 @@ export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
 })
 
 /** Prints the details of a database. */
-export const showDatabase = apiCommand(async (platform, { operands, signal }) => {
+export const showDatabase = organizationCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   const database = await platform.databases.get(name, { signal })
   const { deleteProtection, blockReads, blockWrites, sizeLimit } = await platform.databases.getConfiguration(
@@ -134,26 +134,28 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     await fillFromDump(database, dumpFile, context)
     return output
   },
-  onPlatform: apiCommand<typeof CREATE_DATABASE_OPTIONS>(async (platform, { values, operands, context }) => {
-    const { signal } = context
-    const [name] = operands as [string]
-    const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
-    await checkSources(values)
-    if (dumpFile === undefined)
-      return await createOnPlatform(platform, { name, fromDatabase, group }, { signal })
-    const output = await createOnPlatform(platform, { name, group }, { wait: false })
-    const { url } = output.json
-    const database = {
-      name,
-      locate: async () => {
-        await platform.databases.waitUntilReady(name, { signal })
-        return { url, authToken: platform.databaseToken({ database: name, expiration: '1h' }) }
-      },
-      delete: async () => await platform.databases.delete(name),
-    }
-    await fillFromDump(database, dumpFile, context)
-    return output
-  }),
+  onPlatform: organizationCommand<typeof CREATE_DATABASE_OPTIONS>(
+    async (platform, { values, operands, context }) => {
+      const { signal } = context
+      const [name] = operands as [string]
+      const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
+      await checkSources(values)
+      if (dumpFile === undefined)
+        return await createOnPlatform(platform, { name, fromDatabase, group }, { signal })
+      const output = await createOnPlatform(platform, { name, group }, { wait: false })
+      const { url } = output.json
+      const database = {
+        name,
+        locate: async () => {
+          await platform.databases.waitUntilReady(name, { signal })
+          return { url, authToken: platform.databaseToken({ database: name, expiration: '1h' }) }
+        },
+        delete: async () => await platform.databases.delete(name),
+      }
+      await fillFromDump(database, dumpFile, context)
+      return output
+    },
+  ),
 })
 
 const toFork = (
@@ -167,14 +169,14 @@ const toFork = (
 /** Copies a database, or one of its snapshots, and prints the URL of the copy. */
 export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
   onServer: async (input) => await createOnServer(input, toFork(input.values, input.operands)),
-  onPlatform: apiCommand<typeof FORK_OPTIONS>(
+  onPlatform: organizationCommand<typeof FORK_OPTIONS>(
     async (platform, { values, operands, signal }) =>
       await createOnPlatform(platform, toFork(values, operands), { signal }),
   ),
 })
 
 /** Prints a line for the primary and for each replica of a database. */
-export const listInstances = apiCommand(async (platform, { operands, signal }) => {
+export const listInstances = organizationCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   const instances = await platform.databases.listInstances(name, { signal })
   const json = instances.map(({ region, type, hostname }) => ({
@@ -189,7 +191,7 @@ export const listInstances = apiCommand(async (platform, { operands, signal }) =
 })
 
 /** Changes settings of a database, and prints all of them. */
-export const configureDatabase = apiCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
+export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
     const changes = {
@@ -222,7 +224,7 @@ export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
     await control(input.values, { command: 'delete', name }, input.context)
     return describeDeletion(name)
   },
-  onPlatform: apiCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
     const [name] = operands as [string]
     await platform.databases.delete(name, { signal })
     return describeDeletion(name)

@@ -1,11 +1,11 @@
 import { describeDeletion, formatFields } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
 import type { CONFIGURE_GROUP_OPTIONS, CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
-import { apiCommand } from './platform-commands.ts'
+import { organizationCommand } from './platform-commands.ts'
 import { readSwitch } from './read-choice.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
-export const listGroups = apiCommand(async (platform, { signal }) => {
+export const listGroups = organizationCommand(async (platform, { signal }) => {
   const json = (await platform.groups.list({ signal })).map(({ name, primary, locations = [] }) => ({
     name,
     primary,
@@ -17,7 +17,7 @@ export const listGroups = apiCommand(async (platform, { signal }) => {
   }
 })
 
-export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
+export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
     const { location = 'local' } = values
@@ -26,20 +26,20 @@ export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
   },
 )
 
-export const addLocation = apiCommand(async (platform, { operands, signal }) => {
+export const addLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.addLocation(name, location, { wait: true, signal })
   return { json: { name, location, added: true }, text: `added ${location} to ${name}` }
 })
 
-export const removeLocation = apiCommand(async (platform, { operands, signal }) => {
+export const removeLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.removeLocation(name, location, { signal })
   return { json: { name, location, removed: true }, text: `removed ${location} from ${name}` }
 })
 
 /** Changes settings of a group, and prints all of them. */
-export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
+export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
     const change = readSwitch('delete-protection', values['delete-protection'])
@@ -53,8 +53,11 @@ export const configureGroup = apiCommand<typeof CONFIGURE_GROUP_OPTIONS>(
   },
 )
 
-export const destroyGroup = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
-  const [name] = operands as [string]
-  await platform.groups.delete(name, { signal })
-  return describeDeletion(name)
-}, confirmDeletion('groups destroy'))
+export const destroyGroup = organizationCommand<typeof DESTROY_OPTIONS>(
+  async (platform, { operands, signal }) => {
+    const [name] = operands as [string]
+    await platform.groups.delete(name, { signal })
+    return describeDeletion(name)
+  },
+  confirmDeletion('groups destroy'),
+)

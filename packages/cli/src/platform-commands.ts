@@ -18,37 +18,35 @@ type Action<Options extends OptionTable> = (
   call: ApiCall<Options>,
 ) => Promise<CommandOutput>
 
-/** Creates a command that uses the platform API on behalf of the token's user. */
+/**
+ * Creates a command that uses the platform API on behalf of the token's user.
+ * @param confirm asks for confirmation first
+ */
 export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
   action: Action<Options>,
+  confirm: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
     const { operands, context } = input
     // TypeScript cannot infer that the values of a larger table include those of a smaller one
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
     const platform = createAccountClient(values, context)
+    await confirm(input)
     const output = await action(platform, { values, operands, signal: context.signal, context })
     await printOutput(output, values.json, context)
   }
 }
 
-/**
- * Creates a command that uses the platform API on behalf of an organization.
- * @param confirm asks for confirmation first
- */
-export function apiCommand<Options extends typeof API_OPTIONS>(
+/** Creates a command that uses the platform API on behalf of an organization. */
+export function organizationCommand<Options extends typeof API_OPTIONS>(
   action: Action<Options>,
-  confirm: (input: CommandInput<Options>) => Promise<void> = async () => {},
+  confirm?: (input: CommandInput<Options>) => Promise<void>,
 ): (input: CommandInput<Options>) => Promise<void> {
-  const runCommand = accountCommand<Options>(async (platform, call) => {
+  return accountCommand<Options>(async (platform, call) => {
     const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
     const slug = organization ?? (await getOnlyOrganization(platform, call.signal))
     return await action(platform.forOrganization(slug), call)
-  })
-  return async (input) => {
-    await confirm(input)
-    await runCommand(input)
-  }
+  }, confirm)
 }
 
 /** Returns the slug of the only organization that the token can access. @throws UsageError if there are several, or none */
@@ -87,7 +85,7 @@ function withUsageError<T>(create: () => T): T {
     return create()
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    // this advice is for programs, not for the command
+    // the message names the method of the client; the user of a command needs the command
     throw new UsageError(
       `baton: ${error.message.replace('apiTokens.create', 'baton api-tokens create NAME')}`,
     )

@@ -5,7 +5,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 import type { CommandContext } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { runDev } from './dev.ts'
-import { addLocation, listGroups } from './groups.ts'
+import { addLocation, destroyGroup, listGroups } from './groups.ts'
 import { runImport } from './import-command.ts'
 import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
 import { runRestore } from './restore.ts'
@@ -167,6 +167,10 @@ test('commands of the platform API report missing settings', async () => {
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)
   expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(
     /^baton: .*401.*\nThe platform API needs its own token: pass --token,/,
+  )
+  // reported before it asks for a confirmation
+  expect(await runToText((context) => destroyGroup({ values: {}, operands: ['x'], context }))).toMatch(
+    /^usage: .*--api-url/,
   )
   const { token } = platform
   expect(await list({ 'api-url': platform.url, token, organization: 'nobody' })).toMatch(/^baton: .*404/)

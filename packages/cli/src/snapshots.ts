@@ -5,7 +5,7 @@ import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase } from './control/control-server.ts'
 import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
-import { apiCommand } from './platform-commands.ts'
+import { organizationCommand } from './platform-commands.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 
 /** A snapshot as both forms of a command receive it. */
@@ -28,7 +28,7 @@ export const createSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     )
     return { json, text: json.name }
   },
-  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
     const [database, name] = operands as [string, string?]
     const json = toJson(await platform.databases.createSnapshot(database, { name }, { signal }))
     return { json, text: json.name }
@@ -49,7 +49,7 @@ export const listSnapshots = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     const [database] = operands as [string]
     return describeList(await control(values, { command: 'list-snapshots', database }, context))
   },
-  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
     const [database] = operands as [string]
     return describeList((await platform.databases.listSnapshots(database, { signal })).map(toJson))
   }),
@@ -74,7 +74,7 @@ export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
     const command = { command: 'restore-snapshot', database, name } as const
     return describeRestored(await control(input.values, command, input.context), name)
   },
-  onPlatform: apiCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
     const [database, name] = operands as [string, string]
     const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
     return describeRestored({ name: database, url: databaseUrl(hostname) }, name)
@@ -87,7 +87,7 @@ export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     await control(values, { command: 'delete-snapshot', database, name }, context)
     return describeDeletion(name)
   },
-  onPlatform: apiCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
     const [database, name] = operands as [string, string]
     await platform.databases.deleteSnapshot(database, name, { signal })
     return describeDeletion(name)
