@@ -7,7 +7,7 @@ import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
 import { exportOnline, type RemoteDatabase } from './online-export.ts'
 
-const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000', 'second half 1234']
+const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000'.padEnd(64, '1'), '2'.repeat(64)]
 
 /** Starts a server that sends half of an export, and the rest only when the test sends it. */
 async function startHeldExport(): Promise<{ database: RemoteDatabase; response: Promise<ServerResponse> }> {

@@ -191,9 +191,9 @@ function getAttemptGroup(call: Call, scope: Scope, attempt: number): Group {
 const getAllTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(getAllTags)])
 
-/** Returns whether a transaction continues after a COMMIT that failed, because the COMMIT was never sent or was rejected. */
-function isContinuedAfter(scope: Scope, commit: Call): boolean {
-  const laterCalls = scope.calls.slice(scope.calls.indexOf(commit) + 1)
+/** Returns whether a transaction continues after a COMMIT or rollback that failed: it was never sent, or rejected. */
+function isContinuedAfter(scope: Scope, failedEnd: Call): boolean {
+  const laterCalls = scope.calls.slice(scope.calls.indexOf(failedEnd) + 1)
   const end = laterCalls.findIndex(
     ({ operation, state }) => (operation === 'begin' && state === 'ok') || operation === 'close stream',
   )
@@ -227,8 +227,10 @@ function getStreamGroups(scope: Scope): Group[] {
       else if (!isRejected && getOutcome(call) === 'unknown') endTransaction(call, 'exist or not')
       else if (!isRejected && call.error instanceof Error && call.error.name === 'StreamError')
         endTransaction(call, 'not exist')
-    } else if (verb === 'rollback' || verb === 'close stream') endTransaction(call, 'not exist')
-    else if (openTransaction) {
+    } else if (verb === 'rollback' || verb === 'close stream') {
+      // a rollback that is aborted while it waits for a COMMIT has no effect if the COMMIT fails
+      if (call.state === 'ok' || !isContinuedAfter(scope, call)) endTransaction(call, 'not exist')
+    } else if (openTransaction) {
       const transaction: OpenTransaction = openTransaction
       if (!transaction.control(call)) transaction.add(getPart(call))
     } else groups.push(...getCallGroups(call))

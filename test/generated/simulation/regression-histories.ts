@@ -354,6 +354,23 @@ export const REGRESSIONS: readonly Regression[] = [
     { faults: [{ request: 1, kind: 'no response' }] },
   ),
   regression(
+    'a rollback that is aborted while it waits for a COMMIT, which is not sent',
+    [
+      [
+        insert,
+        onStream(
+          { do: 'begin' },
+          insert,
+          { do: 'commit', wait: 'later', catches: true },
+          { do: 'rollback', abortMs: 0, catches: true },
+          { do: 'sleep', ms: 1 },
+          { do: 'commit' },
+        ),
+      ],
+    ],
+    { client: { token: { ms: 1, fails: [2] } } },
+  ),
+  regression(
     'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
     [
       [inTransaction(insert, { do: 'sleep', ms: 50 })],
