@@ -1,12 +1,12 @@
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { getFileSize } from '@batonsql/server-common/backend'
 import { listFolder } from '@batonsql/server-common/base'
 
 const DATABASE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Whether the file of a registry has no content: it does not exist, or is empty and has no WAL. */
-export async function isEmptyFile(path: string): Promise<boolean> {
-  return (await getSize(path)) + (await getSize(`${path}-wal`)) === 0
+export function isEmptyFile(path: string): boolean {
+  return getFileSize(path) + getFileSize(`${path}-wal`) === 0
 }
 
 /**
@@ -43,5 +43,3 @@ async function findDatabaseFolders(directory: string): Promise<readonly string[]
   }
   return folders
 }
-
-const getSize = async (path: string): Promise<number> => (await stat(path).catch(() => null))?.size ?? 0

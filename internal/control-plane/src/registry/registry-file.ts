@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { loadSqliteModule } from '@batonsql/server-common/base'
+import { IN_USE_MARK, loadSqliteModule, SQLITE_HEADER } from '@batonsql/server-common/base'
 
 /** A value of a column. */
 export type RegistryValue = string | number | null
@@ -71,9 +71,9 @@ export class RegistryFile {
  */
 function restoreFile(path: string): void {
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)
-  const head = Buffer.alloc(16)
+  const head = Buffer.alloc(IN_USE_MARK.length)
   const file = openSync(path, 'r+')
   readSync(file, head, 0, head.length, 0)
-  if (head.toString('latin1') === 'in use by Baton\0') writeSync(file, 'SQLite format 3\0', 0, 'latin1')
+  if (head.equals(IN_USE_MARK)) writeSync(file, SQLITE_HEADER, 0, SQLITE_HEADER.length, 0)
   closeSync(file)
 }

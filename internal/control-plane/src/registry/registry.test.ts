@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -125,4 +125,10 @@ test('a file from an earlier version is migrated, even if it was open when its s
     expect(registry.file.all('SELECT rows_written FROM usage_hour')).toEqual([{ rows_written: 4 }])
     registry.close()
   }
+})
+
+test('a file that cannot be examined does not count as lost', async () => {
+  await mkdir(join(directory, 'databases', crypto.randomUUID(), 'data.db'), { recursive: true })
+  await symlink(REGISTRY_FILE, join(directory, REGISTRY_FILE))
+  await expect(Registry.open(directory)).rejects.toThrow('ELOOP')
 })

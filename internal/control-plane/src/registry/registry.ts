@@ -62,7 +62,7 @@ export class Registry {
   static async open(directory: string, isDurable = true): Promise<Registry> {
     await mkdir(directory, { recursive: true })
     // checked first, so that no file has to be removed before a backup is restored
-    if (await isEmptyFile(join(directory, REGISTRY_FILE))) await rejectLostRegistry(directory, REGISTRY_FILE)
+    if (isEmptyFile(join(directory, REGISTRY_FILE))) await rejectLostRegistry(directory, REGISTRY_FILE)
     const file = new RegistryFile(join(directory, REGISTRY_FILE), isDurable)
     try {
       migrate(file)

@@ -1,6 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
@@ -87,4 +89,52 @@ test('uses a WAL that was about to be renamed when the process ended', () => {
   writeFileSync(`${path}-wal`, 'committed')
   expect(new DatabaseFiles(path).exists(`${MAIN_FILE}-wal`)).toBe(true)
   expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
+})
+
+/** Makes every `openSync` fail until the returned function is called. */
+function failToOpen(code: string): () => void {
+  const { openSync } = fs
+  const restore = (): void => {
+    fs.openSync = openSync
+    syncBuiltinESMExports()
+  }
+  fs.openSync = () => {
+    throw Object.assign(new Error('/a/path'), { code })
+  }
+  syncBuiltinESMExports()
+  onTestFinished(restore)
+  return restore
+}
+
+test.each(['EMFILE', 'EACCES', 'EIO'])(
+  'a file that cannot be opened does not count as missing: %s',
+  (code) => {
+    const path = temporaryFile()
+    writeFileSync(path, PAGE)
+    const message = `the database file cannot be opened: ${code}`
+    const restoreBefore = failToOpen(code)
+    expect(() => new DatabaseFiles(path)).toThrow(message)
+    restoreBefore()
+    const files = new DatabaseFiles(path)
+    const copy = `${path}-copy`
+    const restoreAfter = failToOpen(code)
+    expect(() => files.copyTo(copy)).toThrow(message)
+    expect(() => files.release()).toThrow(message)
+    restoreAfter()
+    files.release()
+    expect(readFileSync(path)).toEqual(PAGE)
+  },
+)
+
+test.skipIf(process.platform === 'win32')('a file that cannot be locked is not marked', () => {
+  const path = temporaryFile()
+  writeFileSync(path, '')
+  const database = new DatabaseSync(path)
+  database.exec('create table t(a)')
+  database.close()
+  const content = readFileSync(path)
+  // SQLite cannot open a folder as a journal
+  mkdirSync(`${path}-journal`)
+  expect(() => new DatabaseFiles(path)).toThrow()
+  expect(readFileSync(path)).toEqual(content)
 })

@@ -14,8 +14,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { IN_USE_MARK, SQLITE_HEADER } from '@batonsql/server-common/base'
 import type { Attachment } from './attachment.ts'
-import { claimFile, IN_USE_MARK, MAGIC, syncMark, unclaimFile } from './claim-file.ts'
+import { claimFile, unclaimFile } from './claim-file.ts'
 
 /** Name by which the engine opens the database file. */
 export const MAIN_FILE = '/main.db'
@@ -44,13 +45,13 @@ export class DatabaseFiles {
 
   readonly #isDurable: boolean
   /** Whether the file's mark is on disk. */
-  #isMarkSynced = true
+  #isMarkSynced = false
   #attachments = 0
 
   /**
    * @param path path of the database file; null for an engine without files
    * @param isDurable whether to wait until writes are on disk
-   * @throws FileInUseError if another program has the file open
+   * @throws FileClaimError if another program has the file open, or if it cannot be opened
    */
   constructor(path: string | null, isDurable = true) {
     this.#isDurable = isDurable
@@ -61,9 +62,9 @@ export class DatabaseFiles {
     const copies = join(dirname(path), ATTACHED_FOLDER)
     // left by a killed process; rmSync is slow even for a folder that does not exist
     if (existsSync(copies)) rmSync(copies, { recursive: true })
-    // no other program can have opened a marked file: this WAL is from an interrupted release
-    if (claimFile(path)) this.#isMarkSynced = false
-    else if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
+    // no other program can have opened a marked file
+    const isInterruptedRelease = claimFile(path) === 'marked-database' && existsSync(`${path}-wal`)
+    if (isInterruptedRelease && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
   }
 
   /** Makes the file available to other programs again. Called when all connections are closed. */
@@ -140,7 +141,8 @@ export class DatabaseFiles {
         if (count === 0) break
         done += count
       }
-      if (this.#includesMainHeader(descriptor, offset, done) && startsWith(into, IN_USE_MARK)) into.set(MAGIC)
+      if (this.#includesMainHeader(descriptor, offset, done) && startsWith(into, IN_USE_MARK))
+        into.set(SQLITE_HEADER)
       return done
     } catch {
       return -1
@@ -149,7 +151,8 @@ export class DatabaseFiles {
 
   /** Returns 0 if everything was written, 1 for an error, 2 if the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
-    const isMarked = this.#includesMainHeader(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
+    const isMarked =
+      this.#includesMainHeader(descriptor, offset, bytes.length) && startsWith(bytes, SQLITE_HEADER)
     try {
       let done = isMarked ? writeSync(descriptor, IN_USE_MARK, 0, IN_USE_MARK.length, 0) : 0
       while (done < bytes.length)
@@ -168,9 +171,7 @@ export class DatabaseFiles {
   sync(descriptor: number): number {
     if (!this.#isDurable) return 0
     return attempt(() => {
-      // the mark must be on disk before the WAL, which other programs would not read
-      if (!this.#isMarkSynced) syncMark(this.#paths.get(MAIN_FILE) ?? '')
-      this.#isMarkSynced = true
+      if (!this.#isMarkSynced) this.#syncMark()
       fsyncSync(descriptor)
       if (!this.#newFiles.delete(descriptor)) return
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
@@ -197,8 +198,20 @@ export class DatabaseFiles {
     return path !== undefined && existsSync(path)
   }
 
+  /** Waits until the mark is on disk. It must be there before the WAL, which other programs would not read. */
+  #syncMark(): void {
+    for (const [descriptor, name] of this.#descriptors) {
+      if (name !== MAIN_FILE) continue
+      fsyncSync(descriptor)
+      this.#isMarkSynced = true
+      return
+    }
+  }
+
   #includesMainHeader(descriptor: number, offset: number, sizeBytes: number): boolean {
-    return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
+    return (
+      offset === 0 && sizeBytes >= SQLITE_HEADER.length && this.#descriptors.get(descriptor) === MAIN_FILE
+    )
   }
 }
 

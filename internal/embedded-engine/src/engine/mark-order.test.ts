@@ -21,11 +21,11 @@ afterAll(() => {
   syncBuiltinESMExports()
 })
 
-function openFiles(isDurable: boolean): { files: DatabaseFiles; path: string } {
+function openFiles(isDurable: boolean, head = 'SQLite format 3\0'): { files: DatabaseFiles; path: string } {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'data.db')
-  writeFileSync(path, 'SQLite format 3\0and the rest')
+  writeFileSync(path, `${head}and the rest`)
   syncedInodes.length = 0
   return { files: new DatabaseFiles(path, isDurable), path }
 }
@@ -55,4 +55,15 @@ test('a temporary database never waits for the disk', () => {
   files.close(wal)
   files.release()
   expect(syncedInodes).toEqual([])
+})
+
+test('syncs a mark that a killed process has left, which may not be on disk', () => {
+  const { files, path } = openFiles(true, 'in use by Baton\0')
+  const [main, wal] = [files.open(MAIN_FILE, false), files.open(`${MAIN_FILE}-wal`, true)]
+  files.write(wal, Buffer.from('a change'), 0)
+  files.sync(wal)
+  expect(syncedInodes.slice(0, 2)).toEqual([path, `${path}.wal`].map((name) => statSync(name).ino))
+  files.close(wal)
+  files.close(main)
+  files.release()
 })

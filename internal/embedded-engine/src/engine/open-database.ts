@@ -14,7 +14,7 @@ import {
   type TableChanges,
   type WorkerRequest,
 } from '../protocol/worker-messages.ts'
-import { FileInUseError } from './claim-file.ts'
+import { FileClaimError } from './claim-file.ts'
 import { ClientDisconnectedError } from './client-connection.ts'
 import { type CursorProgram, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
@@ -269,7 +269,7 @@ export function failureOutcome(error: unknown): CallOutcome {
 
 function asFailure(error: unknown): PipelineFailure {
   if (error instanceof PipelineFailure) return error
-  const text = error instanceof ResultError || error instanceof FileInUseError ? error.message : String(error)
+  const text = error instanceof ResultError || error instanceof FileClaimError ? error.message : String(error)
   return PipelineFailure.service(
     error instanceof ClientDisconnectedError ? CLIENT_DISCONNECTED : 500,
     `Internal Error: \`${text}\``,

@@ -9,11 +9,10 @@ import {
   statSync,
 } from 'node:fs'
 import { copyFile, rm } from 'node:fs/promises'
+import { IN_USE_MARK, SQLITE_HEADER } from '../base/sqlite-header.ts'
 
-const MAGIC = 'SQLite format 3\0'
 /** A file below this size is copied or removed within a millisecond, which is about as long as passing the call to another thread. */
 export const SMALL_FILE_BYTES = 1_048_576
-const IN_USE_MARK = 'in use by Baton\0'
 
 /**
  * Copies an SQLite file that no other program is writing to, including its journals. An empty file counts as an empty database.
@@ -50,17 +49,20 @@ async function copy(from: string, to: string): Promise<void> {
 
 function checkHeader(path: string): void {
   const head = readHead(path)
-  if (head === IN_USE_MARK) throw new Error(`${path} is in use by a local server; stop it first`)
-  if (head !== '' && head !== MAGIC) throw new Error(`${path} is not an SQLite database`)
+  if (head.equals(IN_USE_MARK)) throw new Error(`${path} is in use by a local server; stop it first`)
+  if (head.length > 0 && !head.equals(SQLITE_HEADER)) throw new Error(`${path} is not an SQLite database`)
 }
 
-/** Reads synchronously, because passing calls to another thread takes longer than the calls themselves. */
-function readHead(path: string): string {
-  const head = Buffer.alloc(MAGIC.length)
+/**
+ * Returns the beginning of a file; less if the file is shorter. Reads synchronously, because passing calls to another thread takes
+ * longer than the calls themselves.
+ */
+function readHead(path: string): Buffer {
+  const head = Buffer.alloc(SQLITE_HEADER.length)
   try {
     const file = openSync(path, 'r')
     try {
-      return head.toString('latin1', 0, readSync(file, head, 0, head.length, 0))
+      return head.subarray(0, readSync(file, head, 0, head.length, 0))
     } finally {
       closeSync(file)
     }

@@ -1,6 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { DirectoryLock } from './directory-lock.ts'
 
@@ -26,4 +29,28 @@ test('names the process that uses a directory, and its host if that is another m
   await lock.release()
   const nextLock = await DirectoryLock.acquire(directory)
   await nextLock.release()
+})
+
+test('a lock file that cannot be examined for a moment does not count as removed', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  await using lock = await DirectoryLock.acquire(directory)
+  const examine = vi.fn(async () => {
+    throw Object.assign(new Error('failed'), { code: 'EIO' })
+  })
+  const { stat } = fs
+  onTestFinished(() => {
+    fs.stat = stat
+    syncBuiltinESMExports()
+  })
+  fs.stat = examine
+  syncBuiltinESMExports()
+  // a check begins only when the previous one has ended, and none begins after the lock was lost
+  while (examine.mock.calls.length < 2 && !lock.isLost) {
+    vi.advanceTimersByTime(1_000)
+    await nextTurn()
+  }
+  expect(lock.isLost).toBe(false)
 })

@@ -4,6 +4,7 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
+import { isMissing } from './is-missing.ts'
 import { getProcessIdentity } from './process-identity.ts'
 import { loadSqliteModule } from './sqlite-module.ts'
 
@@ -90,7 +91,8 @@ export class DirectoryLock implements AsyncDisposable {
   /** Recreates and locks the file if it was removed. If another server locked it first, this one must no longer write. */
   async #check(): Promise<void> {
     const { database, file, note } = this.#lock
-    const currentFile = await getFileIdentity(join(this.#directory, LOCK_FILE))
+    // a file that cannot be examined now is examined by the next check
+    const currentFile = await getFileIdentity(join(this.#directory, LOCK_FILE)).catch(() => file)
     const storedNote = await readFile(join(this.#directory, OWNER_FILE), 'utf8').catch(() => '')
     if (!database.isOpen) return
     if (currentFile === null) {
@@ -158,8 +160,13 @@ const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errc
 
 /** Returns the identity of the file at a path; null if it does not exist. */
 async function getFileIdentity(path: string): Promise<string | null> {
-  const stats = await stat(path, { bigint: true }).catch(() => null)
-  return stats && `${stats.dev} ${stats.ino}`
+  try {
+    const { dev, ino } = await stat(path, { bigint: true })
+    return `${dev} ${ino}`
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
 }
 
 async function readNote(directory: string): Promise<Partial<Owner>> {

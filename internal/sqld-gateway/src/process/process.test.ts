@@ -160,3 +160,15 @@ test.runIf(hasSqld)(
     await sqld.close()
   },
 )
+
+test.skipIf(process.platform === 'win32')(
+  'does not start if it cannot read which server may still be running',
+  async () => {
+    const dataDirectory = createTemporaryDirectory()
+    await symlink('sqld.pid', join(dataDirectory, 'sqld.pid'))
+    const sqldPath = join(dataDirectory, 'program')
+    await writeFile(sqldPath, `#!/bin/sh\ntouch '${dataDirectory}/started'\n`, { mode: 0o755 })
+    await expect(startSqld({ dataDirectory, sqldPath })).rejects.toThrow('ELOOP')
+    expect(await readdir(dataDirectory)).not.toContain('started')
+  },
+)

@@ -10,6 +10,7 @@ import {
   DirectoryLock,
   findFreePort,
   getProcessIdentity,
+  isMissing,
   openDirectory,
   type TemporaryDirectory,
 } from '@batonsql/server-common/base'
@@ -360,10 +361,14 @@ async function killOrphan(directory: string): Promise<void> {
     if (identity === null || (await getProcessIdentity(pid)) !== identity) return
     process.kill(pid, 'SIGKILL')
     while ((await getProcessIdentity(pid)) === identity) await sleep(5)
-  } catch {
-    // no pid file, or the process has exited
+  } catch (error) {
+    // no pid file, one that was not completely written, or the process has exited
+    const isGone = isMissing(error) || error instanceof SyntaxError || isNoProcess(error)
+    if (!isGone) throw error
   }
 }
+
+const isNoProcess = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ESRCH'
 
 /** Removes an empty version file, which a server killed during startup leaves and which would prevent every later start. */
 async function clearEmptyVersion(directory: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
+import { SQLITE_HEADER } from '@batonsql/server-common/base'
 
 /**
  * File that marks a directory in which every database has a file. Older versions created the file of a database on its first
@@ -41,7 +42,7 @@ export async function completeDirectory(directory: string, isDurable: boolean): 
 /** Returns a database without tables in WAL mode, as the engine creates it. */
 function createEmptyDatabase(): Buffer {
   const page = Buffer.alloc(PAGE_BYTES)
-  page.write('SQLite format 3\0', 'latin1')
+  page.set(SQLITE_HEADER)
   page.writeUInt16BE(PAGE_BYTES, 16)
   // read and write version for WAL mode, followed by three fixed fractions
   page.set([2, 2, 0, 64, 32, 32], 18)
