@@ -324,13 +324,10 @@ describe.skipIf(browserPath === null)(
           await runStatement(page, 'select 1 as one')
           await page.getByRole('heading', { name: 'Result' }).waitFor()
           await runStatement(page, 'select 1; select 2')
-          await page
-            .getByRole('alert')
-            .getByText('There is more than one statement: run them one at a time.')
-            .waitFor()
+          await page.getByRole('alert').getByText('Enter only one statement at a time.').waitFor()
           expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0)
           await runStatement(page, '-- nothing')
-          await page.getByRole('alert').getByText('There is no statement.').waitFor()
+          await page.getByRole('alert').getByText('Enter a statement.').waitFor()
         }
       },
     )

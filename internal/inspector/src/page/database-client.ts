@@ -24,18 +24,24 @@ interface WireResult {
   readonly affected_row_count: number
 }
 
-interface WireError {
-  readonly message: string
-}
-
-type WireOutcome =
-  | { readonly type: 'ok'; readonly response: { readonly result: WireResult & Description } }
-  | { readonly type: 'error'; readonly error: WireError }
-
 interface Description {
   readonly is_readonly: boolean
   readonly is_explain: boolean
 }
+
+/** The results of requests, by the type of the request. */
+interface Results {
+  readonly execute: WireResult
+  readonly describe: Description
+}
+
+interface WireError {
+  readonly message: string
+}
+
+type Outcome<Result> =
+  | { readonly type: 'ok'; readonly response: { readonly result: Result } }
+  | { readonly type: 'error'; readonly error: WireError }
 
 /** An entry of a cursor's response. */
 type CursorEntry =
@@ -49,38 +55,44 @@ type CursorEntry =
 const REQUEST_HEADERS = { 'content-type': 'application/json', 'x-baton-inspector': '1' }
 
 async function post(database: string, path: string, body: object, signal?: AbortSignal): Promise<Response> {
-  const response = await fetch(`/${encodeURIComponent(database)}${path}`, {
+  return await fetchOk(`/${encodeURIComponent(database)}${path}`, {
     method: 'POST',
     headers: REQUEST_HEADERS,
     body: JSON.stringify(body),
     signal: signal ?? null,
   })
+}
+
+/** Like `fetch`. @throws Error for a response with an error status */
+async function fetchOk(path: string, init?: RequestInit): Promise<Response> {
+  const response = await fetch(path, init)
   if (!response.ok) throw new Error(describeProblem(response.status, await response.text()))
   return response
 }
 
 function describeProblem(status: number, text: string): string {
-  if (text.includes('more than one statement'))
-    return 'There is more than one statement: run them one at a time.'
-  if (text.includes('not contain any statement')) return 'There is no statement.'
+  if (text.includes('more than one statement')) return 'Enter only one statement at a time.'
+  if (text.includes('not contain any statement')) return 'Enter a statement.'
   return `HTTP ${status}: ${text.slice(0, 500)}`
 }
 
 const toStatement = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })
 
+const toColumns = (cols: WireResult['cols']): readonly string[] => cols.map(({ name }) => name ?? '')
+
 /** Returns the names of the server's databases. */
 export async function fetchDatabaseNames(): Promise<readonly string[]> {
-  return (await (await fetch('/_baton/databases')).json()) as string[]
+  return (await (await fetchOk('/_baton/databases')).json()) as string[]
 }
 
 /** Sends one request on a stream of its own. @throws Error if it fails */
-async function send(
+async function send<Type extends keyof Results>(
   database: string,
-  request: object,
+  request: { readonly type: Type; readonly [field: string]: unknown },
   signal?: AbortSignal,
-): Promise<WireResult & Description> {
+): Promise<Results[Type]> {
   const response = await post(database, '/v2/pipeline', { requests: [request, { type: 'close' }] }, signal)
-  const { results } = (await response.json()) as { results: readonly [WireOutcome] }
+  const { results } = (await response.json()) as { results: readonly [Outcome<Results[Type]>] }
   const [outcome] = results
   if (outcome.type === 'error') throw new Error(outcome.error.message)
   return outcome.response.result
@@ -90,10 +102,10 @@ async function send(
 export async function execute(database: string, sql: string, args: readonly Cell[] = []): Promise<Result> {
   const result = await send(database, { type: 'execute', stmt: toStatement(sql, args) })
   const { cols, rows, affected_row_count: rowsAffected } = result
-  return { columns: cols.map(({ name }) => name ?? ''), rows, rowsAffected, isTruncated: false }
+  return { columns: toColumns(cols), rows, rowsAffected, isTruncated: false }
 }
 
-/** Whether a statement is read-only according to the server, which prepares it if its text allows that. */
+/** Whether a statement is read-only. Text that might have an effect when it is prepared is not sent to the server. */
 async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
   if (!isReadingStatement(sql)) return false
   const result = await send(database, { type: 'describe', sql }, signal)
@@ -111,7 +123,7 @@ export interface RunOptions {
 /**
  * Runs a user's statement. Without `mayWrite`, it must be read-only according to the server, and it runs in a transaction that is
  * never committed.
- * @throws Error for a statement that fails, or may write without `mayWrite`
+ * @throws Error for a statement that fails, or may write without `mayWrite`; if the response is truncated
  */
 export async function runStatement(
   database: string,
@@ -134,14 +146,9 @@ export async function runStatement(
   const response = await post(database, '/v3/cursor', { batch: { steps } }, combinedSignal)
   const stream: OpenStream = { baton: null }
   try {
-    // a write must not be aborted after the last row that is shown, because it would be undone
-    return await readCursor(
-      response,
-      { step: steps.length > 1 ? 1 : 0, maxRows, readsToEnd: mayWrite },
-      stream,
-    )
+    return await readCursor(response, { step: mayWrite ? 0 : 1, isWrite: mayWrite, maxRows }, stream)
   } finally {
-    // ends the statement if there are more rows than requested
+    // ends the statement, unless the response was read to its end
     cursorAbort.abort()
     const { baton } = stream
     if (baton !== null)
@@ -154,52 +161,66 @@ interface OpenStream {
   baton: string | null
 }
 
+interface CursorOptions {
+  /** Number of the step whose result is returned. */
+  readonly step: number
+  /** Whether the response is read to its end even after `maxRows`: aborting a write would undo it. */
+  readonly isWrite: boolean
+  readonly maxRows: number
+}
+
 async function readCursor(
   response: Response,
-  {
-    step,
-    maxRows,
-    readsToEnd,
-  }: { readonly step: number; readonly maxRows: number; readonly readsToEnd: boolean },
+  { step, isWrite, maxRows }: CursorOptions,
   stream: OpenStream,
 ): Promise<Result> {
   let columns: readonly string[] = []
-  let rowsAffected = 0
   let currentStep = -1
   let isTruncated = false
+  let rowsAffected: number | null = null
   const rows: (readonly Cell[])[] = []
   for await (const entry of readEntries(response, stream)) {
     if (entry.type === 'step_begin') {
       currentStep = entry.step
-      if (currentStep === step) columns = entry.cols.map(({ name }) => name ?? '')
+      if (currentStep === step) columns = toColumns(entry.cols)
     } else if (entry.type === 'step_error' || entry.type === 'error') throw new Error(entry.error.message)
     else if (entry.type === 'step_end' && currentStep === step) rowsAffected = entry.affected_row_count
     else if (entry.type === 'row') {
       isTruncated = rows.length === maxRows
-      if (isTruncated && !readsToEnd) break
       if (!isTruncated) rows.push(entry.row)
+      else if (!isWrite) return { columns, rows, rowsAffected: 0, isTruncated }
     }
   }
+  if (rowsAffected === null)
+    throw new Error(`The response was truncated.${isWrite ? ' The database may have been changed.' : ''}`)
   return { columns, rows, rowsAffected, isTruncated }
 }
 
 /** Yields the entries of a cursor's response. The first line describes the stream. */
-async function* readEntries({ body }: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
+async function* readEntries(response: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
+  for await (const line of readLines(response)) {
+    if (line === '') continue
+    const entry = JSON.parse(line) as CursorEntry | OpenStream
+    if ('type' in entry) yield entry
+    else stream.baton = entry.baton
+  }
+}
+
+/** Yields the lines of a response. */
+async function* readLines({ body }: Response): AsyncGenerator<string> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let text = ''
-  let isFirst = true
+  // a row may arrive in many parts; each part is searched only once
+  let partialLine: string[] = []
   for (;;) {
-    const { done, value = '' } = await reader.read()
-    text += value
-    const lines = text.split('\n')
-    text = done ? '' : (lines.pop() ?? '')
-    for (const line of lines) {
-      if (line.trim() === '') continue
-      if (isFirst) stream.baton = (JSON.parse(line) as OpenStream).baton
-      else yield JSON.parse(line) as CursorEntry
-      isFirst = false
-    }
-    if (done) return
+    const { done, value } = await reader.read()
+    if (done) break
+    const [lineEnd = '', ...lines] = value.split('\n')
+    partialLine.push(lineEnd)
+    if (lines.length === 0) continue
+    yield partialLine.join('')
+    partialLine = [lines.pop() ?? '']
+    yield* lines
   }
+  yield partialLine.join('')
 }
