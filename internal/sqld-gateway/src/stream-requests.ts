@@ -23,7 +23,7 @@ import type { ResolveName } from './request/attach-names.ts'
 import { hasFirstEntry } from './request/cursor-start.ts'
 import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
-import { UnreadResponse } from './writes/unread-response.ts'
+import { UnreadResponseGuard } from './writes/unread-response-guard.ts'
 import { StreamWriteState } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
 import type { WriteTicket } from './writes/write-ticket.ts'
@@ -145,13 +145,13 @@ export class StreamRequests {
     const onEnd = (isComplete: boolean): void => {
       if (!isComplete) this.#abandoned.add(id)
     }
-    const unread = new UnreadResponse(() => this.#writes.isContended(id, writes))
+    const guard = new UnreadResponseGuard(() => this.#writes.isContended(id, writes))
     const clientResponse = await buildClientResponse(
       response,
-      [...watchers, { onEnd }, unread.watcher],
+      [...watchers, { onEnd }, guard.watcher],
       'drain',
     )
-    if (clientResponse.body instanceof Readable) unread.watch(clientResponse.body)
+    if (clientResponse.body instanceof Readable) guard.watch(clientResponse.body)
     return clientResponse
   }
 

@@ -1,0 +1,49 @@
+import type { Readable } from 'node:stream'
+import type { BodyWatcher } from '@batonsql/server-common/http'
+
+/** How long a client may take no data while it blocks other writers; also the server's limit for a transaction. */
+const UNREAD_LIMIT_MS = 5_000
+const POLL_MS = 500
+
+/**
+ * Closes a response that its client does not read, while other writers are waiting for the write lock that its transaction holds.
+ * Until the client reads the rows of a statement, the server does not execute the next one.
+ *
+ * A client reads if its connection takes data from the body. The buffers of the operating system can hold several MB, and take more
+ * only when a large part of them is free: on Linux, a client that reads 100 kB/s may be cut off, one that reads 1 MB/s is not.
+ */
+export class UnreadResponseGuard {
+  readonly #isContended: () => boolean
+  #receivedBytes = 0
+  /** Counts what arrives from the server. It must be one of the watchers of the body that is passed to `watch`. */
+  readonly watcher: BodyWatcher = {
+    onPart: (part) => {
+      this.#receivedBytes += part.length
+    },
+  }
+
+  /** @param isContended whether other writers are waiting */
+  constructor(isContended: () => boolean) {
+    this.#isContended = isContended
+  }
+
+  /** Watches a body until it is closed. */
+  watch(body: Readable): void {
+    if (body.closed) return
+    let takenBytes = 0
+    let lastTakenAt = performance.now()
+    const timer = setInterval(() => {
+      const previousTakenBytes = takenBytes
+      takenBytes = this.#receivedBytes - body.readableLength
+      // if nothing is buffered, the client is waiting for the server
+      if (body.readableLength === 0 || takenBytes > previousTakenBytes) lastTakenAt = performance.now()
+      else if (performance.now() - lastTakenAt > UNREAD_LIMIT_MS && this.#isContended())
+        body.destroy(
+          new Error(
+            'the response was not read, or too slowly, while other writers were waiting for its transaction',
+          ),
+        )
+    }, POLL_MS).unref()
+    body.once('close', () => clearInterval(timer))
+  }
+}
