@@ -272,10 +272,11 @@ async function uploadDump(call: Call) {
   try {
     const file = (await readForm(call.request.raw, share)).get('file')
     if (file === null || typeof file === 'string') throw new ApiError(400, FORM_REQUIRED)
-    const path = await dumps.store(call.organization.id, new Uint8Array(await file.arrayBuffer()))
+    const path = await dumps.store(call.organization.id, new Uint8Array(await file.arrayBuffer()), share)
     return { dump_url: `${url()}${path}` }
-  } finally {
+  } catch (error) {
     share.release()
+    throw error
   }
 }
 

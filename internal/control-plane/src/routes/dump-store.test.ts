@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { DumpBudget } from './dump-budget.ts'
+import { DumpBudget, DumpShare } from './dump-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
 const BASE_URL = 'http://127.0.0.1:1'
@@ -50,14 +50,17 @@ test('if an organization has more than 16 dumps, its oldest are removed; other o
 
 test('the shared budget is enforced, and released bytes can be reused', () => {
   const budget = new DumpBudget(10)
-  const [first, second] = [budget.createShare(), budget.createShare()]
+  const [first, second] = [new DumpShare(budget), new DumpShare(budget)]
   first.take(6)
   expect(() => second.take(5)).toThrow('too many dumps')
   second.take(4)
   first.release()
   first.release()
   second.take(6)
-  expect(() => first.take(1)).toThrow('too many dumps')
+  expect(() => second.take(1)).toThrow('too many dumps')
+  second.resize(1)
+  expect(() => first.take(1)).toThrow('released')
+  new DumpShare(budget).take(9)
 })
 
 test('stored dumps and dumps being received share a budget of 1 GiB', async () => {
@@ -69,4 +72,18 @@ test('stored dumps and dumps being received share a budget of 1 GiB', async () =
   await dumps.take('a', url, BASE_URL)
   await dumps.store('b', DUMP)
   receiving.release()
+})
+
+test('an upload counts once, while it is received and when it is stored', async () => {
+  const { dumps } = await open()
+  const other = dumps.createShare()
+  other.take(1_024 ** 3 - DUMP.length - 1)
+  const share = dumps.createShare()
+  // a form is larger than its file
+  share.take(DUMP.length + 1)
+  const url = BASE_URL + (await dumps.store('a', DUMP, share))
+  other.take(1)
+  expect(() => other.take(1)).toThrow('too many dumps')
+  await dumps.take('a', url, BASE_URL)
+  other.take(DUMP.length)
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../api-error.ts'
-import { DumpBudget, type DumpShare } from './dump-budget.ts'
+import { DumpBudget, DumpShare } from './dump-budget.ts'
 
 /** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
@@ -46,19 +46,26 @@ export class DumpStore {
    * @throws ApiError 503 from `take`, if the total limit is exceeded
    */
   createShare(): DumpShare {
-    return this.#budget.createShare()
+    return new DumpShare(this.#budget)
   }
 
-  /** Stores an organization's dump for an hour. @returns the path of its URL @throws ApiError 503 */
-  async store(organization: string, content: Uint8Array): Promise<string> {
+  /**
+   * Stores an organization's dump for an hour.
+   * @param share the share of the dump while it was received, which becomes that of the stored dump, or is released if storing fails
+   * @returns the path of its URL
+   * @throws ApiError 503
+   */
+  async store(organization: string, content: Uint8Array, share = this.createShare()): Promise<string> {
     const id = randomUUID()
     const size = content.length
-    const share = this.createShare()
-    share.take(size)
-    const file = await this.#write(content).catch((error: unknown) => {
+    let file: string
+    try {
+      share.resize(size)
+      file = await this.#write(content)
+    } catch (error) {
       share.release()
       throw error
-    })
+    }
     const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
     this.#dumps.set(id, { organization, file, size, expiry, share })
     let [count, bytes] = [0, 0]
