@@ -33,11 +33,8 @@ export class BatonConnection implements DatabaseConnection {
   #isReleased = false
   #abortController: AbortController | null = null
   #migrations: RunningMigrations | null = null
-  /**
-   * What queries run on while this connection belongs to an optimistic transaction: its reads, or its writes.
-   * @internal
-   */
-  attempt: Executor | null = null
+  /** What queries run on while this connection belongs to an optimistic transaction: its reads, or its writes. */
+  #optimisticTarget: Executor | null = null
   /**
    * The loop that reads the rows of a stream, if any.
    * @internal
@@ -53,10 +50,24 @@ export class BatonConnection implements DatabaseConnection {
    * @throws TypeError on a connection with its own session or transaction
    * @internal
    */
-  get idleClient(): Client {
-    if (this.#transaction || this.#session || this.attempt)
+  getClientForOptimistic(): Client {
+    if (this.#transaction || this.#session || this.#optimisticTarget)
       throw new TypeError('optimistic() needs a Kysely instance without a transaction or settings of its own')
     return this.#client
+  }
+
+  /**
+   * Runs `work`, whose queries on this connection run on `target`. Kysely gives a connection to one consumer at a time, so no other
+   * query uses it meanwhile.
+   * @internal
+   */
+  async runOn<T>(target: Executor, work: () => Promise<T>): Promise<T> {
+    this.#optimisticTarget = target
+    try {
+      return await work()
+    } finally {
+      this.#optimisticTarget = null
+    }
   }
 
   /** Whether there is a transaction that can still be rolled back. */
@@ -84,7 +95,7 @@ export class BatonConnection implements DatabaseConnection {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
     const transaction = this.#accept(query)
-    if (this.attempt) throw new TypeError('rows cannot be streamed in an optimistic transaction')
+    if (this.#optimisticTarget) throw new TypeError('rows cannot be streamed in an optimistic transaction')
     // unlike in `executeQuery`: the signal ends the loop over the rows, which stops the query anyway
     const source = readRows<R>(this.#streamOrClient, toStatement(query), undefined, {
       signal: options?.signal,
@@ -155,7 +166,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   #begin(begin: string, isManaged: boolean): void {
-    if (this.attempt) throw new TypeError('transactions cannot be nested in an optimistic transaction')
+    if (this.#optimisticTarget)
+      throw new TypeError('transactions cannot be nested in an optimistic transaction')
     if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
     const stream = this.#transaction?.stream ?? this.#session ?? openStream(this.#client)
@@ -180,13 +192,13 @@ export class BatonConnection implements DatabaseConnection {
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
     const kind = RawNode.is(query.query) ? statementKind(query.sql) : 'other'
-    if (kind === 'begin' && !this.attempt) {
+    if (kind === 'begin' && !this.#optimisticTarget) {
       this.#begin(query.sql, false)
       return { rows: [] }
     }
     const transaction = this.#accept(query)
     if (transaction) checkAllowedInside(transaction, kind, query.sql)
-    else if (kind === 'session' && !this.attempt) this.#session ??= openStream(this.#client)
+    else if (kind === 'session' && !this.#optimisticTarget) this.#session ??= openStream(this.#client)
     // no await without one: a query is sent in the tick of its call, and before a COMMIT that follows
     if (this.#migrations) await this.#migrations.checkDrops([query], this.#executor)
     const result = await this.#send(query, kind, transaction)
@@ -239,7 +251,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   get #executor(): Executor {
-    return this.attempt ?? this.#streamOrClient
+    return this.#optimisticTarget ?? this.#streamOrClient
   }
 
   #checkUsable(): void {

@@ -1,6 +1,6 @@
 import type { Executor, OptimisticOptions } from '@batonsql/core'
 import { runOptimistically } from '@batonsql/core/adapter'
-import { Kysely, type KyselyProps, type QueryExecutor } from 'kysely'
+import { type DatabaseConnection, Kysely, type KyselyProps, type QueryExecutor } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import { type Batchable, type BatchResults, batch } from './batch.ts'
 import type { BatonConnection } from './connection.ts'
@@ -8,8 +8,8 @@ import { BatonIntrospector } from './introspector.ts'
 
 /**
  * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads with `tx`,
- * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
- * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
+ * without a lock, and returns its writes. They run in one atomic batch, in which each read is repeated first. If the result of a
+ * read has changed, nothing is applied and the callback is called again; it must have no side effects. The result is serializable.
  *
  * ```ts
  * const [, [order]] = await optimistic(db, async (tx) => {
@@ -23,7 +23,7 @@ import { BatonIntrospector } from './introspector.ts'
  * ```
  * Executing a write rejects. Reads through `db` are not checked: use `tx`.
  * @returns the results of the writes, each as its own `execute()` returns it
- * @throws the callback's own error; ConflictError with `fallback: 'none'`; the errors of `batch`
+ * @throws the callback's own error; ConflictError with `fallback: 'none'`; any error of `batch`
  */
 export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
   db: Kysely<DB>,
@@ -33,57 +33,57 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
   const executor = db.getExecutor()
   if (!(executor.adapter instanceof BatonAdapter))
     throw new TypeError('optimistic() needs a Kysely instance made with BatonDialect')
-  const client = await executor.provideConnection(
-    async (connection) => (connection as BatonConnection).idleClient,
+  const client = await executor.provideConnection(async (connection) =>
+    toBatonConnection(connection).getClientForOptimistic(),
   )
   return await runOptimistically(
     client,
     async (attempt) => {
-      const writes = await callback(runOn<DB>(executor, attempt))
+      const writes = await callback(createKysely<DB>(executor, attempt))
       if (!Array.isArray(writes)) throw new TypeError('the callback must return an array of queries')
-      return await batch(runOn<DB>(executor, attempt.writer), writes as Q)
+      return await batch(createKysely<DB>(executor, attempt.writer), writes as Q)
     },
     options,
   )
 }
 
-/** Returns an instance with the plugins and the compiler of another, whose queries run on the reads or the writes of an attempt. */
-function runOn<DB>(executor: QueryExecutor, attempt: Executor): Kysely<DB> {
-  const reject = async (): Promise<never> => {
-    throw new TypeError('transactions cannot be nested in an optimistic transaction')
-  }
+/** Only the driver of {@link BatonDialect} creates connections for an executor with its adapter. */
+const toBatonConnection = (connection: DatabaseConnection): BatonConnection => connection as BatonConnection
+
+/**
+ * Creates an instance with the plugins and the compiler of `executor`.
+ * @param target what its queries run on: the reads or the writes of an attempt
+ */
+function createKysely<DB>(executor: QueryExecutor, target: Executor): Kysely<DB> {
+  // Kysely compiles queries, and gets connections for them, only with the executor
+  const ownExecutor = executor.withConnectionProvider({
+    provideConnection: (consumer) =>
+      executor.provideConnection((connection) =>
+        toBatonConnection(connection).runOn(target, () => consumer(connection)),
+      ),
+  })
+  // if an executor is given, Kysely uses the driver only to begin and end transactions, and for `destroy()`
   const driver: KyselyProps['driver'] = {
-    init: async () => {},
-    acquireConnection: reject,
-    beginTransaction: reject,
-    commitTransaction: reject,
-    rollbackTransaction: async () => {},
-    releaseConnection: async () => {},
+    init: neverCalled,
+    acquireConnection: neverCalled,
+    beginTransaction: async () => {
+      throw new TypeError('transactions cannot be nested in an optimistic transaction')
+    },
+    commitTransaction: neverCalled,
+    rollbackTransaction: neverCalled,
+    releaseConnection: neverCalled,
     destroy: async () => {},
   }
+  // if an executor and a driver are given, Kysely uses the dialect only for `introspection`
   const dialect: KyselyProps['dialect'] = {
-    createDriver: () => driver,
-    createQueryCompiler: () => {
-      throw new TypeError('the compiler of the instance is used')
-    },
-    createAdapter: () => executor.adapter,
+    createDriver: neverCalled,
+    createQueryCompiler: neverCalled,
+    createAdapter: neverCalled,
     createIntrospector: (db) => new BatonIntrospector(db),
   }
-  return new Kysely<DB>({
-    config: { dialect },
-    dialect,
-    driver,
-    executor: executor.withConnectionProvider({
-      provideConnection: (consumer) =>
-        executor.provideConnection(async (connection) => {
-          const ownConnection = connection as BatonConnection
-          ownConnection.attempt = attempt
-          try {
-            return await consumer(connection)
-          } finally {
-            ownConnection.attempt = null
-          }
-        }),
-    }),
-  })
+  return new Kysely<DB>({ config: { dialect }, dialect, driver, executor: ownExecutor })
+}
+
+function neverCalled(): never {
+  throw new Error('Kysely is expected to use the executor instead')
 }
