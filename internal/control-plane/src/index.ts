@@ -17,6 +17,7 @@ export { getGroupReplicaLocations, getReplicaLocations } from './replica-locatio
 export { isAddressAllowed } from './rules/allowed-ips.ts'
 export { parseExpiration } from './rules/expiration.ts'
 export { isLocation, LOCATIONS } from './rules/locations.ts'
+export { isSlug } from './rules/names.ts'
 export { parseSizeLimit } from './rules/size-limit.ts'
 export { ApiTokens } from './tokens/api-tokens.ts'
 export { mintDatabaseToken, type TokenAuthorization } from './tokens/database-tokens.ts'

@@ -28,6 +28,10 @@ export const NON_NEGATIVE_INTEGER: Condition = {
   text: 'an integer >= 0',
   accepts: (value) => isNumber(value) && value >= 0 && !(value % 1),
 }
+export const PORT: Condition = {
+  text: 'a port from 0 to 65535',
+  accepts: (value) => Number.isInteger(value) && isNumber(value) && value >= 0 && value < 2 ** 16,
+}
 export const POSITIVE_INTEGER: Condition = {
   text: 'an integer >= 1',
   accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),

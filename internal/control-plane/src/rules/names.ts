@@ -3,7 +3,8 @@ import { ApiError } from '../api-error.ts'
 /** Maximum length of a label of a host name. */
 const MAX_LABEL_LENGTH = 63
 const NAME = /^[a-z0-9-]+$/
-const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
+/** It ends the first label of a host name, so its last character is not a dash. */
+const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 
 /** Returns the first label of a database's host name. */
@@ -39,13 +40,16 @@ export function checkGroupName(name: string): void {
   }
 }
 
+/** Whether a text can be the slug of an organization. */
+export const isSlug = (text: string): boolean => SLUG.test(text)
+
 /** Returns the slug of a new organization. @throws ApiError if the name is not suitable */
 export function toSlug(name: string): string {
   const slug = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  if (!SLUG.test(slug)) throw new ApiError(400, 'invalid organization name')
+  if (!isSlug(slug)) throw new ApiError(400, 'invalid organization name')
   return slug
 }
 

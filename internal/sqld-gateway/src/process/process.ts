@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { checkOptions, NON_NEGATIVE_INTEGER, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { checkOptions, PORT, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import {
   DirectoryLock,
   findFreePort,
@@ -50,7 +50,7 @@ export interface SqldOptions {
 const OPTIONS: RulesOf<SqldOptions> = {
   sqldPath: 'string',
   dataDirectory: 'string',
-  port: NON_NEGATIVE_INTEGER,
+  port: PORT,
   namespaces: 'boolean',
   publicKeyPem: 'string',
   maxOpenDatabases: POSITIVE_INTEGER,

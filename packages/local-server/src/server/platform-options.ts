@@ -1,8 +1,9 @@
-import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { isSlug } from '@batonsql/control-plane'
+import { checkOptions, NON_NEGATIVE_INTEGER, PORT, type RulesOf } from '@batonsql/options'
 
 /** Options of the platform API. */
 export interface PlatformOptions {
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number
   /** Slug of the organization that the databases of this server belong to. @default 'local' */
   readonly organization?: string
@@ -18,23 +19,28 @@ export interface PlatformOptions {
 }
 
 const OPTIONS: RulesOf<PlatformOptions> = {
-  port: NON_NEGATIVE_INTEGER,
+  port: PORT,
   organization: 'string',
   domain: 'string',
   readyDelayMs: NON_NEGATIVE_INTEGER,
   takenNameStatus: { text: '400 or 409', accepts: (status) => status === 400 || status === 409 },
 }
-const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
-const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
+const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?'
+const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*(?::\\d+)?$`)
 
 /** Checks the options of the platform API. @throws TypeError */
 export function checkPlatformOptions(options: PlatformOptions): void {
   checkOptions(options, OPTIONS, 'platform')
   const { organization, domain } = options
-  if (organization !== undefined && !SLUG.test(organization))
-    throw new TypeError('platform: organization must be a slug of 1 to 39 characters a-z, 0-9 and "-"')
-  if (domain !== undefined && !DOMAIN.test(domain))
+  if (organization !== undefined && !isSlug(organization))
+    throw new TypeError(
+      'platform: organization must be a slug: 1 to 39 characters a-z, 0-9 and "-", without a "-" at the beginning or end',
+    )
+  if (domain !== undefined && !isDomain(domain))
     throw new TypeError(
       'platform: domain must be a host name in lower case, such as "db.example" or "db.example:8443"',
     )
 }
+
+// `URL` rejects ports above 65535
+const isDomain = (text: string): boolean => DOMAIN.test(text) && URL.canParse(`http://${text}`)

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
-import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { checkOptions, PORT, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import { type ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
@@ -43,7 +43,7 @@ const OPTIONS: RulesOf<LocalServerOptions> = {
   backend: ['embedded', 'sqld'],
   dataDirectory: NON_EMPTY,
   databases: 'object',
-  port: NON_NEGATIVE_INTEGER,
+  port: PORT,
   host: NON_EMPTY,
   auth: 'boolean',
   dialect: DIALECTS,
