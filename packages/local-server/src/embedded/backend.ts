@@ -165,7 +165,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await completeDirectory(this.#directory, this.#isDurable)
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
-    await this.#exports.start()
+    await this.#exports.removeLeftovers()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 

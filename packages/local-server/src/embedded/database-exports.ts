@@ -5,10 +5,10 @@ import type { WorkerPool } from './worker-pool.ts'
 
 /** Dependencies of {@link DatabaseExports}. */
 export interface ExportDependencies {
-  /** Directory of the exports. Files that a killed process has left here are removed at startup. */
+  /** Directory of the exports. */
   readonly directory: string
   readonly workers: WorkerPool
-  /** Copies a database and its WAL to a file. */
+  /** Copies the file of a database, and its WAL to a second file. */
   readonly snapshot: (id: DatabaseId, path: string, signal: AbortSignal) => Promise<void>
 }
 
@@ -21,25 +21,29 @@ export class DatabaseExports {
     this.#dependencies = dependencies
   }
 
-  async start(): Promise<void> {
+  /** Removes files that a killed process has left. */
+  async removeLeftovers(): Promise<void> {
     await rm(this.#dependencies.directory, { recursive: true, force: true })
   }
 
-  /** Creates a copy of the current state of a database. */
+  /** Creates a copy of the current state of a database. @returns the file, and a function that removes it */
   async create(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
     const { directory, workers, snapshot } = this.#dependencies
     await mkdir(directory, { recursive: true })
     this.#lastNumber += 1
     const path = join(directory, `${this.#lastNumber}.db`)
     const remove = async (): Promise<void> => {
+      // the engine renames the WAL to `.wal` while it has the file open
       for (const suffix of ['', '-wal', '.wal']) await rm(`${path}${suffix}`, { force: true })
     }
     try {
       await snapshot(id, path, signal)
+      // writes the WAL into the file
       await workers.completeCopy(id, path)
       return { path, remove }
     } catch (error) {
-      await remove()
+      // what cannot be removed now is removed at the next start
+      await remove().catch(() => {})
       throw error
     }
   }
