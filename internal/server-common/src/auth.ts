@@ -4,8 +4,8 @@ export {
   decodeClaims,
   decodeHeader,
   type KeyPair,
-  mintToken,
   newKeyPair,
+  signToken,
   verifyToken,
 } from './auth/jwt.ts'
 export { KeySets } from './auth/key-sets.ts'

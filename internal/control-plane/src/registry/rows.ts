@@ -2,6 +2,8 @@ import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Scope } from '../rules/scopes.ts'
 
+// A field that is named after another row (`organization`, `user`, `group`, `database`) holds the id of that row, not its name or slug.
+
 /** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner can do everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
@@ -21,6 +23,7 @@ export interface OrganizationRow {
   readonly timeline: 'monthly' | 'yearly'
   readonly overages: boolean
   readonly requireMfa: boolean
+  /** The service's word for an organization; for a database, it is `blockReads`. */
   readonly blockedReads: boolean
   readonly blockedWrites: boolean
   /** In ms since the Unix epoch, like all times here. */
@@ -36,7 +39,7 @@ export interface MemberRow {
 }
 
 export interface InviteRow {
-  /** A number, as text. */
+  /** A decimal number as a string, as in the service. */
   readonly id: string
   readonly organization: string
   readonly email: string
@@ -48,6 +51,7 @@ export interface GroupRow {
   readonly id: string
   readonly organization: string
   readonly name: string
+  /** Code of a location. */
   readonly primary: string
   /** Includes the primary. */
   readonly locations: readonly string[]
@@ -84,10 +88,10 @@ export interface DatabaseRow {
   readonly state: DatabaseState
   readonly configuration: DatabaseConfiguration
   /** The database that it was copied from. */
-  readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: number } | null
+  readonly parent: { readonly id: DatabaseId; readonly name: string; readonly branchedAt: number } | null
   readonly isSchema: boolean
   /** Id of the database whose schema it shares. */
-  readonly schema: string | null
+  readonly schema: DatabaseId | null
   /** Locations of its replicas, in addition to those of the group. Absent in rows from older versions. */
   readonly replicas?: readonly string[]
   /** Signs tokens for this database only. */
@@ -98,7 +102,7 @@ export interface DatabaseRow {
 /** A copy of a database in a file of the data directory. */
 export interface SnapshotRow {
   readonly id: string
-  /** Id of the database; that of its replacement once the database was restored. */
+  /** Restoring a snapshot replaces the database, and its id here. */
   readonly database: DatabaseId
   readonly name: string
   readonly bytes: number

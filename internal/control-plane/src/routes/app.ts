@@ -11,7 +11,7 @@ import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
 import { ROUTES } from './table.ts'
 
-const ORGANIZATION_PREFIX = /^(\/v\d)(\/organizations\/):organizationSlug(?=\/)/
+const ORGANIZATION_PATH = /^(\/v\d)\/organizations\/:organizationSlug(\/.*)$/
 
 /** Returns the platform API as a function that handles requests. */
 export function createPlatformApp(platform: Platform): (request: Request) => Promise<Response> {
@@ -19,17 +19,23 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
   const fullPaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
-    // clients without a selected organization omit it, or only its slug, to refer to the user's own organization
-    for (const shortPath of [
-      route.path.replace(ORGANIZATION_PREFIX, '$1'),
-      route.path.replace(ORGANIZATION_PREFIX, '$1$2'),
-    ])
-      if (shortPath !== route.path && !fullPaths.has(`${route.method} ${shortPath}`))
+    for (const shortPath of getShortPaths(route.path))
+      if (!fullPaths.has(`${route.method} ${shortPath}`))
         app.on(route.method, shortPath, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
   app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, platform.plane.version)))
   app.notFound(() => errorJson(404, 'route not found'))
   return async (request) => await app.fetch(request)
+}
+
+/**
+ * Returns the paths that a client uses if no organization is selected, which means the user's own: without `/organizations/SLUG`,
+ * or with an empty slug. For `/v1/organizations/:organizationSlug/databases`, these are `/v1/databases` and
+ * `/v1/organizations//databases`.
+ */
+function getShortPaths(path: string): readonly string[] {
+  const [, version, rest] = ORGANIZATION_PATH.exec(path) ?? []
+  return rest === undefined ? [] : [`${version}${rest}`, `${version}/organizations/${rest}`]
 }
 
 async function respond(
@@ -53,7 +59,7 @@ async function respond(
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
-    return toRejectionResponse(error)
+    return toErrorResponse(error)
   }
 }
 
@@ -82,11 +88,11 @@ function resolveOrganization(
   return id === undefined ? null : organizations.get(id)
 }
 
-/** Converts an error to a response in the service's format. */
-function toRejectionResponse(error: unknown): Response {
+/** Converts an error to a response in the service's format, and logs an unexpected one. */
+function toErrorResponse(error: unknown): Response {
   if (error instanceof ApiError) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)
-    return errorJson(400, describeIssues(error.issues as v.BaseIssue<unknown>[]))
+    return errorJson(400, describeFirstIssue(error.issues as v.BaseIssue<unknown>[]))
   // logged for the operator only: the message may contain paths or other users' names
   console.error(error)
   return errorJson(500, 'internal error')
@@ -96,7 +102,7 @@ function errorJson(status: number, error: string, code?: string): Response {
   return Response.json({ error, ...(code !== undefined && { code }) }, { status })
 }
 
-function describeIssues(issues: readonly v.BaseIssue<unknown>[]): string {
+function describeFirstIssue(issues: readonly v.BaseIssue<unknown>[]): string {
   const [issue] = issues
   const path = (issue?.path ?? []).map(({ key }) => String(key)).join('.')
   return `invalid request body: ${path === '' ? '' : `${path}: `}${issue?.message ?? 'unknown'}`.slice(0, 300)

@@ -1,5 +1,5 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
-import { decodeClaims, type KeyPair, mintToken, verifyToken } from '@batonsql/server-common/auth'
+import { decodeClaims, type KeyPair, signToken, verifyToken } from '@batonsql/server-common/auth'
 import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
@@ -33,7 +33,7 @@ export class ApiTokens {
   /** Returns the secret of a token, which is derived from its row. */
   getSecret({ id, organization, createdAt }: ApiTokenRow): string {
     const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
-    return mintToken(this.#key, claims, createdAt)
+    return signToken(this.#key, claims, createdAt)
   }
 
   /** Authenticates a request. @throws ApiError 401 unless the token is valid */

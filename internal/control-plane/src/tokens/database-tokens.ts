@@ -1,4 +1,4 @@
-import { mintToken } from '@batonsql/server-common/auth'
+import { signToken } from '@batonsql/server-common/auth'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 
 /** Access level of a database token. */
@@ -24,7 +24,7 @@ export interface TokenRequest {
 export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest): string {
   const claims =
     request.attach.length === 0 ? { a: getAccessLevel(request) } : buildAttachClaims([database], request)
-  return mintToken(database.key, { ...claims, id: database.id, ...buildCommonClaims(request) })
+  return signToken(database.key, { ...claims, id: database.id, ...buildCommonClaims(request) })
 }
 
 /**
@@ -38,7 +38,7 @@ export function mintGroupToken(
 ): string {
   const plain = request.authorization === 'read-only' ? { a: 'ro' } : {}
   const claims = request.attach.length === 0 ? plain : buildAttachClaims(databases, request)
-  return mintToken(group.key, { ...claims, gid: group.id, ...buildCommonClaims(request) })
+  return signToken(group.key, { ...claims, gid: group.id, ...buildCommonClaims(request) })
 }
 
 function getAccessLevel({ authorization }: TokenRequest): 'ro' | 'rw' {

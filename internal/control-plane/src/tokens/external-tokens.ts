@@ -1,4 +1,4 @@
-import { type Claims, decodeHeader, findBearerToken, KeySets, mintToken } from '@batonsql/server-common/auth'
+import { type Claims, decodeHeader, findBearerToken, KeySets, signToken } from '@batonsql/server-common/auth'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { errors, JWTPayload } from 'jose'
 import { ApiError } from '../api-error.ts'
@@ -59,7 +59,7 @@ export class ExternalTokens {
       ? newClaims['perm'].length === 0
       : newClaims['perm'] == null
     if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')
-    const databaseToken = mintToken(row.key, newClaims)
+    const databaseToken = signToken(row.key, newClaims)
     return { ...request, headers: { ...request.headers, authorization: `Bearer ${databaseToken}` } }
   }
 }

@@ -3,12 +3,12 @@ import { PipelineFailure, ResultError, type SqlReference } from '@batonsql/serve
 const MAX_TEXTS = 50
 const MAX_TEXT_BYTES = 5_000
 
-/** SQL text that a client has stored on its stream, to refer to it by a number. */
+/** SQL text that a client has stored on its stream, to refer to it by a number. The errors have libsql-server's own words. */
 export class StoredTexts {
   readonly #texts = new Map<number, string>()
   readonly #replaces: boolean
 
-  /** @param replaces whether storing SQL text under an existing number replaces it */
+  /** @param replaces whether storing SQL text under an existing number replaces it, as in the cloud, or fails */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }
@@ -36,7 +36,7 @@ export class StoredTexts {
     this.#texts.delete(id)
   }
 
-  /** Returns the text of a request, given directly or by its number. */
+  /** Returns the SQL text of a statement, which is given directly or by its number. */
   getText({ sql, sqlId }: SqlReference): string {
     if (sql !== null && sqlId !== null) {
       throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')

@@ -10,6 +10,7 @@ export interface KeyPair {
 export type Claims = Readonly<Record<string, unknown>>
 
 const ENCODED_HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
+/** Parsed keys: parsing a PEM takes longer than signing. */
 const privateKeys = new WeakMap<KeyPair, KeyObject>()
 
 /** Generates an Ed25519 key pair. */
@@ -21,34 +22,41 @@ export function newKeyPair(): KeyPair {
   }
 }
 
-/** Signs a token (JWT, EdDSA). `exp` is in seconds since the Unix epoch. */
-export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now()): string {
+/** Signs a token (JWT, EdDSA) with the claims and the time of issue, `iat`. The claim `exp` is in seconds since the Unix epoch. */
+export function signToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now()): string {
   const text = `${ENCODED_HEADER}.${encodePart({ ...claims, iat: Math.floor(issuedAtMs / 1_000) })}`
   const privateKey = privateKeys.get(key) ?? createPrivateKey(key.privatePem)
   privateKeys.set(key, privateKey)
   return `${text}.${sign(null, Buffer.from(text), privateKey).toString('base64url')}`
 }
 
-/** Returns the claims of a token signed with one of the keys; null for any other text. Times are not validated. */
+/** Returns the claims of a token signed with one of the Ed25519 keys; null for any other text. Times are not validated. */
 export function verifyToken(token: string, keys: readonly KeyObject[]): Claims | null {
-  const [head, body, encodedSignature, ...rest] = token.split('.')
+  const [head, body, encodedSignature] = splitToken(token)
   const claims = decodePart(body)
   const signature = decodeBase64Url(encodedSignature)
-  if (rest.length > 0 || claims === null || signature === null) return null
+  if (claims === null || signature === null) return null
   if (decodePart(head)?.['alg'] !== 'EdDSA') return null
   const signedText = Buffer.from(`${head}.${body}`)
-  return keys.some((key) => verify(null, signedText, key, signature)) ? claims : null
+  const isSignedWith = (key: KeyObject): boolean =>
+    key.asymmetricKeyType === 'ed25519' && verify(null, signedText, key, signature)
+  return keys.some(isSignedWith) ? claims : null
 }
 
-/** Returns the claims of a token without verifying its signature. */
+/** Returns the claims of a token without verifying its signature; null for any other text. */
 export function decodeClaims(token: string): Claims | null {
-  return decodePart(token.split('.')[1])
+  return decodePart(splitToken(token)[1])
 }
 
 /** Returns the header of a token without verifying its signature; null for any other text. */
 export function decodeHeader(token: string): Claims | null {
+  return decodePart(splitToken(token)[0])
+}
+
+/** Returns the header, the claims and the signature of a token, all encoded; nothing for any other text. */
+function splitToken(token: string): readonly string[] {
   const parts = token.split('.')
-  return parts.length === 3 ? decodePart(parts[0]) : null
+  return parts.length === 3 ? parts : []
 }
 
 function encodePart(part: object): string {

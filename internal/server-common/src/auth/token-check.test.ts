@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions } from '../hrana/pipeline-types.ts'
-import { mintToken, newKeyPair } from './jwt.ts'
+import { newKeyPair, signToken } from './jwt.ts'
 import { TokenCheck } from './token-check.ts'
 
 const ID = 'app' as DatabaseId
@@ -19,7 +19,7 @@ function check(claims: Readonly<Record<string, unknown>>): Permissions | string 
         method: 'POST',
         path: '/v3/pipeline',
         query: '',
-        headers: { authorization: `Bearer ${mintToken(key, claims)}` },
+        headers: { authorization: `Bearer ${signToken(key, claims)}` },
         body: Readable.from([]),
         controller: new AbortController(),
         remoteAddress: undefined,

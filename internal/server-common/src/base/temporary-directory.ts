@@ -16,7 +16,7 @@ function removeAll(): void {
   }
 }
 
-/** A temporary directory, removed explicitly or when this process exits. */
+/** A temporary directory, removed explicitly or when this process exits, but not if a signal without a handler ends it. */
 export class TemporaryDirectory {
   readonly path: string
 
@@ -32,6 +32,7 @@ export class TemporaryDirectory {
     return new TemporaryDirectory(await mkdtemp(join(tmpdir(), prefix)))
   }
 
+  /** Removes the directory. Can be called again. */
   async remove(): Promise<void> {
     await rm(this.path, { recursive: true, force: true, maxRetries: 3 })
     // removed from the list last, because the process may exit in the meantime
@@ -40,7 +41,10 @@ export class TemporaryDirectory {
   }
 }
 
-/** Returns the absolute path of the directory at `path`, or of a new temporary one: child processes run in other directories. */
+/**
+ * Returns the path of a directory: `path`, or that of a new temporary one. It is absolute, because child processes have other
+ * working directories.
+ */
 export async function openDirectory(
   path: string | undefined,
   prefix: string,

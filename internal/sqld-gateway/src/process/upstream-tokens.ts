@@ -1,4 +1,4 @@
-import { type Claims, type KeyPair, mintToken } from '@batonsql/server-common/auth'
+import { type Claims, type KeyPair, signToken } from '@batonsql/server-common/auth'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Permissions } from '@batonsql/server-common/hrana'
 
@@ -48,7 +48,7 @@ export class UpstreamTokens {
     if (isFresh) return cached.headers
     if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
     const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
-    const authorization = `Bearer ${mintToken(this.#key, { ...claims, exp }, now)}`
+    const authorization = `Bearer ${signToken(this.#key, { ...claims, exp }, now)}`
     const headers = { ...buildNamespaceHeader(id), authorization }
     this.#cache.set(cacheKey, { headers, mintedAt: now })
     return headers
