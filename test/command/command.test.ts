@@ -215,8 +215,8 @@ test.each([
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
   [['dev', '--allow-origin', 'https://app.example:443'], 1, /^$/, /:443" is not the origin of a page/],
   [['dev', '--allow-origin', 'https://App.example'], 1, /^$/, /App.example" is not the origin of a page/],
-  [['dev', '--port', '0', '--host', ''], 1, /^$/, /host must be a string that is not empty/],
-  [['dev', '--port', '0', '--data', ''], 1, /^$/, /dataDirectory must be a string that is not empty/],
+  [['dev', '--port', '0', '--host', ''], 1, /^$/, /host must be a string that is not empty, not ''/],
+  [['dev', '--port', '0', '--data', ''], 1, /^$/, /dataDirectory must be a string that is not empty, not ''/],
   [
     ['databases', 'create', 'x', '--data', '/missing'],
     1,

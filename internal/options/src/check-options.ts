@@ -69,7 +69,7 @@ export function checkOption(name: string, value: unknown, rule: Rule): void {
   const isList = !('accepts' in rule)
   const text = isList ? rule.map((word) => `'${word}'`).join(' or ') : rule.text
   // a value is shown only if it cannot be a secret
-  const isWord = isList && typeof value === 'string'
+  const isWord = value === '' || (isList && typeof value === 'string')
   throw new TypeError(
     `${name} must be ${text}, not ${isWord ? `'${value}'` : isNumber(value) ? value : describeType(value)}`,
   )

@@ -26,7 +26,7 @@ export function claimFile(path: string): 'database' | 'marked-database' | 'no-da
   const head = withFile(path, readHead)
   if (head?.equals(IN_USE_MARK)) return 'marked-database'
   if (!head?.equals(SQLITE_HEADER)) return 'no-database'
-  // `close` checkpoints the WAL: first of all, because a checkpoint could overwrite the mark
+  // the WAL is checkpointed when the locked database is closed: before the mark, which a checkpoint could overwrite
   if (existsSync(`${path}-wal`)) {
     runWhileLocked(path, () => {})
     // for example because the disk is full
