@@ -1,4 +1,5 @@
 import { isReadingStatement } from '../reading-statement.ts'
+import { readLines } from './read-lines.ts'
 
 // Sends statements to a database on this server, over the server's own protocol.
 
@@ -198,29 +199,10 @@ async function readCursor(
 
 /** Yields the entries of a cursor's response. The first line describes the stream. */
 async function* readEntries(response: Response, stream: OpenStream): AsyncGenerator<CursorEntry> {
-  for await (const line of readLines(response)) {
+  for await (const line of readLines(response.body)) {
     if (line === '') continue
     const entry = JSON.parse(line) as CursorEntry | OpenStream
     if ('type' in entry) yield entry
     else stream.baton = entry.baton
   }
-}
-
-/** Yields the lines of a response. */
-async function* readLines({ body }: Response): AsyncGenerator<string> {
-  if (body === null) return
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  // a row may arrive in many parts; each part is searched only once
-  let partialLine: string[] = []
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    const [lineEnd = '', ...lines] = value.split('\n')
-    partialLine.push(lineEnd)
-    if (lines.length === 0) continue
-    yield partialLine.join('')
-    partialLine = [lines.pop() ?? '']
-    yield* lines
-  }
-  yield partialLine.join('')
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readLines } from '@batonsql/inspector/read-lines'
 import { WireModel } from '@batonsql/inspector/wire-model'
 
 const RECONNECT_MS = 1_000
@@ -57,12 +58,8 @@ export class InspectorClient {
       return `the server returned HTTP ${status} (\`baton dev\` has an inspector, but not with --auth, --platform-port or --no-inspector)`
     }
     this.#since = Date.now()
-    let text = ''
-    for await (const part of body.pipeThrough(new TextDecoderStream())) {
-      text += part
-      const events = text.split('\n\n')
-      text = events.pop() ?? ''
-      for (const event of events) this.#applyEvents(JSON.parse(event.slice('data: '.length)))
+    for await (const line of readLines(body)) {
+      if (line.startsWith('data: ')) this.#applyEvents(JSON.parse(line.slice('data: '.length)))
       this.#problem = null
     }
     return 'the server closed the connection'
