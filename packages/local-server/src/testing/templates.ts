@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { TemporaryDirectory } from '@batonsql/server-common/base'
 import type { DatabaseAddress } from '../server/server.ts'
 import { applyMigrations, describeMigrations, type Migrations } from './migrations.ts'
@@ -48,7 +48,8 @@ export class Templates {
   async getFile(options: TemplateOptions): Promise<string | null> {
     const { migrations, template, templateDirectory } = options
     if (template === undefined && migrations === undefined) return null
-    if (typeof template === 'string') return template
+    // the server may run in another directory
+    if (typeof template === 'string') return resolve(template)
     return await this.#once(options, async () => {
       const directory = templateDirectory ?? findTemplateDirectory()
       const store = directory === null ? null : new TemplateStore(directory)
@@ -79,7 +80,12 @@ export class Templates {
   async #migrate(migrations: Migrations, store: TemplateStore | null): Promise<string> {
     const ingredients = await describeMigrations(migrations)
     const name = typeof migrations === 'string' ? migrations : 'migrations'
-    const fill: TemplateFunction = (config) => applyMigrations(migrations, config)
+    const fill: TemplateFunction = async (config) => {
+      await applyMigrations(migrations, config)
+      // the template would be used whenever the migrations are again as they were before
+      if (String(await describeMigrations(migrations)) !== String(ingredients))
+        throw new Error('the migrations changed while they were applied; run the tests again')
+    }
     return await this.#make({ name, base: null, fill }, ingredients && store, ingredients ?? [])
   }
 
