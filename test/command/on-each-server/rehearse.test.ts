@@ -273,6 +273,26 @@ test('an interruption ends the command with all that it has started, and leaves 
   expect(await readdir(temporary)).toEqual(['pid'])
 })
 
+test('a command that ignores SIGTERM is killed by the third Ctrl-C, and leaves nothing behind', async () => {
+  const temporary = await mkdtemp(join(folder, 'interrupted-'))
+  const pidFile = join(temporary, 'pid')
+  const program = `process.on('SIGTERM', () => {})
+    require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); setInterval(() => {}, 1e6)`
+  const args = ['rehearse', database.url, ...tokenOption(), '--', process.execPath, '-e', program]
+  const child = startBaton(args, { TMPDIR: temporary })
+  const pid = await waitFor(async () => {
+    const number = Number(await readFile(pidFile, 'utf8'))
+    expect(number).toBeGreaterThan(0)
+    return number
+  })
+  await waitFor(() => {
+    child.kill('SIGINT')
+    expect(child.exitCode).toBe(130)
+  })
+  await waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
+  expect(await readdir(temporary)).toEqual(['pid'])
+})
+
 test('Ctrl-C before the command starts ends the rehearsal, and the command is not run', async () => {
   const temporary = await mkdtemp(join(folder, 'interrupted-'))
   let child: ReturnType<typeof startBaton> | undefined
