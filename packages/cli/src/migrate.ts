@@ -46,10 +46,17 @@ export async function runMigrate({ values, operands, rest: command = [], context
   // a misspelled name must not look like a group that is up to date
   if (databases.length === 0) throw new Error(`the group ${group} has no databases`)
   const finishedIds = await openReport(values, command)
-  const pending = databases.filter(({ dbId }) => !finishedIds.has(dbId))
+  const findSchemaDatabase = ({ schema }: Database): Database | undefined =>
+    databases.find(({ name, isSchema }) => isSchema === true && name === schema)
+  const pending = databases.filter(
+    (database) => !finishedIds.has((findSchemaDatabase(database) ?? database).dbId),
+  )
+  // the server applies the changes of a schema database to its children, and rejects others
+  const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
   if (values.rehearse === true) await rehearseAll(pending, run)
-  const results = await forEachDatabase(pending, run, async (database) => {
+  const rest = pending.filter((database) => !children.includes(database))
+  const results = await forEachDatabase(rest, run, async (database) => {
     const result = await migrateDatabase(database, run)
     if (values.report !== undefined) await appendFile(values.report, `${JSON.stringify(result)}\n`)
     await print(context, values.json === true ? `${JSON.stringify(result)}\n` : formatResult(result))
@@ -57,9 +64,13 @@ export async function runMigrate({ values, operands, rest: command = [], context
   })
   const failed = results.filter(({ succeeded }) => !succeeded)
   const skipped = databases.length - pending.length
-  context.stderr.write(
-    `${results.length - failed.length} succeeded, ${failed.length} failed, ${skipped} had succeeded before\n`,
-  )
+  const notes = [
+    `${results.length - failed.length} succeeded`,
+    `${failed.length} failed`,
+    `${skipped} had succeeded before`,
+    ...(children.length > 0 ? [`${children.length} change with their schema database`] : []),
+  ]
+  context.stderr.write(`${notes.join(', ')}\n`)
   if (failed.length > 0)
     throw new Error(
       `the command failed for ${failed.length} of ${databases.length} databases: ${failed.map(({ database }) => database).join(', ')}`,
