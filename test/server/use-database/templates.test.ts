@@ -150,6 +150,9 @@ describe('a migration provider of Kysely', () => {
       getMigrations: async () => Object.fromEntries(tables.map((table) => [table, createTable(table)])),
     })
     expect(await listTables({ migrations: provide('a', 'b') })).toEqual(['a', 'b'])
+    const template = { key: '1', create: async () => {} }
+    expect(await listTables({ migrations: provide('a', 'b'), template })).toEqual(['a', 'b'])
+    expect(await listTables({ migrations: provide('c', 'd'), template })).toEqual(['c', 'd'])
     const bound = { up: createTable('c').up.bind(null) }
     expect(await listTables({ migrations: { getMigrations: async () => ({ bound }) } })).toEqual(['c'])
     expect(listTemplates()).toEqual([])

@@ -52,14 +52,16 @@ export class Templates {
     if (typeof template === 'string') return resolve(template)
     return await this.#once(options, async () => {
       const directory = templateDirectory ?? findTemplateDirectory()
-      const store = directory === null ? null : new TemplateStore(directory)
-      const base = migrations === undefined ? null : await this.#migrate(migrations, store)
+      const ingredients = migrations === undefined ? [] : await describeMigrations(migrations)
+      // not kept if it cannot be known whether the migrations are still the same
+      const store = directory === null || ingredients === null ? null : new TemplateStore(directory)
+      const base = migrations === undefined ? null : await this.#migrate(migrations, ingredients ?? [], store)
       if (template === undefined) return base as string
       if (typeof template === 'function')
         return await this.#make({ name: template.name || 'template', base, fill: template }, null, [])
       const { key, create } = template
-      const ingredients = ['template', key, String(create), base === null ? '' : basename(base)]
-      return await this.#make({ name: key, base, fill: create }, store, ingredients)
+      const ownIngredients = ['template', key, String(create), base === null ? '' : basename(base)]
+      return await this.#make({ name: key, base, fill: create }, store, ownIngredients)
     })
   }
 
@@ -77,16 +79,19 @@ export class Templates {
     return file
   }
 
-  async #migrate(migrations: Migrations, store: TemplateStore | null): Promise<string> {
-    const ingredients = await describeMigrations(migrations)
+  async #migrate(
+    migrations: Migrations,
+    ingredients: readonly string[],
+    store: TemplateStore | null,
+  ): Promise<string> {
     const name = typeof migrations === 'string' ? migrations : 'migrations'
     const fill: TemplateFunction = async (config) => {
       await applyMigrations(migrations, config)
       // the template would be used whenever the migrations are again as they were before
-      if (String(await describeMigrations(migrations)) !== String(ingredients))
+      if (store !== null && String(await describeMigrations(migrations)) !== String(ingredients))
         throw new Error('the migrations changed while they were applied; run the tests again')
     }
-    return await this.#make({ name, base: null, fill }, ingredients && store, ingredients ?? [])
+    return await this.#make({ name, base: null, fill }, store, ingredients)
   }
 
   /** @param store null to make the template only for this process */
