@@ -176,6 +176,29 @@ test('the rows of virtual tables count, and the tables behind an index do not', 
   }
 })
 
+test('a table whose name is that of an index with _shadow is a table like others', async () => {
+  await db.batch([
+    'create index by_owner on pet (owner)',
+    'create table by_owner_shadow (a)',
+    'insert into by_owner_shadow values (1)',
+  ])
+  const { report } = await rehearse('drop table by_owner_shadow')
+  await db.execute('drop table by_owner_shadow')
+  expect(report?.losses).toEqual(['by_owner_shadow: dropped with 1 row'])
+})
+
+test('a generated column has no values of its own', async () => {
+  await db.batch([
+    "create table human (a, b as (a || 'b') virtual, c as (a || 'c') stored)",
+    "insert into human (a) values ('a')",
+  ])
+  const { code, report } = await rehearse(
+    'alter table human drop column b; alter table human rename to person_2',
+  )
+  expect(report).toMatchObject({ losses: [], comparison: { renamed: ['table human -> person_2'] } })
+  expect(code).toBe(0)
+})
+
 test('a table can have more columns than one result', async () => {
   const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
   await db.batch([`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)'])
