@@ -1,13 +1,13 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { PassThrough } from 'node:stream'
 import { createClient } from '@batonsql/core'
-import { type Database, databaseUrl, type PlatformClient } from '@batonsql/platform'
+import { type Database, databaseUrl, type PlatformClient, PlatformError } from '@batonsql/platform'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import type { MIGRATE_OPTIONS } from './option-table.ts'
 import { createAccountClient, getOnlyOrganization } from './platform-commands.ts'
 import { Progress } from './progress.ts'
 import { databaseVariables, listProblems, rehearse } from './rehearse/rehearse.ts'
-import { runProgram } from './run-program.ts'
+import { type ProgramResult, runProgram } from './run-program.ts'
 import { UsageError } from './usage-error.ts'
 
 type Input = CommandInput<typeof MIGRATE_OPTIONS>
@@ -21,6 +21,7 @@ interface MigrationResult {
   readonly id: string
   readonly command: readonly string[]
   readonly succeeded: boolean
+  /** The exit code, the name of a signal, or `no token` if the command was not run. */
   readonly exit: number | string
   readonly ms: number
   /** The end of what the command wrote. */
@@ -144,17 +145,29 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
 }
 
 async function migrateDatabase(database: Database, run: Run): Promise<MigrationResult> {
-  const { name, dbId: id, hostname } = database
-  const { command, values, context } = run
+  const { name, dbId: id } = database
   const startedAt = performance.now()
-  const env = databaseVariables(
-    values,
-    databaseUrl(hostname),
-    await createToken(database, run, 'full-access'),
-  )
-  const { exit, output } = await runProgram(command, { env, output: 'captured' }, context)
+  const { exit, output } = await runCommand(database, run)
   const ms = Math.round(performance.now() - startedAt)
-  return { database: name, id, command, succeeded: exit === 0, exit, ms, output }
+  return { database: name, id, command: run.command, succeeded: exit === 0, exit, ms, output }
+}
+
+async function runCommand(
+  database: Database,
+  run: Run,
+): Promise<ProgramResult | { readonly exit: 'no token'; readonly output: string }> {
+  const { command, values, context } = run
+  let token: string
+  try {
+    token = await createToken(database, run, 'full-access')
+  } catch (error) {
+    context.signal.throwIfAborted()
+    // such as a database that was deleted meanwhile
+    if (error instanceof PlatformError) return { exit: 'no token', output: error.message }
+    throw error
+  }
+  const env = databaseVariables(values, databaseUrl(database.hostname), token)
+  return await runProgram(command, { env, output: 'captured' }, context)
 }
 
 const createToken = async (

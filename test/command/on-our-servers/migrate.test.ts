@@ -130,6 +130,19 @@ test('children of a schema database are rehearsed, and changed with it', async (
   ])
 })
 
+test('a database that is deleted meanwhile does not stop the others', async () => {
+  await createTenants('shrinking', 3)
+  const { url, token, organization } = harness.platform
+  const deleted = `${url}/v1/organizations/${organization}/databases/shrinking-2`
+  const program = `fetch(${JSON.stringify(deleted)}, { method: 'DELETE', headers: { authorization: 'Bearer ${token}' } })`
+  const run = await migrate(['shrinking', '--concurrency', '1'], [process.execPath, '-e', program])
+  expect(run.code).toBe(1)
+  expect(run.output).toMatch(
+    /shrinking-1: succeeded[^]*shrinking-2: FAILED \(no token\)[^]*shrinking-3: succeeded/,
+  )
+  expect(run.errors).toContain('2 succeeded, 1 failed')
+})
+
 test('several commands run at a time', async () => {
   await createTenants('parallel', 2)
   // ends only while another one runs
