@@ -202,7 +202,7 @@ async function forEachDatabase<T>(
       progress.show(`${results.length} of ${databases.length} databases`, results.length / databases.length)
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, worker))
+  await Promise.all(Array.from({ length: Math.min(concurrency, databases.length) }, worker))
   progress.end()
   if (errors.length > 0) throw errors[0]
   return results

@@ -152,6 +152,8 @@ test('several commands run at a time', async () => {
     setInterval(() => fs.readdirSync(folder).length === 2 && process.exit(0), 10)`
   const run = await migrate(['parallel', '--concurrency', '2'], [process.execPath, '-e', program])
   expect([run.code, run.output.match(/succeeded/g)?.length]).toEqual([0, 2])
+  const highest = String(Number.MAX_SAFE_INTEGER)
+  expect(await migrate(['parallel', '--concurrency', highest], ['true'])).toMatchObject({ code: 0 })
 })
 
 test('what cannot be run is rejected', async () => {
