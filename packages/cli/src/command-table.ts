@@ -112,7 +112,7 @@ export const COMMANDS: readonly Command[] = [
     operands: ['GROUP'],
     takesCommand: true,
     summary: 'Run a command, such as a migration, for every database of a group.',
-    details: `${API_HELP} The command is given after --, and gets the address of a database in DATABASE_URL and DATABASE_TOKEN, with a token for an hour. A database that fails does not stop the others; failed ones are listed at the end, and the exit code is 1. With --rehearse, it needs the package @batonsql/local-server.`,
+    details: `${API_HELP} The command is given after --, and gets the address of a database in DATABASE_URL and DATABASE_TOKEN, with a token for an hour. A database that fails does not stop the others; failed ones are listed at the end, and the exit code is 1. Children of a schema database in the group are changed by the server, with that database. With --rehearse, it needs the package @batonsql/local-server.`,
     options: MIGRATE_OPTIONS,
     load: async () => (await import('./migrate.ts')).runMigrate,
   }),

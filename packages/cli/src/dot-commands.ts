@@ -39,7 +39,7 @@ const TABLES = `select name from sqlite_schema where type in ('table', 'view') a
 const SCHEMA = `select sql from sqlite_schema as s where sql is not null
   and (tbl_name = ?1 collate nocase or ?1 is null and tbl_name not like 'sqlite\\_%' escape '\\'
     and tbl_name not like 'libsql\\_%' escape '\\' and tbl_name not in (select name from pragma_table_list where type = 'shadow')
-    and not exists (select 1 from sqlite_schema as i where i.type = 'index' and s.tbl_name = i.name || '_shadow'))
+    and not exists (select 1 from sqlite_schema as i where i.sql like '%libsql_vector_idx%' and s.tbl_name = i.name || '_shadow'))
   order by rowid`
 
 const COMMANDS: Readonly<Record<string, DotCommand>> = {

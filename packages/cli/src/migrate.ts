@@ -1,13 +1,13 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { PassThrough } from 'node:stream'
 import { createClient } from '@batonsql/core'
-import { type Database, databaseUrl, type PlatformClient } from '@batonsql/platform'
+import { type Database, databaseUrl, type PlatformClient, PlatformError } from '@batonsql/platform'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import type { MIGRATE_OPTIONS } from './option-table.ts'
 import { createAccountClient, getOnlyOrganization } from './platform-commands.ts'
 import { Progress } from './progress.ts'
 import { databaseVariables, listProblems, rehearse } from './rehearse/rehearse.ts'
-import { runProgram } from './run-program.ts'
+import { type ProgramResult, runProgram } from './run-program.ts'
 import { UsageError } from './usage-error.ts'
 
 type Input = CommandInput<typeof MIGRATE_OPTIONS>
@@ -21,6 +21,7 @@ interface MigrationResult {
   readonly id: string
   readonly command: readonly string[]
   readonly succeeded: boolean
+  /** The exit code, the name of a signal, or `no token` if the command was not run. */
   readonly exit: number | string
   readonly ms: number
   /** The end of what the command wrote. */
@@ -46,10 +47,17 @@ export async function runMigrate({ values, operands, rest: command = [], context
   // a misspelled name must not look like a group that is up to date
   if (databases.length === 0) throw new Error(`the group ${group} has no databases`)
   const finishedIds = await openReport(values, command)
-  const pending = databases.filter(({ dbId }) => !finishedIds.has(dbId))
+  const findSchemaDatabase = ({ schema }: Database): Database | undefined =>
+    databases.find(({ name, isSchema }) => isSchema === true && name === schema)
+  const pending = databases.filter(
+    (database) => !finishedIds.has((findSchemaDatabase(database) ?? database).dbId),
+  )
+  // the server applies the changes of a schema database to its children, and rejects others
+  const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
   if (values.rehearse === true) await rehearseAll(pending, run)
-  const results = await forEachDatabase(pending, run, async (database) => {
+  const rest = pending.filter((database) => !children.includes(database))
+  const results = await forEachDatabase(rest, run, async (database) => {
     const result = await migrateDatabase(database, run)
     if (values.report !== undefined) await appendFile(values.report, `${JSON.stringify(result)}\n`)
     await print(context, values.json === true ? `${JSON.stringify(result)}\n` : formatResult(result))
@@ -57,9 +65,13 @@ export async function runMigrate({ values, operands, rest: command = [], context
   })
   const failed = results.filter(({ succeeded }) => !succeeded)
   const skipped = databases.length - pending.length
-  context.stderr.write(
-    `${results.length - failed.length} succeeded, ${failed.length} failed, ${skipped} had succeeded before\n`,
-  )
+  const notes = [
+    `${results.length - failed.length} succeeded`,
+    `${failed.length} failed`,
+    `${skipped} had succeeded before`,
+    ...(children.length > 0 ? [`${children.length} change with their schema database`] : []),
+  ]
+  context.stderr.write(`${notes.join(', ')}\n`)
   if (failed.length > 0)
     throw new Error(
       `the command failed for ${failed.length} of ${databases.length} databases: ${failed.map(({ database }) => database).join(', ')}`,
@@ -133,17 +145,29 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
 }
 
 async function migrateDatabase(database: Database, run: Run): Promise<MigrationResult> {
-  const { name, dbId: id, hostname } = database
-  const { command, values, context } = run
+  const { name, dbId: id } = database
   const startedAt = performance.now()
-  const env = databaseVariables(
-    values,
-    databaseUrl(hostname),
-    await createToken(database, run, 'full-access'),
-  )
-  const { exit, output } = await runProgram(command, { env, output: 'captured' }, context)
+  const { exit, output } = await runCommand(database, run)
   const ms = Math.round(performance.now() - startedAt)
-  return { database: name, id, command, succeeded: exit === 0, exit, ms, output }
+  return { database: name, id, command: run.command, succeeded: exit === 0, exit, ms, output }
+}
+
+async function runCommand(
+  database: Database,
+  run: Run,
+): Promise<ProgramResult | { readonly exit: 'no token'; readonly output: string }> {
+  const { command, values, context } = run
+  let token: string
+  try {
+    token = await createToken(database, run, 'full-access')
+  } catch (error) {
+    context.signal.throwIfAborted()
+    // such as a database that was deleted meanwhile
+    if (error instanceof PlatformError) return { exit: 'no token', output: error.message }
+    throw error
+  }
+  const env = databaseVariables(values, databaseUrl(database.hostname), token)
+  return await runProgram(command, { env, output: 'captured' }, context)
 }
 
 const createToken = async (
@@ -178,7 +202,7 @@ async function forEachDatabase<T>(
       progress.show(`${results.length} of ${databases.length} databases`, results.length / databases.length)
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, worker))
+  await Promise.all(Array.from({ length: Math.min(concurrency, databases.length) }, worker))
   progress.end()
   if (errors.length > 0) throw errors[0]
   return results

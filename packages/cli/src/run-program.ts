@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
 import type { CommandContext } from './command-context.ts'
@@ -21,6 +21,12 @@ export interface ProgramOptions {
   /** Where its output goes. */
   readonly output: 'inherited' | 'to stderr' | 'captured'
 }
+
+const runningPrograms = new Set<ChildProcess>()
+// a third Ctrl-C ends this process before its programs
+process.once('exit', () => {
+  for (const child of runningPrograms) endGroup(child, 'SIGKILL')
+})
 
 /**
  * Runs a program of the user, with all the programs that it starts in a process group, which an interruption ends.
@@ -46,7 +52,8 @@ export async function runProgram(
     stream?.setEncoding('utf8').on('data', (part: string) => {
       captured = (captured + part).slice(-MAX_CAPTURED_LENGTH)
     })
-  const stop = (): void => endGroup(child)
+  const stop = (): void => endGroup(child, 'SIGTERM')
+  runningPrograms.add(child)
   signal.addEventListener('abort', stop, { once: true })
   try {
     const [code, endSignal] = (await once(child, isCaptured ? 'close' : 'exit')) as [
@@ -61,13 +68,14 @@ export async function runProgram(
     throw error
   } finally {
     signal.removeEventListener('abort', stop)
+    runningPrograms.delete(child)
   }
 }
 
-function endGroup(child: ReturnType<typeof spawn>): void {
+function endGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     if (child.pid === undefined || process.platform === 'win32') child.kill()
-    else process.kill(-child.pid, 'SIGTERM')
+    else process.kill(-child.pid, signal)
   } catch {
     // all of its processes have ended
   }

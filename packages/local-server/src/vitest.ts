@@ -28,7 +28,8 @@ export async function setup(): Promise<void> {
 /** Stops the server that `setup` has started, if any. */
 export async function teardown(): Promise<void> {
   if (server === null) return
-  const exited = server.exitCode === null ? once(server, 'exit') : null
+  const isRunning = server.exitCode === null && server.signalCode === null
+  const exited = isRunning ? once(server, 'exit') : null
   if (server.connected) server.disconnect()
   server = null
   delete process.env[RUN_SERVER]

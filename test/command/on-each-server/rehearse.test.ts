@@ -176,6 +176,29 @@ test('the rows of virtual tables count, and the tables behind an index do not', 
   }
 })
 
+test('a table whose name is that of an index with _shadow is a table like others', async () => {
+  await db.batch([
+    'create index by_owner on pet (owner)',
+    'create table by_owner_shadow (a)',
+    'insert into by_owner_shadow values (1)',
+  ])
+  const { report } = await rehearse('drop table by_owner_shadow')
+  await db.execute('drop table by_owner_shadow')
+  expect(report?.losses).toEqual(['by_owner_shadow: dropped with 1 row'])
+})
+
+test('a generated column has no values of its own', async () => {
+  await db.batch([
+    "create table human (a, b as (a || 'b') virtual, c as (a || 'c') stored)",
+    "insert into human (a) values ('a')",
+  ])
+  const { code, report } = await rehearse(
+    'alter table human drop column b; alter table human rename to person_2',
+  )
+  expect(report).toMatchObject({ losses: [], comparison: { renamed: ['table human -> person_2'] } })
+  expect(code).toBe(0)
+})
+
 test('a table can have more columns than one result', async () => {
   const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
   await db.batch([`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)'])
@@ -269,6 +292,26 @@ test('an interruption ends the command with all that it has started, and leaves 
   })
   child.kill('SIGTERM')
   expect((await ended).code).toBe(143)
+  await waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
+  expect(await readdir(temporary)).toEqual(['pid'])
+})
+
+test('a command that ignores SIGTERM is killed by the third Ctrl-C, and leaves nothing behind', async () => {
+  const temporary = await mkdtemp(join(folder, 'interrupted-'))
+  const pidFile = join(temporary, 'pid')
+  const program = `process.on('SIGTERM', () => {})
+    require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); setInterval(() => {}, 1e6)`
+  const args = ['rehearse', database.url, ...tokenOption(), '--', process.execPath, '-e', program]
+  const child = startBaton(args, { TMPDIR: temporary })
+  const pid = await waitFor(async () => {
+    const number = Number(await readFile(pidFile, 'utf8'))
+    expect(number).toBeGreaterThan(0)
+    return number
+  })
+  await waitFor(() => {
+    child.kill('SIGINT')
+    expect(child.exitCode).toBe(130)
+  })
   await waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
   expect(await readdir(temporary)).toEqual(['pid'])
 })

@@ -180,7 +180,8 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
      create index near on vectors (libsql_vector_idx(v));
      create view noted as select 1 as one -- a comment at the end
      ;
-     create index names on tabs (name);`,
+     create index names on tabs (name);
+     create table names_shadow (a);`,
   )
   const first = await server.createDatabase()
   const run = (database: typeof first, ...args: string[]) =>
@@ -190,6 +191,8 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
   expect(schema.output).toContain(
     "\n\tid integer primary key autoincrement,\r\n\tname text default '\t\u001b[31m'",
   )
+  // its index is no vector index
+  expect(schema.output).toContain('names_shadow')
   // a table that another one created is shown if it is named
   expect((await run(first, '.schema words_data')).output).toMatch(/^CREATE TABLE 'words_data'/)
   const copy = join(folder, 'copy.sql')

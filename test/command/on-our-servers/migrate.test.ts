@@ -103,6 +103,46 @@ test('--rehearse changes nothing if one of the databases would lose rows', async
     expect(await run("select count(*) from pragma_table_info('p')")).toEqual([['2']])
 })
 
+test('children of a schema database are rehearsed, and changed with it', async () => {
+  await harness.createGroup('shared')
+  await harness.openDatabase('shape', 'create table note (a)', { group: 'shared', is_schema: true })
+  const child = { group: 'shared', schema: 'shape' }
+  await harness.openDatabase('child-1', 'insert into note values (1)', child)
+  const { host, token } = await harness.openDatabase('child-2', [], child)
+  const report = join(folder, 'shared.jsonl')
+
+  const rejected = await migrate(['shared', '--rehearse'], await scriptCommand('drop table note'))
+  expect([rejected.code, rejected.output]).toEqual([1, ''])
+  expect(rejected.errors).toContain('child-1: it loses data')
+
+  const command = await scriptCommand('create table letter (a)')
+  const accepted = await migrate(['shared', '--rehearse', '--report', report], command)
+  expect(accepted).toMatchObject({ code: 0, output: expect.stringMatching(/^shape: succeeded in \d+ ms\n$/) })
+  expect(accepted.errors).toContain(
+    '1 succeeded, 0 failed, 0 had succeeded before, 2 change with their schema database',
+  )
+  expect((await sql(host, token, 'select * from letter')).error).toBe(null)
+
+  const resumed = await migrate(['shared', '--rehearse', '--report', report, '--resume'], command)
+  expect([resumed.code, resumed.errors]).toEqual([
+    0,
+    expect.stringContaining('0 succeeded, 0 failed, 3 had succeeded before'),
+  ])
+})
+
+test('a database that is deleted meanwhile does not stop the others', async () => {
+  await createTenants('shrinking', 3)
+  const { url, token, organization } = harness.platform
+  const deleted = `${url}/v1/organizations/${organization}/databases/shrinking-2`
+  const program = `fetch(${JSON.stringify(deleted)}, { method: 'DELETE', headers: { authorization: 'Bearer ${token}' } })`
+  const run = await migrate(['shrinking', '--concurrency', '1'], [process.execPath, '-e', program])
+  expect(run.code).toBe(1)
+  expect(run.output).toMatch(
+    /shrinking-1: succeeded[^]*shrinking-2: FAILED \(no token\)[^]*shrinking-3: succeeded/,
+  )
+  expect(run.errors).toContain('2 succeeded, 1 failed')
+})
+
 test('several commands run at a time', async () => {
   await createTenants('parallel', 2)
   // ends only while another one runs
@@ -112,6 +152,8 @@ test('several commands run at a time', async () => {
     setInterval(() => fs.readdirSync(folder).length === 2 && process.exit(0), 10)`
   const run = await migrate(['parallel', '--concurrency', '2'], [process.execPath, '-e', program])
   expect([run.code, run.output.match(/succeeded/g)?.length]).toEqual([0, 2])
+  const highest = String(Number.MAX_SAFE_INTEGER)
+  expect(await migrate(['parallel', '--concurrency', highest], ['true'])).toMatchObject({ code: 0 })
 })
 
 test('what cannot be run is rejected', async () => {

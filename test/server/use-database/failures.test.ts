@@ -2,6 +2,7 @@ import { type Client, createClient, type DatabaseError, readRows } from '@batons
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { type FailureKind, useDatabase } from '@batonsql/local-server/testing'
+import * as libsql from '@libsql/client'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 
 // Failures that tests of programs request. Those of the server that the whole run shares use the same code (run-server.test.ts).
@@ -152,6 +153,62 @@ describe('which requests fail', () => {
     await pay()
     await database.fail('lost-request', { always: true })
   })
+})
+
+describe('a transaction of @libsql/client, which sends each SQL only once', () => {
+  const insert = 'insert into payment values (1)'
+  const begin = async (): Promise<libsql.Transaction> => {
+    const client = libsql.createClient(database.config)
+    onTestFinished(() => client.close())
+    const tx = await client.transaction('write')
+    onTestFinished(() => tx.close())
+    await tx.execute('select 1')
+    return tx
+  }
+
+  test('a repeated statement is one of those that match', async () => {
+    const failure = await database.fail('busy', { sql: /insert/, on: 2 })
+    const tx = await begin()
+    await tx.execute(insert)
+    await expect(tx.execute(insert)).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+    expect(await failure.count()).toBe(1)
+    await tx.execute(insert)
+    await tx.commit()
+    expect(await countPayments()).toBe(2)
+  })
+
+  test('a statement whose SQL is not known is one with unknown SQL', async () => {
+    const tx = await begin()
+    await tx.execute(insert)
+    const matching = await database.fail('busy', { sql: /insert/ })
+    const failure = await database.fail('busy')
+    await expect(tx.execute(insert)).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+    expect([await matching.count(), await failure.count()]).toEqual([0, 1])
+  })
+
+  test('another transaction has other statements', async () => {
+    const failure = await database.fail('busy', { sql: /insert/, always: true })
+    for (let round = 0; round < 2; round++) {
+      const tx = await begin()
+      await tx.execute('select 1')
+      await expect(tx.execute(insert)).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+      tx.close()
+    }
+    expect(await failure.count()).toBe(2)
+  })
+})
+
+test('a request without a response ends with the database', async () => {
+  const server = await startLocalServer()
+  onTestFinished(() => server.close())
+  const removed = await server.createDatabase('removed')
+  const client = createClient(removed)
+  onTestFinished(() => client.close())
+  const failure = server.fail('removed', 'no-response')
+  const write = getError(client.execute('create table a (b)'))
+  await expect.poll(() => failure.count).toBe(1)
+  await server.deleteDatabase('removed')
+  expect(await write).toMatchObject({ code: 'NETWORK' })
 })
 
 test.skipIf(isSqldMissing)('requests to libsql-server fail in the same way', async () => {

@@ -99,6 +99,18 @@ test('rejects a second concurrent test, while the first keeps its database', asy
   expect(database.url).not.toBe(url)
 })
 
+test('a hook that runs at the same time does not get the database of the previous test', async () => {
+  const runner = new ManualRunner()
+  const database = useDatabase({ hooks: runner.hooks })
+  await runner.begin()
+  await runner.beginTest()
+  await runner.endTest()
+  const beginning = runner.beginTest()
+  expect(() => database.url).toThrow('no database here')
+  await beginning
+  await runner.endTest()
+})
+
 test('the server stops when its last user has released it', async () => {
   const runners = [new ManualRunner(), new ManualRunner()] as const
   const [firstDatabase, secondDatabase] = runners.map(({ hooks }) => useDatabase({ hooks })) as [

@@ -1,4 +1,11 @@
+import childProcess, { type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { setup, teardown } from '@batonsql/local-server/vitest'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -69,4 +76,40 @@ test('a server that has gone makes each test fail with the name of the variable'
   await expect(runner.beginTest()).rejects.toThrow(
     'the test server of this run (BATON_TEST_SERVER) does not respond',
   )
+})
+
+test('the path of a template is relative to the working directory of the tests', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const seed = await startLocalServer()
+  await seed.exportDatabase('default', join(folder, 'seed.db'))
+  await seed.close()
+  await setup()
+  onTestFinished(teardown)
+  // a worker cannot call process.chdir()
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder)
+  onTestFinished(() => cwd.mockRestore())
+  const runner = new ManualRunner()
+  useDatabase({ template: 'seed.db', hooks: runner.hooks })
+  await runner.begin()
+  await runner.beginTest()
+})
+
+test('teardown ends if the server was killed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-killed-'))
+  vi.stubEnv('TMPDIR', folder)
+  const fork = vi.spyOn(childProcess, 'fork')
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    fork.mockRestore()
+    syncBuiltinESMExports()
+    vi.unstubAllEnvs()
+    rmSync(folder, { recursive: true })
+  })
+  await setup()
+  onTestFinished(teardown)
+  const server = fork.mock.results[0]?.value as ChildProcess
+  server.kill('SIGKILL')
+  await once(server, 'exit')
+  await teardown()
 })

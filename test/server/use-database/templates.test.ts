@@ -150,8 +150,22 @@ describe('a migration provider of Kysely', () => {
       getMigrations: async () => Object.fromEntries(tables.map((table) => [table, createTable(table)])),
     })
     expect(await listTables({ migrations: provide('a', 'b') })).toEqual(['a', 'b'])
+    const template = { key: '1', create: async () => {} }
+    expect(await listTables({ migrations: provide('a', 'b'), template })).toEqual(['a', 'b'])
+    expect(await listTables({ migrations: provide('c', 'd'), template })).toEqual(['c', 'd'])
     const bound = { up: createTable('c').up.bind(null) }
     expect(await listTables({ migrations: { getMigrations: async () => ({ bound }) } })).toEqual(['c'])
+    expect(listTemplates()).toEqual([])
+  })
+
+  test('that changes while it is applied is not kept', async () => {
+    const first = { up: async (db: Kysely<unknown>) => void (await sql`create table a (a)`.execute(db)) }
+    const second = { up: async (db: Kysely<unknown>) => void (await sql`create table b (a)`.execute(db)) }
+    const changes = [first, second]
+    const getMigrations = async () => ({ '001': changes.shift() ?? second })
+    await expect(listTables({ migrations: { getMigrations } })).rejects.toThrow(
+      'the migrations changed while they were applied; run the tests again',
+    )
     expect(listTemplates()).toEqual([])
   })
 
@@ -202,11 +216,30 @@ describe('a template with a key', () => {
     expect(create).toHaveBeenCalledTimes(4)
   })
 
+  test('is made by one process, however old the file of its lock is', async () => {
+    await listTables({ template: { key: '1', create } })
+    const [name = ''] = listTemplates()
+    rmSync(join(templateDirectory, name))
+    const lock = join(templateDirectory, `${name}.lock`)
+    // some file systems do not record that the lock is used
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 15 * 86_400_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    create.mockImplementationOnce(async () => expect(existsSync(lock)).toBe(true))
+    await listTables({ template: { key: '1', create } })
+    expect(create).toHaveBeenCalledTimes(2)
+  })
+
+  const MESSAGE =
+    /templates cannot be kept in .* choose another directory with the option templateDirectory, or BATON_TEMPLATES/
+
   test('needs a directory that can be created', async () => {
     writeFileSync(templateDirectory, '')
-    await expect(listTables({ template: { key: '1', create } })).rejects.toThrow(
-      /templates cannot be kept in .*templates.* choose another directory with the option templateDirectory, or BATON_TEMPLATES/,
-    )
+    await expect(listTables({ template: { key: '1', create } })).rejects.toThrow(MESSAGE)
+  })
+
+  test.runIf(process.platform === 'linux')('needs a directory that can be written to', async () => {
+    const options = { templateDirectory: '/proc/sys/kernel', template: { key: '1', create } }
+    await expect(listTables(options)).rejects.toThrow(MESSAGE)
   })
 
   test('is kept in BATON_TEMPLATES, or in node_modules', async () => {

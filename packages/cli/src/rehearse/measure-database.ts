@@ -57,7 +57,7 @@ export async function listObjects(db: Client): Promise<readonly SchemaObject[]> 
      from sqlite_schema as s left join l on l.name = s.name and s.type = 'table'
      where s.sql is not null and s.name not like 'sqlite\\_%' escape '\\' and s.name not like 'libsql\\_%' escape '\\'
      and coalesce(l.type, '') <> 'shadow'
-     and not exists (select 1 from sqlite_schema as i where i.type = 'index' and s.tbl_name = i.name || '_shadow')
+     and not exists (select 1 from sqlite_schema as i where i.sql like '%libsql_vector_idx%' and s.tbl_name = i.name || '_shadow')
      order by s.type <> 'table', s.rowid`,
   )
   return rows
@@ -105,7 +105,7 @@ async function countRows(db: Client, name: string): Promise<number> {
 
 async function measureTable(db: Client, name: string): Promise<TableState> {
   const { rows: names } = await db.execute<{ name: string }>(
-    'select name from pragma_table_xinfo(?) where hidden <> 1 order by cid',
+    'select name from pragma_table_xinfo(?) where hidden = 0 order by cid',
     [name],
   )
   const columns = new Map<string, ColumnState>()

@@ -69,12 +69,11 @@ export async function rehearse(
   report: (rehearsal: Rehearsal, url: string) => Promise<void>,
 ): Promise<void> {
   const { signal } = context
-  const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-'))
   let server: LocalServer | undefined
   let copy: Client | undefined
   try {
     const sourceBefore = await readSource(source, signal)
-    server = await startServer(source, folder, values['schema-only'] === true, context)
+    server = await startServer(source, values['schema-only'] === true, context)
     copy = createClient({ url: server.urlOf(COPY) })
     const before = await measureDatabase(copy)
     const proxy = await TrafficProxy.start(server.urlOf(COPY))
@@ -97,7 +96,6 @@ export async function rehearse(
   } finally {
     await copy?.close()
     await server?.close()
-    await rm(folder, { recursive: true, force: true })
   }
 }
 
@@ -149,14 +147,21 @@ async function readSource(db: Client, signal: AbortSignal): Promise<SourceState>
 /** Starts a server with a copy of a database. */
 async function startServer(
   source: Client,
-  folder: string,
   isSchemaOnly: boolean,
   context: CommandContext,
 ): Promise<LocalServer> {
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
+  const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-'))
   const file = join(folder, 'copy.db')
-  const hasFile = !isSchemaOnly && (await exportTo(source, file, context))
-  const server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
+  let hasFile = false
+  let server: LocalServer
+  try {
+    hasFile = !isSchemaOnly && (await exportTo(source, file, context))
+    server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
+  } finally {
+    // the server has its own copy
+    await rm(folder, { recursive: true, force: true })
+  }
   if (hasFile) return server
   const copy = createClient({ url: server.urlOf(COPY) })
   try {

@@ -21,10 +21,33 @@ interface Body {
   readonly baton?: string | null
 }
 
+/** A statement in a request body, or a request to store its SQL in the stream: `@libsql/client` refers to it by number. */
+interface SqlEntry {
+  readonly type?: string
+  readonly sql?: string
+  readonly sql_id?: number
+}
+
+/** SQL that a stream has stored, by number. */
+type StoredSql = Map<number | undefined, string>
+
+interface ParsedBody {
+  readonly body: Body
+  readonly storedSql: StoredSql
+}
+
+/** The failures of a database. */
+interface DatabaseFailures {
+  readonly active: Set<ActiveFailure>
+  /** What streams have stored, by the batons of their next requests. */
+  readonly storedSql: Map<string, StoredSql>
+}
+
 class ActiveFailure implements Failure {
   readonly #kind: FailureKind
   readonly #options: FailureOptions
   readonly #onRemove: (failure: ActiveFailure) => void
+  readonly #end = new AbortController()
   #matches = 0
   #count = 0
 
@@ -44,6 +67,11 @@ class ActiveFailure implements Failure {
     this.#onRemove(this)
   }
 
+  /** Ends requests that wait for a response. */
+  end(): void {
+    this.#end.abort()
+  }
+
   /** Whether a request fails; counts it if it is one of those that may. */
   applies(baton: string | null, statements: readonly string[]): boolean {
     const { sql, on = 1, always = false } = this.#options
@@ -56,7 +84,11 @@ class ActiveFailure implements Failure {
   }
 
   /** Responds to a request that fails. */
-  async respond(request: ServiceRequest, body: Body, handle: Handle): Promise<ServiceResponse> {
+  async respond(
+    request: ServiceRequest,
+    { body, storedSql }: ParsedBody,
+    handle: Handle,
+  ): Promise<ServiceResponse> {
     switch (this.#kind) {
       case 'lost-request':
         return LOST_CONNECTION
@@ -69,9 +101,9 @@ class ActiveFailure implements Failure {
         return await handle(request)
       }
       case 'busy':
-        return await respondBusy(request, body, handle)
+        return await respondBusy(request, { body, storedSql }, handle)
       case 'no-response':
-        await untilAborted(request.controller.signal)
+        await untilAborted(AbortSignal.any([request.controller.signal, this.#end.signal]))
         return LOST_CONNECTION
       default:
         return {
@@ -86,22 +118,24 @@ class ActiveFailure implements Failure {
 
 /** The failures of a server, by database. */
 export class Failures<Id> {
-  readonly #failures = new Map<Id, ActiveFailure[]>()
+  readonly #failures = new Map<Id, DatabaseFailures>()
 
   /** Makes requests to a database fail until the failure is removed. @throws TypeError for an unknown kind or option */
   add(id: Id, kind: FailureKind, options: FailureOptions): Failure {
-    const onRemove = (removed: ActiveFailure): void => {
-      const others = this.#failures.get(id)?.filter((other) => other !== removed) ?? []
-      if (others.length > 0) this.#failures.set(id, others)
-      else this.#failures.delete(id)
-    }
-    const failure = new ActiveFailure(kind, options, onRemove)
-    this.#failures.set(id, [...(this.#failures.get(id) ?? []), failure])
+    const failure = new ActiveFailure(kind, options, (removed) => {
+      const failures = this.#failures.get(id)
+      failures?.active.delete(removed)
+      if (failures?.active.size === 0) this.#failures.delete(id)
+    })
+    const failures = this.#failures.get(id) ?? { active: new Set(), storedSql: new Map() }
+    failures.active.add(failure)
+    this.#failures.set(id, failures)
     return failure
   }
 
   /** Removes the failures of a database. */
   forget(id: Id): void {
+    for (const failure of this.#failures.get(id)?.active ?? []) failure.end()
     this.#failures.delete(id)
   }
 
@@ -111,39 +145,69 @@ export class Failures<Id> {
     if (failures === undefined || !PATH.test(request.path)) return await handle(request)
     const bytes = await readBytes(request.body)
     const replacedRequest = { ...request, body: Readable.from([bytes]) }
-    const statements: string[] = []
-    const body = parse(bytes.toString('utf8'), (sql) => statements.push(sql))
+    const body = parse(bytes.toString('utf8'))
+    const baton = body?.baton ?? null
+    const storedSql: StoredSql = (baton !== null && failures.storedSql.get(baton)) || new Map()
+    const statements = readStatements(body, storedSql)
     // each failure counts the request, even if another one applies
-    const [failure] = failures.filter((candidate) => candidate.applies(body?.baton ?? null, statements))
+    const [failure] = [...failures.active].filter((candidate) => candidate.applies(baton, statements))
     try {
-      if (failure === undefined || body === null) return await handle(replacedRequest)
-      return await failure.respond(replacedRequest, body, handle)
+      const response = await (failure === undefined || body === null
+        ? handle(replacedRequest)
+        : failure.respond(replacedRequest, { body, storedSql }, handle))
+      if (storedSql.size === 0) return response
+      const text = await readResponse(response)
+      // the first line of a cursor has the baton
+      const nextBaton = parse(text.split('\n', 1)[0])?.baton ?? null
+      if (nextBaton !== null) failures.storedSql.set(nextBaton, storedSql)
+      return { ...response, body: text }
     } finally {
       releaseBody(replacedRequest.body)
     }
   }
 }
 
-/** Parses a request body, and reports the SQL in it. @returns null if it is malformed */
-function parse(text: string, onSql: (sql: string) => void): Body | null {
+/** Parses a request or a response. @returns null if it is malformed */
+function parse(text = ''): Body | null {
   try {
-    return JSON.parse(text, (key, value: unknown) => {
-      if (key === 'sql' && typeof value === 'string') onSql(value)
-      return value
-    }) as Body
+    return JSON.parse(text) as Body
   } catch {
     return null
   }
+}
+
+/** Returns the SQL of the statements in a request, and records what it stores; empty for SQL that was stored before the failure. */
+function readStatements(body: Body | null, storedSql: StoredSql): string[] {
+  const statements: string[] = []
+  JSON.stringify(body, (_, value: unknown) => {
+    const { type, sql, sql_id: id } = (value ?? {}) as SqlEntry
+    if (type === 'store_sql') storedSql.set(id, String(sql))
+    else if (isStatement(value)) statements.push(value.sql ?? storedSql.get(value.sql_id) ?? '')
+    return value
+  })
+  return statements
+}
+
+function isStatement(value: unknown): value is SqlEntry {
+  const { type, sql, sql_id: id } = (value ?? {}) as SqlEntry
+  return type !== 'store_sql' && type !== 'close_sql' && (typeof sql === 'string' || typeof id === 'number')
 }
 
 /**
  * Responds that each statement is busy, except ROLLBACK. The server runs others in their place, so that it evaluates the conditions of
  * a batch and keeps the stream open, as with a real lock.
  */
-async function respondBusy(request: ServiceRequest, body: Body, handle: Handle): Promise<ServiceResponse> {
-  const text = JSON.stringify(body, (key, value: unknown) =>
-    key === 'sql' && typeof value === 'string' && !/^\s*rollback/i.test(value) ? FAILING_SQL : value,
-  )
+async function respondBusy(
+  request: ServiceRequest,
+  { body, storedSql }: ParsedBody,
+  handle: Handle,
+): Promise<ServiceResponse> {
+  const text = JSON.stringify(body, (_, value: unknown) => {
+    if (!isStatement(value)) return value
+    const { sql, sql_id: id } = value
+    if (/^\s*rollback/i.test(sql ?? storedSql.get(id) ?? '')) return value
+    return { ...value, sql: FAILING_SQL, sql_id: undefined }
+  })
   const response = await handle(replaceBody(request, text))
   return { ...response, body: (await readResponse(response)).replaceAll(FAILING_SQL_ERROR, BUSY) }
 }

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { DatabasePool } from './database-pool.ts'
 
 test.each([1, 2])('is closed after the database of test %i was created', async (count) => {
@@ -6,4 +9,24 @@ test.each([1, 2])('is closed after the database of test %i was created', async (
   const databases = Array.from({ length: count }, () => pool.take(null))
   const [outcomes] = await Promise.all([Promise.allSettled(databases), pool.close()])
   expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 'fulfilled'))
+})
+
+test('what was prepared for a template is removed with its file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const pool = await DatabasePool.start()
+  onTestFinished(() => pool.close())
+  const file = join(folder, 'template.db')
+  await pool.export((await pool.take(null)).name, file)
+  await pool.take(file)
+  const { name, address } = await pool.take(file)
+  expect(name).toBe('test-3')
+  const getStatus = async (): Promise<number> => {
+    const url = new URL('../test-4/v2/pipeline', address.url)
+    return (await fetch(url, { method: 'POST', body: '{"requests":[]}' })).status
+  }
+  await expect.poll(getStatus).toBe(200)
+  rmSync(file)
+  await pool.take(null)
+  await expect.poll(getStatus).toBe(404)
 })

@@ -1,7 +1,14 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { Failure, FailureKind } from '../server/failure-options.ts'
 import type { LocalServer } from '../server/server.ts'
 import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
+
+/** A database for the next test. */
+interface PreparedDatabase {
+  /** The file that it is a copy of. */
+  readonly file: string | null
+  readonly database: Promise<CreatedDatabase>
+}
 
 /**
  * Creates databases for tests, on an embedded server in this process. From the second test on, the database of the next one is
@@ -12,7 +19,7 @@ export class DatabasePool implements TestServer {
   /** The first database that was taken, by the version of the file that it is a copy of. */
   readonly #first = new Map<string, Promise<CreatedDatabase>>()
   /** The database that is prepared for the next test, by the version of its file. */
-  readonly #next = new Map<string, Promise<CreatedDatabase>>()
+  readonly #next = new Map<string, PreparedDatabase>()
   readonly #failures: Failure[] = []
   #count = 0
 
@@ -27,8 +34,9 @@ export class DatabasePool implements TestServer {
   }
 
   async take(file: string | null): Promise<CreatedDatabase> {
+    this.#discardOutdated()
     const version = getVersion(file)
-    const database = this.#next.get(version) ?? this.#create(file)
+    const database = this.#next.get(version)?.database ?? this.#create(file)
     // nothing is prepared during the first test, because there may be no second one
     if (!this.#first.has(version)) {
       this.#first.set(version, database)
@@ -37,8 +45,19 @@ export class DatabasePool implements TestServer {
     const next = database.then(async () => await this.#create(file))
     // a failure is reported by the next call, which tries again
     next.catch(() => this.#next.delete(version))
-    this.#next.set(version, next)
+    this.#next.set(version, { file, database: next })
     return await database
+  }
+
+  /** Removes databases that are copies of a removed file, such as the template of a process that has ended. */
+  #discardOutdated(): void {
+    for (const [version, { file, database }] of this.#next) {
+      if (file === null || existsSync(file)) continue
+      this.#first.delete(version)
+      this.#next.delete(version)
+      // if that fails, it is removed when the server is closed
+      database.then(async ({ name }) => await this.discard(name)).catch(() => {})
+    }
   }
 
   async discard(name: string): Promise<void> {
@@ -64,7 +83,10 @@ export class DatabasePool implements TestServer {
 
   async close(): Promise<void> {
     // the server cannot be closed while it creates a database
-    await Promise.allSettled([...this.#first.values(), ...this.#next.values()])
+    await Promise.allSettled([
+      ...this.#first.values(),
+      ...Array.from(this.#next.values(), ({ database }) => database),
+    ])
     await this.#server.close()
   }
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   mkdirSync,
@@ -20,8 +22,8 @@ import { withFileLock } from './with-file-lock.ts'
 const DAY_MS = 86_400_000
 /** How long a template is kept after its last use. */
 const MAX_AGE_MS = 14 * DAY_MS
-/** Files of a store; its directory may have others. */
-const OWN_FILE = /^[0-9a-f]{64}\.db(?:\.lock|\.unfinished)?$/
+/** Files that are removed when they are old. The directory may have others, and locks, which another process may hold. */
+const REMOVABLE_FILE = /^[0-9a-f]{64}\.db(?:\.unfinished)?$/
 
 /**
  * Templates on disk, which all workers of a run and later runs use. A template is made once, and not visible before it is complete.
@@ -64,6 +66,7 @@ export class TemplateStore {
   #prepareDirectory(): void {
     try {
       mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+      accessSync(this.#directory, constants.W_OK)
     } catch (cause) {
       throw new Error(
         `useDatabase: templates cannot be kept in ${this.#directory} (${(cause as Error).message}); choose another directory with the option templateDirectory, or BATON_TEMPLATES`,
@@ -73,7 +76,7 @@ export class TemplateStore {
   }
 
   #removeOldFiles(): void {
-    for (const name of readdirSync(this.#directory).filter((entry) => OWN_FILE.test(entry))) {
+    for (const name of readdirSync(this.#directory).filter((entry) => REMOVABLE_FILE.test(entry))) {
       const path = join(this.#directory, name)
       const { atimeMs = Infinity, mtimeMs = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
       if (Date.now() - Math.max(atimeMs, mtimeMs) > MAX_AGE_MS) rmSync(path, { force: true })

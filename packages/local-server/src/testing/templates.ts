@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { TemporaryDirectory } from '@batonsql/server-common/base'
 import type { DatabaseAddress } from '../server/server.ts'
 import { applyMigrations, describeMigrations, type Migrations } from './migrations.ts'
@@ -48,17 +48,20 @@ export class Templates {
   async getFile(options: TemplateOptions): Promise<string | null> {
     const { migrations, template, templateDirectory } = options
     if (template === undefined && migrations === undefined) return null
-    if (typeof template === 'string') return template
+    // the server may run in another directory
+    if (typeof template === 'string') return resolve(template)
     return await this.#once(options, async () => {
       const directory = templateDirectory ?? findTemplateDirectory()
-      const store = directory === null ? null : new TemplateStore(directory)
-      const base = migrations === undefined ? null : await this.#migrate(migrations, store)
+      const ingredients = migrations === undefined ? [] : await describeMigrations(migrations)
+      // not kept if it cannot be known whether the migrations are still the same
+      const store = directory === null || ingredients === null ? null : new TemplateStore(directory)
+      const base = migrations === undefined ? null : await this.#migrate(migrations, ingredients ?? [], store)
       if (template === undefined) return base as string
       if (typeof template === 'function')
         return await this.#make({ name: template.name || 'template', base, fill: template }, null, [])
       const { key, create } = template
-      const ingredients = ['template', key, String(create), base === null ? '' : basename(base)]
-      return await this.#make({ name: key, base, fill: create }, store, ingredients)
+      const ownIngredients = ['template', key, String(create), base === null ? '' : basename(base)]
+      return await this.#make({ name: key, base, fill: create }, store, ownIngredients)
     })
   }
 
@@ -76,11 +79,19 @@ export class Templates {
     return file
   }
 
-  async #migrate(migrations: Migrations, store: TemplateStore | null): Promise<string> {
-    const ingredients = await describeMigrations(migrations)
+  async #migrate(
+    migrations: Migrations,
+    ingredients: readonly string[],
+    store: TemplateStore | null,
+  ): Promise<string> {
     const name = typeof migrations === 'string' ? migrations : 'migrations'
-    const fill: TemplateFunction = (config) => applyMigrations(migrations, config)
-    return await this.#make({ name, base: null, fill }, ingredients && store, ingredients ?? [])
+    const fill: TemplateFunction = async (config) => {
+      await applyMigrations(migrations, config)
+      // the template would be used whenever the migrations are again as they were before
+      if (store !== null && String(await describeMigrations(migrations)) !== String(ingredients))
+        throw new Error('the migrations changed while they were applied; run the tests again')
+    }
+    return await this.#make({ name, base: null, fill }, store, ingredients)
   }
 
   /** @param store null to make the template only for this process */

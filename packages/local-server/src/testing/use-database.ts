@@ -183,9 +183,10 @@ class DatabaseSequence {
   }
 
   async #discard() {
-    const server = await this.#server
     const previous = this.#current
+    // at once, so that a hook that runs at the same time does not use it
     this.#current = null
+    const server = await this.#server
     if (previous !== null) server?.discard(previous)
     return server
   }
