@@ -104,7 +104,7 @@ async function openReport(
   if (lines.at(-1) !== '') await appendFile(report, '\n')
   const results = lines.flatMap((line): MigrationResult[] => {
     try {
-      return [JSON.parse(line) as MigrationResult]
+      return [Object(JSON.parse(line)) as MigrationResult]
     } catch {
       return []
     }

@@ -68,6 +68,11 @@ test('each database is migrated; one that fails does not stop the others, and --
   expect((await migrate(['team', '--report', report, '--resume'], other)).errors).toContain(
     'is the report of another command',
   )
+  const noReport = `${report}.other`
+  await writeFile(noReport, 'null\n')
+  expect((await migrate(['team', '--report', noReport, '--resume'], command)).errors).toContain(
+    'is the report of another command',
+  )
   const resumed = await migrate(['team', '--report', report, '--resume', '--json'], command)
   expect(resumed.code).toBe(0)
   expect(JSON.parse(resumed.output)).toMatchObject({ database: 'team-2', succeeded: true, exit: 0 })
