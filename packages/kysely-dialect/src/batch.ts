@@ -13,6 +13,9 @@ import { BatonAdapter } from './adapter.ts'
 import { batchQuery, withPrefetchedResult } from './query-command.ts'
 import { haveSameCompiler } from './query-compiler.ts'
 
+/** Microtasks after which a query that cannot be executed has been rejected, such as one of a transaction that has ended. */
+const REPLAY_MICROTASKS = 10
+
 interface Builder<R = unknown> {
   compile(): CompiledQuery
   execute(): Promise<R>
@@ -44,7 +47,7 @@ export interface BatchOptions {
 /**
  * Runs queries as one transaction in one request: all of them are applied, or none. Given a `trx`, they are one request of that
  * transaction, whose earlier statements are kept if the batch fails. No query can use the result of an earlier one. All run on
- * `db`, even if one of its transactions built them.
+ * `db`, even if one of its transactions, which has not ended, built them.
  *
  * ```ts
  * const [ada, pets] = await batch(db, [
@@ -66,14 +69,19 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const compiledQueries = compileAll(queries, db)
   if (queries.length === 0) return [] as BatchResults<Q>
   const executorWithoutPlugins = executor.withoutPlugins()
+  let replayFailure: { readonly error: unknown } | null = null
+  const check = async (): Promise<void> => {
+    for (let count = 0; count < REPLAY_MICROTASKS; count++) await Promise.resolve()
+    if (replayFailure) throw replayFailure.error
+  }
   const batchResult = executorWithoutPlugins.executeQuery<QueryResult<UnknownRow>>(
-    batchQuery({ queries: compiledQueries, mode }),
+    batchQuery({ queries: compiledQueries, mode, check }),
   )
   let resolveResults: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
   const batchResults = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
     resolveResults = resolve
   })
-  // queued now, so that the replays precede a COMMIT that may follow
+  // started now, so that Kysely runs them before a COMMIT that may follow: they wait for the batch, and send nothing
   const replays = queries.map((query, index) =>
     replay(
       query,
@@ -81,6 +89,8 @@ export async function batch<const Q extends readonly Batchable[] | []>(
       db,
     ),
   )
+  // also handles rejections that come before the response
+  for (const each of replays) each.catch((error: unknown) => (replayFailure ??= { error }))
   try {
     resolveResults((await batchResult).rows)
   } catch (error) {
@@ -97,6 +107,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
 }
 
 const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
+const isBuilder = (query: Batchable): query is Builder => 'compile' in query
 
 function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): CompiledQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
@@ -106,7 +117,7 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
     if (compile === undefined && text === undefined)
       throw new TypeError(`query ${index} of the batch is neither a query builder nor compiled`)
     if (isRaw(query)) return query.compile(db)
-    if (!('compile' in query)) return query
+    if (!isBuilder(query)) return query
     const compiled = query.compile()
     // replaying this query would also run it on the other database
     if (!haveSameCompiler(compiled, reference))
@@ -115,7 +126,10 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
   })
 }
 
-/** Executes a query with its result from the batch, so that Kysely and the query's plugins transform it as usual. */
+/**
+ * Executes a query with its result from the batch, so that Kysely and the query's plugins transform it as usual. A query builder does so
+ * on the handle that built it, a raw query on `db`; neither reaches the server.
+ */
 async function replay(
   query: Batchable,
   result: Promise<QueryResult<UnknownRow>>,
@@ -123,7 +137,7 @@ async function replay(
 ): Promise<unknown> {
   const plugin = usePrefetched(result)
   if (isRaw(query)) return await query.withPlugin(plugin).execute(db)
-  if ('compile' in query) {
+  if (isBuilder(query)) {
     const builder = query as Builder & { withPlugin?: (plugin: KyselyPlugin) => Builder }
     // some schema builders accept no plugins, but they have no results
     return await builder.withPlugin?.(plugin).execute()

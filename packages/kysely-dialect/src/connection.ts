@@ -223,12 +223,14 @@ export class BatonConnection implements DatabaseConnection {
     }
   }
 
-  async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
+  async #executeBatch({ queries, mode, check, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#accept(query)
     const transaction = this.#transaction
     if (this.#migrations) await this.#migrations.checkDrops(queries, this.#executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
+    // in a transaction, which the caller rolls back after an error, this would delay the batch until after an unawaited COMMIT
+    if (!transaction) await check?.()
     try {
       const results = await this.#executor.batch(statements, { mode, signal })
       if (transaction) transaction.hasRun = true

@@ -216,6 +216,30 @@ test('a query runs on the handle passed to batch(), even if another handle built
   expect(await readNames()).toEqual(['a'])
 })
 
+test('a query that a transaction has built cannot run once the transaction has ended: nothing is applied', async () => {
+  let count = 0
+  const insert = (handle: typeof db) => handle.insertInto('person').values({ name: `p${(count += 1)}` })
+  const ended: ReturnType<typeof insert>[] = []
+  await db.transaction().execute(async (trx) => void ended.push(insert(trx)))
+  const controlled = await db.startTransaction().execute()
+  ended.push(insert(controlled))
+  await controlled.rollback().execute()
+  for (const query of ended) {
+    const queries = [insert(db), query]
+    const message = /already (?:committed|rolled back)/
+    const requests = await countRequestsOf(async () => {
+      await expect(batch(db, queries)).rejects.toThrow(message)
+      await expect(db.connection().execute((connection) => batch(connection, queries))).rejects.toThrow(
+        message,
+      )
+    })
+    expect(requests).toBe(0)
+    const transaction = db.transaction().execute((trx) => batch(trx, [insert(trx), query]))
+    await expect(transaction).rejects.toThrow(message)
+  }
+  expect(await readNames()).toEqual([])
+})
+
 test.each([undefined, false, 'select 1', Promise.resolve([])])(
   '%o, which is not a query, is rejected with its position',
   async (query) => {
