@@ -24,7 +24,7 @@ export class Lifetime {
   readonly clock: Clock
   readonly #origin: string
   readonly #streams = new Set<OpenStream>()
-  /** Pending waits: for a permit, a token, a response or a retry. */
+  /** Pending waits for a permit, a token, a response or a retry, each with its `mayHaveRun`. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
   /** Work that `close` waits for, such as requests that keep running after an abort, and the functions that abort it. */
   readonly #background = new Map<Promise<unknown>, () => void>()
@@ -46,7 +46,11 @@ export class Lifetime {
     return this.#aborted !== undefined
   }
 
-  /** Counts a call, which may take several requests with waits between them. @throws TransportError if the client is closed */
+  /**
+   * Counts a call, which may take several requests with waits between them.
+   * @param isContinuation whether it continues something that `close` waits for, such as a transaction
+   * @throws TransportError if the client is closed
+   */
   begin(isContinuation = false): void {
     if (this.#aborted || (this.isClosed && !isContinuation)) throw closedError()
     this.#calls += 1
@@ -58,18 +62,20 @@ export class Lifetime {
   }
 
   /**
-   * Returns a wait that ends at the latest when the deadline passes, the signal is aborted, or the client is closed.
+   * Returns a wait that ends at the latest when the deadline passes, the signal is aborted, or (unless `outlivesClient`) the client is
+   * closed.
    * @throws TransportError after the client was closed
    */
-  wait<T = void>({ deadline, mayHaveRun, outlivesClient, ...options }: WaitOptions): Deferred<T> {
+  wait<T = void>(options: WaitOptions): Deferred<T> {
+    const { deadline, mayHaveRun, outlivesClient, signal, onEnd } = options
     if (this.#aborted && !outlivesClient) throw closedError()
     const waiter: Deferred<T> = new Deferred<T>(this.clock, {
       ms: deadline?.remainingMs,
-      signal: options.signal,
+      signal,
       onTimeout: options.onTimeout ?? (() => timeoutError(deadline?.timeoutMs, this.#origin, mayHaveRun?.())),
       onEnd: () => {
         this.#pending.delete(waiter)
-        options.onEnd?.()
+        onEnd?.()
       },
     })
     if (!outlivesClient) this.#pending.set(waiter, mayHaveRun)
@@ -135,7 +141,7 @@ export class Lifetime {
 
   #checkEmpty(): void {
     if (!this.#isEmpty) return
-    // a response that has just arrived may have opened a stream
+    // checked again when the event loop has turned: a response that has just arrived may have opened a stream
     setTimeout(() => {
       if (this.#isEmpty) for (const drainer of this.#drainers) drainer.resolve()
     })

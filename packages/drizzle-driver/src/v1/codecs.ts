@@ -12,6 +12,9 @@ import {
   refineSqliteCodecs,
 } from './drizzle-1.ts'
 
+// Drizzle 1.0 reads a column in two ways. A select puts `cast` around the column in SQL and passes the value to `normalize`. A
+// relational query collects rows as JSON: it uses `castInJson`, and `normalizeInJson` for the value that JSON.parse returns.
+//
 // SQLite's casts and JSON functions keep 15 digits of a REAL, which needs up to 17.
 
 /** Formats a REAL with all digits, as text; other values are unchanged. JSON has no infinity, which SQLite formats as 9e999. */
@@ -62,7 +65,7 @@ export function rejectInexactIntegers(codecs: CodecsCollection<SQLiteType>): voi
 const requireExact = (value: unknown, column: Column): unknown =>
   typeof value === 'bigint' ? exactNumber(value, column) : value
 
-/** In JSON, numeric() values are text, and integers are already rounded. Values beyond 2^63 cannot have been integers. */
+/** In JSON, numeric() values are text, and JSON.parse has already rounded integers. Values beyond 2^63 cannot have been integers. */
 function requireExactInJson(value: unknown, column: Column): unknown {
   if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
   if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
