@@ -48,7 +48,7 @@ export class Lifetime {
 
   /**
    * Counts a call, which may take several requests with waits between them.
-   * @param isContinuation whether it continues something that `close` waits for, such as a transaction
+   * @param isContinuation whether it is the rest of a call that began before the client was closed
    * @throws TransportError if the client is closed
    */
   begin(isContinuation = false): void {
