@@ -167,7 +167,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return await moveToQuarantine(this.#dataFolder, knownIds)
+    return (await moveToQuarantine(this.#dataFolder, knownIds)).map(({ id }) => id)
   }
 
   get #dataFolder(): string {

@@ -6,6 +6,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  getQuarantineFolder,
   hasDatabaseFile,
   moveToQuarantine,
   type QueryUsage,
@@ -98,7 +99,7 @@ export class SqldGroups implements DatabaseBackend {
     )
     for (const group of groups)
       if (!this.#options.hasGroup(group) && (await this.#isEmpty(group))) await this.removeGroup(group)
-    return quarantined.flat()
+    return quarantined.flat().map(({ id }) => id)
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
@@ -324,7 +325,7 @@ export class SqldGroups implements DatabaseBackend {
   /** Whether a group has neither databases nor quarantined files. */
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#getFolder(group)
-    if (existsSync(join(folder, `${DATABASES}-set-aside`))) return false
+    if (existsSync(getQuarantineFolder(join(folder, DATABASES)))) return false
     return (await listFolder(join(folder, DATABASES))).length === 0
   }
 }
