@@ -18,7 +18,7 @@ export { newDatabaseId } from './backend/database-id.ts'
 export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'
 export { isExportRoute } from './backend/export-routes.ts'
 export { PROBE, probeDatabase } from './backend/probe-database.ts'
-export { moveToQuarantine } from './backend/quarantine.ts'
+export { getQuarantineFolder, moveToQuarantine } from './backend/quarantine.ts'
 export { type ReplicaCondition, ReplicaConditions, type ReplicaLag } from './backend/replica-conditions.ts'
 export { RESERVED_NAMES } from './backend/reserved-names.ts'
 export {

@@ -22,5 +22,5 @@ export {
   readText,
 } from './hrana/request-decoder.ts'
 export { encodeCursorBody, encodePipelineBody } from './hrana/request-encoder.ts'
-export { encodeError, internalMessage, ResultError } from './hrana/result-error.ts'
+export { encodeError, formatInternalMessage, ResultError } from './hrana/result-error.ts'
 export { TABLE_ACTIONS, type TableAction } from './hrana/table-actions.ts'

@@ -1,4 +1,4 @@
-export { readBytes, watchBody } from './http/body.ts'
+export { createPartSearch, readBytes, watchBody } from './http/body.ts'
 export { fromRequest, toResponse } from './http/fetch-api.ts'
 export { escapeHtml, htmlResponse } from './http/html.ts'
 export { createHttpServer } from './http/http-server.ts'

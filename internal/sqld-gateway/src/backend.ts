@@ -167,7 +167,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return await moveToQuarantine(this.#dataFolder, knownIds)
+    return (await moveToQuarantine(this.#dataFolder, knownIds)).map(({ id }) => id)
   }
 
   get #dataFolder(): string {
@@ -431,7 +431,7 @@ export class SqldBackend implements DatabaseBackend {
   async findHealthProblem(id: DatabaseId, location: string | null = null): Promise<string | null> {
     if (location === null) {
       const problem = await this.#writes.findHealthProblem(id)
-      return problem ?? (await probeDatabase(() => this.#internal.query(id, PROBE)))
+      return problem ?? (await probeDatabase(() => this.#internal.fetchResult(id, PROBE)))
     }
     if (this.#options.conditions.isDown(location)) return describeOutage(location)
     const replica = await this.#getReplica(location).catch((error: Error) => error.message)

@@ -6,6 +6,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  getQuarantineFolder,
   hasDatabaseFile,
   moveToQuarantine,
   type QueryUsage,
@@ -44,13 +45,20 @@ export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   readonly getReplicaLocations: (group: string) => readonly string[]
 }
 
-/** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
-interface GroupServer {
-  /** Null until the server is first needed. */
-  backend: Promise<SqldBackend> | null
+/** What is known of a group. */
+interface GroupEntry {
+  /** Its server; null until it is first needed. */
+  server: Promise<SqldBackend> | null
+  /** Settings that the server has not applied yet, because it is not running or has failed to apply them. */
   readonly pending: Map<DatabaseId, DatabaseSettings>
   /** Databases whose failure has been reported. */
   readonly reported: Set<DatabaseId>
+}
+
+/** A database and the server that has it, or will have it. */
+interface ServedDatabase {
+  readonly server: SqldBackend
+  readonly id: DatabaseId
 }
 
 /**
@@ -62,7 +70,7 @@ export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly hasTablePermissions = false
   readonly #options: SqldGroupsOptions
-  readonly #servers = new Map<string, GroupServer>()
+  readonly #entries = new Map<string, GroupEntry>()
   #isClosed = false
 
   constructor(options: SqldGroupsOptions) {
@@ -98,42 +106,42 @@ export class SqldGroups implements DatabaseBackend {
     )
     for (const group of groups)
       if (!this.#options.hasGroup(group) && (await this.#isEmpty(group))) await this.removeGroup(group)
-    return quarantined.flat()
+    return quarantined.flat().map(({ id }) => id)
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const crossesGroups = source.type === 'fork' && this.#getGroup(source.from) !== this.#getGroup(id)
     if (!crossesGroups) return await (await this.#getServer(id)).create(id, source, settings)
-    const from = [await this.#getServer(source.from), source.from] as const
-    await this.#copy(from, await this.#getServer(id), id, settings)
+    const from = { server: await this.#getServer(source.from), id: source.from }
+    await this.#copy(from, { server: await this.#getServer(id), id }, settings)
   }
 
   /** Creates a database on one server as a copy of a database on another. */
-  async #copy(
-    [from, sourceId]: readonly [SqldBackend, DatabaseId],
-    to: SqldBackend,
-    id: DatabaseId,
-    settings: DatabaseSettings,
-  ): Promise<void> {
-    // one that a killed process has left is removed at startup
-    const file = join(this.#options.directory, `${id}${COPY_SUFFIX}`)
+  async #copy(from: ServedDatabase, to: ServedDatabase, settings: DatabaseSettings): Promise<void> {
+    // a file that is left by a killed process is removed at startup
+    const file = join(this.#options.directory, `${to.id}${COPY_SUFFIX}`)
     try {
-      await from.exportTo(sourceId, file)
-      await to.create(id, { type: 'file', file }, settings)
+      await from.server.exportTo(from.id, file)
+      await to.server.create(to.id, { type: 'file', file }, settings)
     } finally {
       await rm(file, { force: true })
     }
   }
 
-  /** Blocks writes during the move, and aborts client requests and streams in the old group. */
+  /**
+   * Blocks writes during the move, and aborts client requests and streams in the old group. If the move fails, writes are blocked
+   * until the caller applies the settings.
+   */
   async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
+    // the only copy would be removed below
+    if (this.#getGroup(id) === group) throw new Error('the database is already in this group')
     const from = await this.#getServer(id)
-    const to = await this.#getGroupServer(group)
+    const to = await this.#startOnce(group)
     // clean up after a failed move
     await to.remove(id)
     try {
       await from.freeze(id, MOVE_REASON)
-      await this.#copy([from, id], to, id, settings)
+      await this.#copy({ server: from, id }, { server: to, id }, settings)
       commit()
     } catch (error) {
       await to.remove(id).catch(() => {})
@@ -152,7 +160,7 @@ export class SqldGroups implements DatabaseBackend {
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
     entry.pending.set(id, settings)
-    if (entry.backend !== null) return await applyPending(await entry.backend, entry, id)
+    if (entry.server !== null) return await applyPending(await entry.server, entry, id)
     return hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
   }
 
@@ -166,10 +174,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   async abortRequests(): Promise<void> {
-    const servers = [...this.#servers.values()].map(
-      async ({ backend }) => await (await backend)?.abortRequests(),
-    )
-    await Promise.allSettled(servers)
+    await this.#forEachServer((server) => server.abortRequests().catch(() => {}))
   }
 
   /** @throws Error if the group's server is not running, because there are no new counts */
@@ -188,7 +193,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** If the group's server is not running, its replicas start when they are needed. */
   async setReplicas(group: string): Promise<void> {
-    const server = await this.#servers.get(group)?.backend
+    const server = await this.#entries.get(group)?.server
     await server?.changeReplicas(() => this.#options.getReplicaLocations(group))
   }
 
@@ -208,20 +213,11 @@ export class SqldGroups implements DatabaseBackend {
     return (await server?.handle(id, request, location)) ?? errorResponse(500, UNUSABLE_MESSAGE)
   }
 
-  /** Returns the server of a database's group, starting it if necessary; null if it cannot use the database. */
-  async #getUsableServer(id: DatabaseId): Promise<SqldBackend | null> {
-    const group = this.#getGroup(id)
-    const entry = this.#getEntry(group)
-    const server = await this.#getGroupServer(group)
-    const isUsable = !entry.pending.has(id) || (await this.#tryApplySettings(server, entry, id))
-    return isUsable ? server : null
-  }
-
   /** Stops the server of a removed group, and removes its folder. */
   async removeGroup(group: string): Promise<void> {
-    const backend = this.#servers.get(group)?.backend
-    this.#servers.delete(group)
-    await (await backend?.catch(() => null))?.[Symbol.asyncDispose]()
+    const server = this.#entries.get(group)?.server
+    this.#entries.delete(group)
+    await (await server?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#getFolder(group)
     if (!existsSync(folder)) return
     // renamed first, so that a partly removed folder is not mistaken for a group
@@ -231,14 +227,21 @@ export class SqldGroups implements DatabaseBackend {
 
   async abandon(): Promise<void> {
     this.#isClosed = true
-    const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
-    await Promise.all(backends.map(async (backend) => await (await backend)?.abandon()))
+    await this.#forEachServer((server) => server.abandon())
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
-    const backends = [...this.#servers.values()].map((server) => server.backend?.catch(() => null))
-    await Promise.all(backends.map(async (backend) => await (await backend)?.[Symbol.asyncDispose]()))
+    await this.#forEachServer((server) => server[Symbol.asyncDispose]())
+  }
+
+  /** Calls a function with each server that has been started. */
+  async #forEachServer(callback: (server: SqldBackend) => Promise<void>): Promise<void> {
+    const calls = [...this.#entries.values()].map(async (entry) => {
+      const server = await entry.server?.catch(() => null)
+      if (server) await callback(server)
+    })
+    await Promise.all(calls)
   }
 
   #getFolder(group: string): string {
@@ -251,43 +254,62 @@ export class SqldGroups implements DatabaseBackend {
     return group
   }
 
-  #getEntry(group: string): GroupServer {
-    const existing = this.#servers.get(group)
+  #getEntry(group: string): GroupEntry {
+    const existing = this.#entries.get(group)
     if (existing !== undefined) return existing
-    const server: GroupServer = { backend: null, pending: new Map(), reported: new Set() }
-    this.#servers.set(group, server)
-    return server
+    const entry: GroupEntry = { server: null, pending: new Map(), reported: new Set() }
+    this.#entries.set(group, entry)
+    return entry
   }
 
-  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
-  async #getRunningServer(id: DatabaseId): Promise<SqldBackend | null> {
-    const group = this.#options.findGroup(id)
-    return group === undefined ? null : await this.#getEntry(group).backend
+  /*
+   * Ways to get a server:
+   *
+   * - `#startOnce`: starts the server of a group, unless it is running;
+   * - `#getServer`: also applies the pending settings of a database, and rejects if that fails;
+   * - `#getUsableServer`: returns null if that fails, and reports it once;
+   * - `#getRunningServer`: returns null if the server is not running, and applies no settings.
+   */
+
+  /** Returns the server of a group, starting it if necessary. */
+  #startOnce(group: string): Promise<SqldBackend> {
+    const entry = this.#getEntry(group)
+    if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
+    entry.server ??= this.#startServer(group, entry).catch((error: unknown) => {
+      // retried on the next request
+      entry.server = null
+      throw error
+    })
+    return entry.server
   }
 
   /** Returns the server of a database's group, starting it if necessary. Rejects if the database's settings cannot be applied. */
   async #getServer(id: DatabaseId): Promise<SqldBackend> {
     const group = this.#getGroup(id)
-    const server = await this.#getGroupServer(group)
+    const server = await this.#startOnce(group)
     await applyPending(server, this.#getEntry(group), id)
     return server
   }
 
-  #getGroupServer(group: string): Promise<SqldBackend> {
+  /** Returns the server of a database's group, starting it if necessary; null if it cannot use the database. */
+  async #getUsableServer(id: DatabaseId): Promise<SqldBackend | null> {
+    const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
-    if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
-    entry.backend ??= this.#startServer(group, entry).catch((error: unknown) => {
-      // retried on the next request
-      entry.backend = null
-      throw error
-    })
-    return entry.backend
+    const server = await this.#startOnce(group)
+    const isUsable = !entry.pending.has(id) || (await this.#tryApplySettings(server, entry, id))
+    return isUsable ? server : null
+  }
+
+  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
+  async #getRunningServer(id: DatabaseId): Promise<SqldBackend | null> {
+    const group = this.#options.findGroup(id)
+    return group === undefined ? null : await this.#getEntry(group).server
   }
 
   /**
    * Starts a server. If one database's settings cannot be applied, for example to a damaged file, only that database fails.
    */
-  async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
+  async #startServer(group: string, entry: GroupEntry): Promise<SqldBackend> {
     const directory = this.#getFolder(group)
     const servesReplicas = this.#options.getReplicaLocations(group).length > 0
     const server = new SqldBackend({
@@ -309,7 +331,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   /** Applies a database's pending settings. @returns whether this succeeded; otherwise the database must not be used */
-  async #tryApplySettings(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
+  async #tryApplySettings(server: SqldBackend, entry: GroupEntry, id: DatabaseId): Promise<boolean> {
     try {
       await applyPending(server, entry, id)
       entry.reported.delete(id)
@@ -324,13 +346,13 @@ export class SqldGroups implements DatabaseBackend {
   /** Whether a group has neither databases nor quarantined files. */
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#getFolder(group)
-    if (existsSync(join(folder, `${DATABASES}-set-aside`))) return false
+    if (existsSync(getQuarantineFolder(join(folder, DATABASES)))) return false
     return (await listFolder(join(folder, DATABASES))).length === 0
   }
 }
 
 /** Applies the pending settings of a database. @returns false if the server does not have the database */
-async function applyPending(server: SqldBackend, { pending }: GroupServer, id: DatabaseId): Promise<boolean> {
+async function applyPending(server: SqldBackend, { pending }: GroupEntry, id: DatabaseId): Promise<boolean> {
   const settings = pending.get(id)
   if (settings === undefined) return true
   const exists = await server.applySettings(id, settings)

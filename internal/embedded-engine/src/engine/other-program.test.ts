@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -113,6 +113,32 @@ test.each(['wal', 'delete'])(
   },
 )
 
+test.each(['wal', 'delete'])('an empty WAL beside a database in journal mode %s is ignored', async (mode) => {
+  const path = join(await temporaryDirectory(), 'data.db')
+  const created = new DatabaseSync(path)
+  created.exec(`pragma journal_mode = ${mode}; create table t(a)`)
+  created.close()
+  for (const row of ['first', 'second']) {
+    await writeFile(`${path}-wal`, '')
+    expect(await writeRow(path, row, async () => {})).toBe(true)
+  }
+  using file = new DatabaseSync(path)
+  expect(file.prepare('select a from t').all()).toEqual([{ a: 'first' }, { a: 'second' }])
+})
+
+test('an empty WAL beside a database of a newer format is ignored', async () => {
+  const path = join(await temporaryDirectory(), 'data.db')
+  const created = new DatabaseSync(path)
+  created.exec('create table t(a)')
+  created.close()
+  const header = await readFile(path)
+  header.fill(3, 18, 20) // write and read version
+  await writeFile(path, header)
+  await writeFile(`${path}-wal`, '')
+  new DatabaseFiles(path).release()
+  expect(await readFile(path)).toEqual(header)
+})
+
 test.skipIf(process.platform === 'win32')(
   'a database whose WAL cannot be written into its file is not opened without it',
   async () => {
@@ -125,11 +151,13 @@ test.skipIf(process.platform === 'win32')(
     await program.kill()
     // with this limit for a file, which is at most 1 KiB times the number, the file cannot grow
     const source = `import { DatabaseFiles } from ${JSON.stringify(new URL('database-files.ts', import.meta.url).href)}
-      try { new DatabaseFiles(process.argv[1]) } catch (error) { console.log(error.message) }`
+      try { new DatabaseFiles(process.argv[1]) } catch (error) { console.log(error.constructor.name, error.message) }`
     const flags = ['--conditions=@batonsql/source', '--no-warnings', '--input-type=module', '--eval', source]
     const command = ['-c', 'ulimit -f 100; exec "$@"', 'sh', process.execPath, ...flags, path]
     const { stdout } = await promisify(execFile)('sh', command)
-    expect(stdout).toBe(`${path}-wal cannot be checkpointed\n`)
+    expect(stdout).toBe(
+      'FileClaimError the WAL beside the database file cannot be checkpointed (is the disk full?)\n',
+    )
     using file = new DatabaseSync(path)
     expect(file.prepare('select length(a) as length from t').get()).toEqual({ length: 1_000_000 })
   },

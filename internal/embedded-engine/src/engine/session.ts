@@ -1,7 +1,7 @@
 import {
   type BatchStep,
+  formatInternalMessage,
   INTERNAL_PERMISSIONS,
-  internalMessage,
   type Permissions,
   PipelineFailure,
   ResultError,
@@ -193,7 +193,7 @@ export class Session {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        remaining -= Buffer.byteLength(internalMessage(error, prepared[index]?.statement.sql ?? ''))
+        remaining -= Buffer.byteLength(formatInternalMessage(error, prepared[index]?.statement.sql ?? ''))
         if (remaining < 0) throw responseTooLarge()
       }
       await this.pause()

@@ -1,24 +1,47 @@
+import { existsSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { listFolder } from '../base/list-folder.ts'
 import type { DatabaseId } from './backend.ts'
+
+/** The folder of an unknown database after it was moved. */
+export interface QuarantinedDatabase {
+  readonly id: DatabaseId
+  readonly folder: string
+}
 
 /**
  * Moves the folders of unknown databases to a separate folder, so that they can be inspected manually. Must not be called while
  * an engine has them open.
- * @returns the names of the moved folders
  */
 export async function moveToQuarantine(
   directory: string,
   knownIds: ReadonlySet<DatabaseId>,
-): Promise<readonly DatabaseId[]> {
+): Promise<readonly QuarantinedDatabase[]> {
   const names = (await listFolder(directory)) as DatabaseId[]
-  const unknownNames = names.filter((name) => isDatabaseFolder(name) && !knownIds.has(name))
-  if (unknownNames.length === 0) return []
-  const quarantine = join(dirname(directory), `${basename(directory)}-set-aside`)
+  const unknownIds = names.filter((name) => isDatabaseFolder(name) && !knownIds.has(name))
+  if (unknownIds.length === 0) return []
+  const quarantine = getQuarantineFolder(directory)
   await mkdir(quarantine, { recursive: true })
-  for (const name of unknownNames) await rename(join(directory, name), join(quarantine, name))
-  return unknownNames
+  const moved: QuarantinedDatabase[] = []
+  for (const id of unknownIds) {
+    const folder = findFreePath(join(quarantine, id))
+    await rename(join(directory, id), folder)
+    moved.push({ id, folder })
+  }
+  return moved
+}
+
+/** Returns the folder to which unknown databases of a directory are moved. */
+export function getQuarantineFolder(directory: string): string {
+  return `${directory}-set-aside`
+}
+
+/** Returns a path with the first number that does not exist yet: a database may be moved there more than once. */
+function findFreePath(path: string): string {
+  let freePath = path
+  for (let number = 2; existsSync(freePath); number += 1) freePath = `${path}-${number}`
+  return freePath
 }
 
 function isDatabaseFolder(name: string): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { internalMessage } from './result-error.ts'
+import { formatInternalMessage } from './result-error.ts'
 
 test.each([
   [
@@ -15,5 +15,5 @@ test.each([
     'LibSQL failed to bind provided query parameters: `value for parameter 1 not found`',
   ],
 ])('returns libsql-server’s internal message for an error with the code %s: %s', (code, message, text) => {
-  expect(internalMessage({ code, message }, 'SELECT * FROM t')).toBe(text)
+  expect(formatInternalMessage({ code, message }, 'SELECT * FROM t')).toBe(text)
 })

@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts'
 /** An error in a result, after which the pipeline continues. Its code and message are those sent to the client. */
 export class ResultError extends Error {
   readonly code: string
-  /** Name of SQLite's extended code; null if it adds nothing. */
+  /** Name of SQLite's extended code if it distinguishes errors with the same `code`, otherwise null. */
   readonly extendedCode: string | null
 
   constructor(code: string, message: string, extendedCode: string | null = null) {
@@ -19,7 +19,10 @@ const CLOUD_CODES: Readonly<Record<string, string>> = {
   ARGS_INVALID: 'SQL_INPUT_ERROR',
 }
 
-/** Encodes an error as JSON. */
+/**
+ * Encodes an error as JSON text, which is inserted into that of a response.
+ * @param dialect null: with the codes of libsql-server, and SQLite's extended code
+ */
 export function encodeError({ message, code, extendedCode }: ResultError, dialect: Dialect | null): string {
   const isCloud = dialect === 'cloud'
   return JSON.stringify({
@@ -29,8 +32,12 @@ export function encodeError({ message, code, extendedCode }: ResultError, dialec
   })
 }
 
-/** Returns the text that libsql-server uses for an error internally. @param sql text of the statement */
-export function internalMessage(
+/**
+ * Returns the text that libsql-server uses for an error internally. It is never sent: libsql-server counts its length against the
+ * limit of a response.
+ * @param sql text of the statement
+ */
+export function formatInternalMessage(
   { code, message }: Pick<ResultError, 'code' | 'message'>,
   sql: string,
 ): string {

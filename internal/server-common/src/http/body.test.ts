@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readBytes, watchBody } from './body.ts'
+import { createPartSearch, readBytes, watchBody } from './body.ts'
 import { readRequestBody } from './request-body.ts'
 import { StreamedBody } from './streamed-body.ts'
 
@@ -123,4 +123,23 @@ test('rejects a body that was closed before it is read', async () => {
   await once(body.destroy(), 'close')
   for (const read of [readBytes, readRequestBody])
     await expect(read(body)).rejects.toThrow('the body was truncated')
+})
+
+test('a search finds a match wherever the body is split', () => {
+  const text = 'a match in the middle'
+  const isFound = (word: string, size: number): boolean => {
+    let found = false
+    const search = createPartSearch((bytes) => {
+      found ||= bytes.includes(word)
+    }, word.length)
+    for (let index = 0; index < text.length; index += size)
+      search(Buffer.from(text.slice(index, index + size)))
+    return found
+  }
+  for (let size = 1; size <= text.length; size += 1)
+    expect([isFound('match in', size), isFound('match on', size), isFound('middle', size)]).toEqual([
+      true,
+      false,
+      true,
+    ])
 })

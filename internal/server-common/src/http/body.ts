@@ -35,6 +35,24 @@ export function watchBody<Body extends Buffer | Readable>(
   return body
 }
 
+/**
+ * Returns a function that receives the parts of a body, and calls `search` with each part and with the bytes around the start of
+ * each part, so that no match is missed because the body is split. A match may be found twice.
+ * @param maxMatchBytes at least the length of the longest match
+ */
+export function createPartSearch(
+  search: (bytes: Buffer) => void,
+  maxMatchBytes: number,
+): (part: Buffer) => void {
+  let tail: Buffer = Buffer.alloc(0)
+  return (part) => {
+    search(part)
+    if (tail.length > 0) search(Buffer.concat([tail, part.subarray(0, maxMatchBytes)]))
+    const end = part.length < maxMatchBytes ? Buffer.concat([tail, part]) : part
+    tail = end.subarray(-maxMatchBytes)
+  }
+}
+
 function toStreamedBody(source: Readable): StreamedBody {
   // the source starts flowing with the first read
   source.pause()

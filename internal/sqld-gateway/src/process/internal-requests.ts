@@ -6,6 +6,11 @@ import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from '.
 
 const PIPELINE = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
+interface StatementResult {
+  readonly type: 'ok' | 'error'
+  readonly error?: { readonly message: string }
+}
+
 /** Requests that the back end itself sends to the server. */
 export class InternalRequests {
   readonly #upstream: Upstream
@@ -14,7 +19,7 @@ export class InternalRequests {
     this.#upstream = upstream
   }
 
-  /** Executes a script with write permission. */
+  /** Executes a script with write permission. The response, which may be an error, must be read or discarded. */
   async run(id: DatabaseId, sql: string): Promise<UpstreamResponse> {
     return await this.#send(id, WRITE_PERMISSIONS, {
       baton: null,
@@ -22,8 +27,24 @@ export class InternalRequests {
     })
   }
 
-  /** Executes one statement and returns the text of the response. */
+  /**
+   * Executes one statement and returns the text of the response.
+   * @throws Error if the statement fails
+   */
   async query(id: DatabaseId, sql: string): Promise<string> {
+    const text = await this.fetchResult(id, sql)
+    const { results } = JSON.parse(text) as { readonly results: readonly StatementResult[] }
+    // the status does not show errors of SQL
+    const error = results.find(({ type }) => type === 'error')?.error
+    if (error !== undefined) throw new Error(error.message)
+    return text
+  }
+
+  /**
+   * Executes one statement and returns the text of the response, in which the result may be an error.
+   * @throws Error if the request fails
+   */
+  async fetchResult(id: DatabaseId, sql: string): Promise<string> {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
     const response = await this.#send(id, WRITE_PERMISSIONS, {
       baton: null,
@@ -34,7 +55,7 @@ export class InternalRequests {
     return text
   }
 
-  /** Closes a stream with a token of our own, because the client's may have expired. */
+  /** Closes a stream with the gateway's own token, because the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const response = await this.#send(id, READ_PERMISSIONS, { baton, requests: [] })
     discard(response)

@@ -1,4 +1,4 @@
-import { scanSql, unquoteIdentifier } from '@batonsql/server-common/sql'
+import { scanSql, type Token, unquoteIdentifier } from '@batonsql/server-common/sql'
 
 /** A token of SQL text; names and strings are unquoted. */
 export interface SqlToken {
@@ -22,13 +22,12 @@ export interface TokenizedSql {
 /** Characters that end the text for one parser and are white space or part of a word for another. */
 const AMBIGUOUS = /^[\0\v\ufeff]+/
 
-/** Tokenizes SQL for the guard. */
-export function tokenizeSql(sql: string): TokenizedSql {
+/** Tokenizes SQL for the guard. @param scannedTokens tokens of the text, or of a statement in it */
+export function tokenizeSql(sql: string, scannedTokens: readonly Token[] = scanSql(sql)): TokenizedSql {
   const tokens: SqlToken[] = []
-  const scannedTokens = scanSql(sql)
   let isAmbiguous = false
   for (let index = 0; index < scannedTokens.length; index += 1) {
-    const token = scannedTokens[index] as (typeof scannedTokens)[number]
+    const token = scannedTokens[index] as Token
     const { kind, start, end } = token
     const text = sql.slice(start, end)
     if (AMBIGUOUS.test(text)) {
@@ -52,7 +51,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
   return { tokens, isAmbiguous }
 }
 
-/** Splits the tokens of SQL text into statements. */
+/** Splits the tokens of SQL text into statements. Each statement in the body of a trigger becomes a statement of its own. */
 export function splitTokens(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
   const statements: SqlToken[][] = [[]]
   for (const token of tokens) {

@@ -86,6 +86,35 @@ test('the last statement that begins or ends a transaction determines whether on
 })
 
 test.each([
+  'create trigger g after insert on t begin insert into u values (1); select 1; end',
+  'CREATE TEMP TRIGGER IF NOT EXISTS g AFTER INSERT ON t BEGIN SELECT 1; END;',
+  'create temporary trigger g after insert on t begin select 1; end',
+  '/* a; */ create -- b;\n trigger "end" after insert on t begin select 1;/**/end',
+  'create trigger g after update of a on t when case new.a when 1 then 2 end begin select case 1 when 1 then 2 end; end',
+  "create trigger g after insert on t begin insert into u values ('; end;'); end",
+  'create table u(a); create trigger g after insert on t begin select 1; end; insert into u values (1)',
+  'explain create trigger g after insert on t begin select 1; end',
+  'explain query plan create trigger g after insert on t begin select 1; end',
+])('the end of a trigger does not end a transaction: %s', (sql) => {
+  expect(getEffect(sql)).toEqual({
+    mayWrite: true,
+    beginsTransaction: false,
+    endsTransaction: false,
+    mayCommit: false,
+  })
+})
+
+test.each([
+  'create trigger g after insert on t begin select 1; end; commit',
+  'create trigger g after insert on t begin select 1; end; end',
+  'commit; create trigger g after insert on t begin select 1; end',
+  'create table "trigger"(a); end',
+  'create trigger g after insert on t begin select 1; end; create trigger h after insert on t begin select 1; end; end',
+])('a statement before or after a trigger ends a transaction: %s', (sql) => {
+  expect(getEffect(sql)).toMatchObject({ mayWrite: true, endsTransaction: true, mayCommit: true })
+})
+
+test.each([
   ['commit', true],
   ['end', true],
   ['release a', true],

@@ -1,4 +1,5 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
+import { scanSql, splitStatements } from '@batonsql/server-common/sql'
 import { memoize } from './memoize.ts'
 import { type Pragma, READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
 import { isHarmlessToPrepare } from './preparation.ts'
@@ -10,7 +11,7 @@ export interface WriteEffect {
   readonly mayWrite: boolean
   /** Whether one of them begins a transaction. */
   readonly beginsTransaction: boolean
-  /** Whether the last of them that begins or ends a transaction ends it. */
+  /** Whether one of them ends a transaction, and no later one begins another. */
   readonly endsTransaction: boolean
   /** Whether one of them may commit a transaction that is already open. */
   readonly mayCommit: boolean
@@ -96,8 +97,10 @@ function getReferenceEffect({ sql, sqlId }: SqlReference, stored: StoredEffects)
 const getTextEffect = memoize((sql): WriteEffect => {
   if (SINGLE_READ.test(sql) && !OPTIMIZE.test(sql)) return NO_EFFECT
   if (SINGLE_WRITE.test(sql)) return WRITES
-  const { tokens, isAmbiguous } = tokenizeSql(sql)
-  return isAmbiguous ? ANY_EFFECT : joinEffects(splitTokens(tokens).map(getStatementEffect))
+  // unlike `splitTokens`, this keeps triggers whole: the END of their body ends no transaction
+  const statements = splitStatements(sql, scanSql(sql)).map(({ tokens }) => tokenizeSql(sql, tokens))
+  if (statements.some(({ isAmbiguous }) => isAmbiguous)) return ANY_EFFECT
+  return joinEffects(statements.map(({ tokens }) => getStatementEffect(tokens)))
 })
 
 const getPreparationEffect = memoize((sql): WriteEffect => {
@@ -118,19 +121,19 @@ function joinEffects(effects: readonly WriteEffect[]): WriteEffect {
   return { mayWrite, beginsTransaction, endsTransaction, mayCommit }
 }
 
-/** Returns the effect of a statement; one that is not known may write. */
+/** Returns the effect of a statement; an unknown statement may write. */
 function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
   const [first, second] = statement
   const verb = first?.kind === 'word' ? first.text.toLowerCase() : ''
   const has = (pattern: RegExp): boolean =>
     statement.some(({ kind, text }) => kind === 'word' && pattern.test(text))
-  const isReadOnly = !statement.some(({ text }) => OPTIMIZE.test(text))
+  const mayOptimize = statement.some(({ text }) => OPTIMIZE.test(text))
   switch (verb) {
     case 'select':
     case 'values':
-      return isReadOnly ? NO_EFFECT : WRITES
+      return mayOptimize ? WRITES : NO_EFFECT
     case 'with':
-      return isReadOnly && !hasChange(statement) ? NO_EFFECT : WRITES
+      return mayOptimize || hasChange(statement) ? WRITES : NO_EFFECT
     case 'explain':
       return isHarmlessToPrepare(statement) ? NO_EFFECT : WRITES
     case 'pragma':
@@ -155,7 +158,7 @@ function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
   }
 }
 
-/** Whether a change follows common table expressions; `replace` may also be a function or the name of one. */
+/** Whether a change follows common table expressions: after `)`, `replace` is neither a function nor the name of a table. */
 function hasChange(statement: readonly SqlToken[]): boolean {
   return statement.some(
     ({ kind, text }, index) => kind === 'word' && CHANGES.test(text) && statement[index - 1]?.text === ')',

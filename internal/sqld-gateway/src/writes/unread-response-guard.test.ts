@@ -10,8 +10,8 @@ beforeEach(() => {
 })
 
 /** Returns a guarded body, with 60,000 bytes that have not been read. */
-function createBody(isContended = true): Readable {
-  const guard = new UnreadResponseGuard(() => isContended)
+function createBody(isContended = (): boolean => true): Readable {
+  const guard = new UnreadResponseGuard(isContended)
   const body = new Readable({ read: () => {} })
   body.on('error', () => {})
   guard.watch(body)
@@ -34,10 +34,20 @@ test('a client that reads slowly is not cut off, until it stops', () => {
 })
 
 test('a client that reads nothing is cut off, but only while other writers are waiting', () => {
-  const [contended, uncontended] = [createBody(), createBody(false)]
+  const [contended, uncontended] = [createBody(), createBody(() => false)]
   vi.advanceTimersByTime(6 * SECOND)
   expect([contended.destroyed, uncontended.destroyed]).toEqual([true, false])
   uncontended.destroy()
+})
+
+test('the time before other writers arrive counts, as it does for the limit of the server', () => {
+  let isContended = false
+  const body = createBody(() => isContended)
+  vi.advanceTimersByTime(6 * SECOND)
+  expect(body.destroyed).toBe(false)
+  isContended = true
+  vi.advanceTimersByTime(SECOND)
+  expect(body.destroyed).toBe(true)
 })
 
 test('a client that waits for the server is not cut off', () => {

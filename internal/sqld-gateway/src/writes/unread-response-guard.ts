@@ -1,15 +1,17 @@
 import type { Readable } from 'node:stream'
 import type { BodyWatcher } from '@batonsql/server-common/http'
+import { LOCK_PERIOD_MS } from './write-gate.ts'
 
-/** How long a client may take no data while it blocks other writers; also the server's limit for a transaction. */
-const UNREAD_LIMIT_MS = 5_000
 const POLL_MS = 500
 
 /**
  * Closes a response that its client does not read, while other writers are waiting for the write lock that its transaction holds.
  * Until the client reads the rows of a statement, the server does not execute the next one.
  *
- * A client reads if its connection takes data from the body. The buffers of the operating system can hold several MB, and take more
+ * The limit is that of the server for a transaction that another writer waits for: `LOCK_PERIOD_MS`. Like the server, the guard also
+ * counts the time before the other writer arrived.
+ *
+ * A client counts as reading if its connection takes data from the body. The buffers of the operating system can hold several MB, and take more
  * only when a large part of them is free: on Linux, a client that reads 100 kB/s may be cut off, one that reads 1 MB/s is not.
  */
 export class UnreadResponseGuard {
@@ -27,7 +29,7 @@ export class UnreadResponseGuard {
     this.#isContended = isContended
   }
 
-  /** Watches a body until it is closed. */
+  /** Watches a body until it is closed. Must be called only once, because the guard counts the bytes of one body. */
   watch(body: Readable): void {
     if (body.closed) return
     let takenBytes = 0
@@ -37,10 +39,10 @@ export class UnreadResponseGuard {
       takenBytes = this.#receivedBytes - body.readableLength
       // if nothing is buffered, the client is waiting for the server
       if (body.readableLength === 0 || takenBytes > previousTakenBytes) lastTakenAt = performance.now()
-      else if (performance.now() - lastTakenAt > UNREAD_LIMIT_MS && this.#isContended())
+      else if (performance.now() - lastTakenAt > LOCK_PERIOD_MS && this.#isContended())
         body.destroy(
           new Error(
-            'the response was not read, or too slowly, while other writers were waiting for its transaction',
+            'the response was not read, or was read too slowly, while other writers were waiting for its transaction',
           ),
         )
     }, POLL_MS).unref()

@@ -1,7 +1,7 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
-/** How long the server leaves the write lock to a transaction while another waits. */
-const LOCK_PERIOD_MS = 5_000
+/** How long the server leaves the write lock to a transaction. After that, a waiting writer takes it over. */
+export const LOCK_PERIOD_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_EXPIRED_MS = 11_000
 /** Interval at which idle transactions are checked while the gate is closed. */

@@ -32,8 +32,23 @@ test('a transaction ends with a COMMIT whose response arrives in several parts',
 
 test('a transaction remains open after a COMMIT that fails, wherever the response is split', async () => {
   const response = '{"baton":"b","results":[{"error":{"message":"no"}}]}'
-  for (let end = 12; end < response.length; end += 1)
+  for (let end = 1; end < response.length; end += 1)
     expect(await receive([BEGIN, OPEN], [COMMIT, response.slice(0, end), response.slice(end)])).toBe(true)
+  for (let size = 1; size < response.length; size += 1) {
+    const parts = Array.from({ length: Math.ceil(response.length / size) }, (_, index) =>
+      response.slice(index * size, (index + 1) * size),
+    )
+    expect([size, await receive([BEGIN, OPEN], [COMMIT, ...parts])]).toEqual([size, true])
+  }
+})
+
+test('a transaction remains open after a response that is truncated within its first bytes', async () => {
+  const states = [
+    await receive([BEGIN, '{"ba']),
+    await receive([BEGIN]),
+    await receive([BEGIN, '{"baton":null']),
+  ]
+  expect(states).toEqual([true, true, false])
 })
 
 test('a transaction ends when the server closes its stream', async () => {

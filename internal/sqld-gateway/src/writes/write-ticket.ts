@@ -1,4 +1,4 @@
-import type { BodyWatcher } from '@batonsql/server-common/http'
+import { type BodyWatcher, createPartSearch } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWriteState, WriteGate } from './write-gate.ts'
 
@@ -48,18 +48,19 @@ export class WriteTicket {
   /** Returns watchers that derive the stream's state from the response; none if it cannot change. */
   createWatchers(): readonly BodyWatcher[] {
     if (!this.#effect.mayWrite && !this.#effect.beginsTransaction && !this.#stream.isOpen) return []
-    let isContinued: boolean | null = null
-    let isErrorSeen = false
-    let tail: Buffer = Buffer.alloc(0)
+    let start = ''
+    let hasError = false
+    const searchError = createPartSearch((bytes) => {
+      hasError ||= bytes.includes(ERROR)
+    }, ERROR.length)
     const watcher: BodyWatcher = {
       onPart: (part) => {
-        isContinued ??= part.toString('latin1', 0, CONTINUED.length) === CONTINUED
-        // a match may be split across two parts
-        const overlap = Buffer.concat([tail, part.subarray(0, ERROR.length)])
-        isErrorSeen ||= part.includes(ERROR) || overlap.includes(ERROR)
-        tail = part.subarray(-ERROR.length)
+        if (start.length < CONTINUED.length)
+          start += part.toString('latin1', 0, CONTINUED.length - start.length)
+        if (!hasError) searchError(part)
       },
-      onEnd: (isComplete) => this.#end(isContinued ?? true, isErrorSeen || !isComplete),
+      // the stream of a response that is truncated too early to tell may remain open
+      onEnd: (isComplete) => this.#end(CONTINUED.startsWith(start), hasError || !isComplete),
     }
     return [watcher]
   }

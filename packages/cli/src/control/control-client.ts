@@ -4,10 +4,7 @@ import { json } from 'node:stream/consumers'
 import type { CommandContext } from '../command-context.ts'
 import { readPort } from '../read-port.ts'
 import type { ControlRequest } from './control-server.ts'
-import { directoryLink, findRuntimeDirectory, socketIn } from './socket-path.ts'
-
-/** Longest path of a socket on every system, in bytes. */
-const MAX_PATH_BYTES = 103
+import { findRuntimeDirectory, getLinkPath, getSocketPath, MAX_SOCKET_PATH_BYTES } from './socket-path.ts'
 
 /** No server of this user is running there. */
 export class NotRunningError extends Error {}
@@ -32,7 +29,7 @@ export async function control<Result>(
   const problem = `no \`baton dev\` of this user is running ${description}`
   let response: ControlResponse
   try {
-    response = await send(socketPath(data, port, env), command, signal)
+    response = await send(findSocket(data, port, env), command, signal)
   } catch (error) {
     if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
       throw new NotRunningError(problem, { cause: error })
@@ -42,10 +39,10 @@ export async function control<Result>(
   return response.result as Result
 }
 
-function socketPath(data: string | undefined, port: number, env: CommandContext['env']): string {
-  if (data === undefined) return socketIn(directoryLink(findRuntimeDirectory(env), port))
-  const path = socketIn(realpathSync(data))
-  if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return path
+function findSocket(data: string | undefined, port: number, env: CommandContext['env']): string {
+  if (data === undefined) return getSocketPath(getLinkPath(findRuntimeDirectory(env), port))
+  const path = getSocketPath(realpathSync(data))
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) return path
   throw new Error(`the path of ${data} is too long for a socket; use --port instead of --data`)
 }
 

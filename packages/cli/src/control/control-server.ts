@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { dirname } from 'node:path'
 import { json } from 'node:stream/consumers'
 import type { LocalServer } from '@batonsql/local-server'
-import { directoryLink, findRuntimeDirectory, socketIn } from './socket-path.ts'
+import { findRuntimeDirectory, getLinkPath, getSocketPath } from './socket-path.ts'
 
 /** A command that changes or reads a running server. */
 export type ControlRequest =
@@ -50,11 +50,11 @@ export class ControlServer implements AsyncDisposable {
   static async open(server: LocalServer): Promise<ControlServer> {
     const target = server.dataDirectory
     mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
-    const link = directoryLink(findRuntimeDirectory(process.env), server.port)
+    const link = getLinkPath(findRuntimeDirectory(process.env), server.port)
     // a link or a socket is left over from a killed server, because the port and the directory are used by this one
     rmSync(link, { force: true })
     symlinkSync(target, link)
-    const path = socketIn(link)
+    const path = getSocketPath(link)
     rmSync(path, { force: true })
     const http = createServer((request, response) => void respond(server, request, response))
     await new Promise<void>((resolve, reject) => {

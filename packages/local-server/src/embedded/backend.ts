@@ -155,10 +155,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    const ids = await moveToQuarantine(this.#directory, registeredIds)
+    const moved = await moveToQuarantine(this.#directory, registeredIds)
     // a killed process may have left a mark in the file that keeps other programs from opening it
-    for (const id of ids) releaseFile(join(`${this.#directory}-set-aside`, id, 'data.db'))
-    return ids
+    for (const { folder } of moved) releaseFile(join(folder, 'data.db'))
+    return moved.map(({ id }) => id)
   }
 
   async start(): Promise<string> {

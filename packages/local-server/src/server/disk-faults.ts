@@ -1,4 +1,4 @@
-import { type ServiceResponse, watchBody } from '@batonsql/server-common/http'
+import { createPartSearch, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
 
 /** Log messages for SQLite errors that the disk may have caused. */
 export const DISK_FAULTS = {
@@ -15,8 +15,8 @@ const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/
  * Part of every match. A search for text that begins with a quotation mark takes ten times as long, because JSON is full of them.
  */
 const CODE = Buffer.from('SQLITE_')
-/** Longer than any match, which may be split between two chunks. */
-const OVERLAP = 32
+/** Longer than any match. */
+const MAX_MATCH_BYTES = 32
 
 /** Reports disk errors in a response body, even while it is streamed. */
 export function watchDiskFaults(
@@ -35,13 +35,7 @@ export function watchDiskFaults(
     search(body)
     return body
   }
-  let tail: Buffer = Buffer.alloc(0)
-  const onPart = (part: Buffer): void => {
-    search(part)
-    if (tail.length > 0) search(Buffer.concat([tail, part.subarray(0, OVERLAP)]))
-    tail = part.length < OVERLAP ? Buffer.concat([tail, part]).subarray(-OVERLAP) : part.subarray(-OVERLAP)
-  }
-  return watchBody(body, [{ onPart }])
+  return watchBody(body, [{ onPart: createPartSearch(search, MAX_MATCH_BYTES) }])
 }
 
 function reportFault(text: string, report: (fault: DiskFault) => void): void {

@@ -1,0 +1,33 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { DatabaseId } from './backend.ts'
+import { getQuarantineFolder, moveToQuarantine } from './quarantine.ts'
+
+const UNKNOWN = '00000000-0000-4000-8000-000000000001' as DatabaseId
+const KNOWN = '00000000-0000-4000-8000-000000000002' as DatabaseId
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+test('a database that is moved again does not replace the one that was moved before', async () => {
+  const directory = join(folder, 'dbs')
+  const quarantine = getQuarantineFolder(directory)
+  for (const content of ['first', 'second', 'third']) {
+    for (const name of [UNKNOWN, KNOWN, 'other']) {
+      await mkdir(join(directory, name), { recursive: true })
+      await writeFile(join(directory, name, 'data'), content)
+    }
+    const [moved, ...others] = await moveToQuarantine(directory, new Set([KNOWN]))
+    expect(others).toEqual([])
+    expect(moved?.id).toBe(UNKNOWN)
+    expect(await readFile(join(moved?.folder ?? '', 'data'), 'utf8')).toBe(content)
+  }
+  expect(await readFile(join(quarantine, UNKNOWN, 'data'), 'utf8')).toBe('first')
+  expect(await readFile(join(directory, KNOWN, 'data'), 'utf8')).toBe('third')
+  expect(await moveToQuarantine(directory, new Set([KNOWN]))).toEqual([])
+})
