@@ -16,5 +16,5 @@ export const pick = <T>(random: () => number, items: readonly T[]): T =>
 /** The seed of generated tests, which their titles print. `TEST_SEED` repeats a run. */
 export const SEED = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
-/** Whether this run is `npm test -- release`, in which some generators produce four times as much. */
+/** Whether this run is `npm test -- release`, which runs additional tests, and more cases of generated tests. */
 export const IS_RELEASE = process.env['TEST_RELEASE'] !== undefined

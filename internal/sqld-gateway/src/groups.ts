@@ -55,7 +55,7 @@ interface GroupEntry {
   readonly reported: Set<DatabaseId>
 }
 
-/** A database and the server that has it, or will have it. */
+/** A database and the server that serves it, or will serve it. */
 interface ServedDatabase {
   readonly server: SqldBackend
   readonly id: DatabaseId
@@ -118,7 +118,7 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Creates a database on one server as a copy of a database on another. */
   async #copy(from: ServedDatabase, to: ServedDatabase, settings: DatabaseSettings): Promise<void> {
-    // a file that is left by a killed process is removed at startup
+    // a file left by a killed process is removed at startup
     const file = join(this.#options.directory, `${to.id}${COPY_SUFFIX}`)
     try {
       await from.server.exportTo(from.id, file)
@@ -291,7 +291,7 @@ export class SqldGroups implements DatabaseBackend {
     return server
   }
 
-  /** Returns the server of a database's group, starting it if necessary; null if it cannot use the database. */
+  /** Returns the server of a database's group, starting it if necessary; null if that server cannot use the database. */
   async #getUsableServer(id: DatabaseId): Promise<SqldBackend | null> {
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)

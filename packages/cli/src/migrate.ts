@@ -52,7 +52,7 @@ export async function runMigrate({ values, operands, rest: command = [], context
   const pending = databases.filter(
     (database) => !finishedIds.has((findSchemaDatabase(database) ?? database).dbId),
   )
-  // the server applies the changes of a schema database to its children, and rejects others
+  // the server applies changes of a schema database to its children, and rejects direct changes to them
   const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
   if (values.rehearse === true) await rehearseAll(pending, run)

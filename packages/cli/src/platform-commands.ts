@@ -85,7 +85,7 @@ function withUsageError<T>(create: () => T): T {
     return create()
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    // the message names the method of the client; the user of a command needs the command
+    // the message names a method of the client, but the user needs the name of the command
     throw new UsageError(
       `baton: ${error.message.replace('apiTokens.create', 'baton api-tokens create NAME')}`,
     )

@@ -53,8 +53,8 @@ export function formatLines({ columns, rows }: Pick<ResultSet<ArrayRow>, 'column
 }
 
 /**
- * Formats a row as a line of JSON: integers beyond 2^53 and infinities as text, blobs as `{"base64": …}`. If columns have the same name, the last one
- * wins; names that are integers come first, as in any object of JavaScript.
+ * Formats a row as a line of JSON. Integers beyond 2^53 and infinities become text, and blobs become `{"base64": …}`. If several
+ * columns have the same name, the last one wins. Names that are integers come first, as in any JavaScript object.
  */
 export function formatJson(cells: readonly Value[], columns: readonly string[]): string {
   const row = Object.fromEntries(columns.map((name, index) => [name, cells[index]]))
@@ -85,7 +85,7 @@ const segmenter = new Intl.Segmenter()
 const WIDE_CHARACTER =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60\u3000-\u303e]/u
 
-/** Returns the number of columns that a string takes up in a terminal, approximately: East Asian characters and emoji take two. */
+/** Returns the approximate number of columns that a string takes up in a terminal: East Asian characters and emoji take two. */
 function displayWidth(text: string): number {
   // oxlint-disable-next-line no-control-regex -- fast path for ASCII
   if (/^[\u0000-\u007f]*$/.test(text)) return text.length

@@ -18,7 +18,7 @@ export function withExactDecoder<Field>(field: Field): Field {
       (sql``.mapWith(mapFromDriverValue) as Field)
 }
 
-/** @throws RangeError for an integer in a number column that is not exact as a number */
+/** @throws RangeError for an integer in a number column that a number cannot represent exactly */
 function decode(value: unknown, column: Column): unknown {
   const { dataType } = column
   if (dataType === 'buffer') return toOwnBuffer(value)

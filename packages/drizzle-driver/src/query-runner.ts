@@ -145,7 +145,7 @@ export class QueryRunner {
       await this.#invalidate([...changedTables])
       return result
     } catch (error) {
-      // it may have been committed, for example if the response to COMMIT was lost
+      // the transaction may have been committed, for example if the response to COMMIT was lost
       if (mayBeApplied(findDatabaseError(error))) await this.#invalidate([...changedTables])
       throw error
     }

@@ -13,7 +13,7 @@ import { BatonAdapter } from './adapter.ts'
 import { batchQuery, withPrefetchedResult } from './query-command.ts'
 import { haveSameCompiler } from './query-compiler.ts'
 
-/** Microtasks after which a query that cannot be executed has been rejected, such as one of a transaction that has ended. */
+/** Number of microtasks after which a query that cannot be executed, such as one of a closed transaction, is rejected. */
 const REPLAY_MICROTASKS = 10
 
 interface Builder<R = unknown> {
@@ -47,7 +47,7 @@ export interface BatchOptions {
 /**
  * Runs queries as one transaction in one request: all of them are applied, or none. Given a `trx`, they are one request of that
  * transaction, whose earlier statements are kept if the batch fails. No query can use the result of an earlier one. All run on
- * `db`, even if one of its transactions, which has not ended, built them.
+ * `db`, even those that were built by an open transaction of `db`.
  *
  * ```ts
  * const [ada, pets] = await batch(db, [
@@ -81,7 +81,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const batchResults = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
     resolveResults = resolve
   })
-  // started now, so that Kysely runs them before a COMMIT that may follow: they wait for the batch, and send nothing
+  // started now, so that Kysely runs them before any COMMIT that follows; they send nothing, and wait for the batch
   const replays = queries.map((query, index) =>
     replay(
       query,
@@ -127,8 +127,8 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
 }
 
 /**
- * Executes a query with its result from the batch, so that Kysely and the query's plugins transform it as usual. A query builder does so
- * on the handle that built it, a raw query on `db`; neither reaches the server.
+ * Executes a query with its result from the batch, so that Kysely and the query's plugins transform it as usual. A query builder is
+ * executed on the handle that built it, and a raw query on `db`. Nothing is sent to the server.
  */
 async function replay(
   query: Batchable,

@@ -33,7 +33,7 @@ export class BatonConnection implements DatabaseConnection {
   #isReleased = false
   #abortController: AbortController | null = null
   #migrations: RunningMigrations | null = null
-  /** What queries run on while this connection belongs to an optimistic transaction: its reads, or its writes. */
+  /** The executor of queries in an optimistic transaction: the executor of its reads, or of its writes. Otherwise null. */
   #optimisticTarget: Executor | null = null
   /**
    * The loop that reads the rows of a stream, if any.
@@ -57,8 +57,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /**
-   * Runs `work`, whose queries on this connection run on `target`. Kysely gives a connection to one consumer at a time, so no other
-   * query uses it meanwhile.
+   * Runs `work`, and executes its queries on this connection with `target`. Kysely gives a connection to one consumer at a time,
+   * so no other query uses `target` meanwhile.
    * @internal
    */
   async runOn<T>(target: Executor, work: () => Promise<T>): Promise<T> {
@@ -229,7 +229,7 @@ export class BatonConnection implements DatabaseConnection {
     if (this.#migrations) await this.#migrations.checkDrops(queries, this.#executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
-    // in a transaction, which the caller rolls back after an error, this would delay the batch until after an unawaited COMMIT
+    // in a transaction, the check would delay the batch until after an unawaited COMMIT, and an error rolls it back anyway
     if (!transaction) await check?.()
     try {
       const results = await this.#executor.batch(statements, { mode, signal })

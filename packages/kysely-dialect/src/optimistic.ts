@@ -51,11 +51,11 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
 const toBatonConnection = (connection: DatabaseConnection): BatonConnection => connection as BatonConnection
 
 /**
- * Creates an instance with the plugins and the compiler of `executor`.
- * @param target what its queries run on: the reads or the writes of an attempt
+ * Creates a Kysely instance with the plugins and the compiler of `executor`.
+ * @param target executor of its queries: that of the reads or of the writes of an attempt
  */
 function createKysely<DB>(executor: QueryExecutor, target: Executor): Kysely<DB> {
-  // Kysely compiles queries, and gets connections for them, only with the executor
+  // Kysely compiles queries, and gets connections for them, only through the executor
   const ownExecutor = executor.withConnectionProvider({
     provideConnection: (consumer) =>
       executor.provideConnection((connection) =>

@@ -14,7 +14,7 @@ export interface BatchCommand {
   readonly kind: 'batch'
   readonly queries: readonly CompiledQuery[]
   readonly mode?: TransactionMode | undefined
-  /** Called before the queries are sent, outside of transactions. @throws Error to send nothing */
+  /** Called before the queries are sent, but not in a transaction. Nothing is sent if it rejects. */
   readonly check?: (() => Promise<void>) | undefined
   /** Returns whether an error counts as an empty result. */
   readonly recover?: ((error: unknown) => boolean) | undefined

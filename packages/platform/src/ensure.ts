@@ -15,7 +15,7 @@ interface Parts<T> {
 /**
  * Creates a resource unless it exists. Idempotent, even if a response was lost, because it looks up the resource first, and again if
  * the creation failed.
- * @returns `wasMissing`: whether it did not exist at first; `created`: also whether this call created it, as far as is known
+ * @returns `wasMissing`: whether it did not exist at first; `created`: whether this call created it, as far as is known
  */
 export async function createUnlessExists<T>({
   label,

@@ -33,7 +33,7 @@ function baseUrl(hostname: string): string {
   return `${isLocal ? 'http' : 'https'}://${hostname}`
 }
 
-/** Waits until a database responds at its host. @throws TypeError for an invalid hostname or token, for which waiting would be in vain */
+/** Waits until a database responds at its host. @throws TypeError for an invalid hostname or token, without waiting */
 export async function waitForDatabase(
   { fetch }: { readonly fetch: PlatformFetch },
   hostname: string,

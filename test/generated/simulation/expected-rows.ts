@@ -191,7 +191,7 @@ function getAttemptGroup(call: Call, scope: Scope, attempt: number): Group {
 const getAllTags = (scope: Scope): number[] =>
   scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(getAllTags)])
 
-/** Returns whether a transaction continues after a COMMIT or rollback that failed: it was never sent, or rejected. */
+/** Returns whether a transaction continues after a COMMIT or rollback that failed because it was never sent, or was rejected. */
 function isContinuedAfter(scope: Scope, failedEnd: Call): boolean {
   const laterCalls = scope.calls.slice(scope.calls.indexOf(failedEnd) + 1)
   const end = laterCalls.findIndex(

@@ -221,7 +221,7 @@ describe('a template with a key', () => {
     const [name = ''] = listTemplates()
     rmSync(join(templateDirectory, name))
     const lock = join(templateDirectory, `${name}.lock`)
-    // some file systems do not record that the lock is used
+    // some file systems do not update the times of a lock file that is in use
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 15 * 86_400_000 })
     onTestFinished(() => void vi.useRealTimers())
     create.mockImplementationOnce(async () => expect(existsSync(lock)).toBe(true))

@@ -23,7 +23,7 @@ export interface OrganizationRow {
   readonly timeline: 'monthly' | 'yearly'
   readonly overages: boolean
   readonly requireMfa: boolean
-  /** The service's word for an organization; for a database, it is `blockReads`. */
+  /** Named as in the service, which uses `blockedReads` for an organization and `blockReads` for a database. */
   readonly blockedReads: boolean
   readonly blockedWrites: boolean
   /** In ms since the Unix epoch, like all times here. */
@@ -102,7 +102,7 @@ export interface DatabaseRow {
 /** A copy of a database in a file of the data directory. */
 export interface SnapshotRow {
   readonly id: string
-  /** Restoring a snapshot replaces the database, and its id here. */
+  /** Updated when a snapshot is restored, because the restored database has a new id. */
   readonly database: DatabaseId
   readonly name: string
   readonly bytes: number

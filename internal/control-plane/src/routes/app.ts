@@ -29,8 +29,8 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
 }
 
 /**
- * Returns the paths that a client uses if no organization is selected, which means the user's own: without `/organizations/SLUG`,
- * or with an empty slug. For `/v1/organizations/:organizationSlug/databases`, these are `/v1/databases` and
+ * Returns the paths that a client uses if no organization is selected: without `/organizations/SLUG`, or with an empty slug. They
+ * refer to the user's own organization. For `/v1/organizations/:organizationSlug/databases`, these are `/v1/databases` and
  * `/v1/organizations//databases`.
  */
 function getShortPaths(path: string): readonly string[] {

@@ -32,7 +32,7 @@ export class DumpShare {
     this.resize(this.#bytes + bytes)
   }
 
-  /** Changes the size of the share. @throws ApiError 503 like `take` */
+  /** Changes the size of the share. @throws ApiError 503 as `take` does */
   resize(bytes: number): void {
     if (this.#isReleased) throw new Error('the share of the dump was released')
     this.#budget.take(bytes - this.#bytes)

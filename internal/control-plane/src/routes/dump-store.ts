@@ -51,7 +51,7 @@ export class DumpStore {
 
   /**
    * Stores an organization's dump for an hour.
-   * @param share the share of the dump while it was received, which becomes that of the stored dump, or is released if storing fails
+   * @param share the share that was held while the dump was received. The stored dump keeps it; it is released if storing fails.
    * @returns the path of its URL
    * @throws ApiError 503
    */

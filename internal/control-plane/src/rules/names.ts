@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 /** Maximum length of a label of a host name. */
 const MAX_LABEL_LENGTH = 63
 const NAME = /^[a-z0-9-]+$/
-/** It ends the first label of a host name, so its last character is not a dash. */
+/** A slug is the last part of the first label of a host name, so it cannot end with a dash. */
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 

@@ -5,12 +5,12 @@ import { IN_USE_MARK, isMissing, loadSqliteModule, SQLITE_HEADER } from '@batons
 /*
  * The steps of `claimFile`, in this order:
  *
- * 1. Read the magic bytes, the first 16. A file that is already marked needs no other step: no program can open it.
+ * 1. Read the first 16 bytes, the magic bytes. A file that is already marked needs no other step: no program can open it.
  * 2. If there is a WAL, which another program has left behind, checkpoint it by locking and closing the database. This comes before
  *    step 4, because a checkpoint of the first page would overwrite the mark.
  * 3. Lock the file with SQLite's own locks. This fails if another program has the file open in WAL mode, or has a transaction open:
  *    that program would continue to write its own WAL or journal.
- * 4. Mark the file while it is locked, so that no program can open it between the two steps.
+ * 4. Mark the file while it is locked, so that no program can open it between steps 3 and 4.
  * 5. Unlock it by closing the database. On POSIX systems, the locks are already released at the end of step 4: closing a descriptor of
  *    a file releases all locks that the process has on it. So nothing may be written after the mark.
  */
@@ -19,8 +19,8 @@ import { IN_USE_MARK, isMissing, loadSqliteModule, SQLITE_HEADER } from '@batons
 const MAX_WAIT_MS = 20
 const SQLITE_BUSY = 5
 /**
- * SQLITE_READONLY (a newer format), SQLITE_CORRUPT and SQLITE_NOTADB: SQLite cannot write the file, so it needs no lock. Only the
- * plain codes: SQLITE_READONLY_DBMOVED, for example, means that the file was replaced.
+ * SQLITE_READONLY (a newer format), SQLITE_CORRUPT and SQLITE_NOTADB: SQLite cannot write the file, so it needs no lock.
+ * Extended codes are not included: SQLITE_READONLY_DBMOVED, for example, means that the file was replaced.
  */
 const UNWRITABLE_FILE_CODES = [8, 11, 26]
 /** Offsets in the header of a database file, and the value of the write version in rollback mode. */
@@ -62,7 +62,7 @@ function checkpoint(path: string): void {
   runWhileLocked(path, () => {
     // SQLite checkpoints the WAL when it closes the database
   })
-  // SQLite ignores an empty file, and removes it only if the database is in WAL mode
+  // SQLite ignores an empty WAL, and removes it only if the database is in WAL mode
   if ((getWalSize(path) ?? 0) > 0)
     throw new FileClaimError('the WAL beside the database file cannot be checkpointed (is the disk full?)')
 }
@@ -73,8 +73,8 @@ function getWalSize(path: string): number | null {
 }
 
 /**
- * Runs `work` while no other program can have the file open. If SQLite cannot write the file, no program can, and `work` runs without
- * a lock.
+ * Runs `work` while no other program can have the file open. If SQLite cannot write the file, neither can another program, and
+ * `work` runs without a lock.
  */
 function runWhileLocked(path: string, work: () => void): void {
   const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
@@ -118,7 +118,7 @@ function mark(path: string): void {
   })
 }
 
-/** Returns the magic bytes of a file; zeros if it is shorter. */
+/** Returns the magic bytes of a file, padded with zeros if the file is shorter. */
 function readMagic(file: number): Buffer {
   const magic = Buffer.alloc(SQLITE_HEADER.length)
   readSync(file, magic, 0, magic.length, 0)

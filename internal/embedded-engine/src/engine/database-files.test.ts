@@ -91,7 +91,7 @@ test('uses a WAL that was about to be renamed when the process ended', () => {
   expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
 })
 
-/** Makes every `openSync` fail until the returned function is called. */
+/** Makes every call of `openSync` fail until the returned function is called. */
 function failToOpen(code: string): () => void {
   const { openSync } = fs
   const restore = (): void => {

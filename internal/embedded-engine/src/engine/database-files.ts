@@ -198,7 +198,7 @@ export class DatabaseFiles {
     return path !== undefined && existsSync(path)
   }
 
-  /** Waits until the mark is on disk. It must be there before the WAL, which other programs would not read. */
+  /** Waits until the mark is on disk. It must be there before the WAL is, because other programs would not read the WAL. */
   #syncMark(): void {
     for (const [descriptor, name] of this.#descriptors) {
       if (name !== MAIN_FILE) continue

@@ -3,7 +3,7 @@ import { PipelineFailure, ResultError, type SqlReference } from '@batonsql/serve
 const MAX_TEXTS = 50
 const MAX_TEXT_BYTES = 5_000
 
-/** SQL text that a client has stored on its stream, to refer to it by a number. The errors have libsql-server's own words. */
+/** SQL text that a client has stored on its stream, to refer to it by number. The error messages are those of libsql-server. */
 export class StoredTexts {
   readonly #texts = new Map<number, string>()
   readonly #replaces: boolean

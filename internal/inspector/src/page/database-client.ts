@@ -124,7 +124,7 @@ export interface RunOptions {
 /**
  * Runs a user's statement. Without `mayWrite`, it must be read-only according to the server, and it runs in a transaction that is
  * never committed.
- * @throws Error for a statement that fails, or may write without `mayWrite`; if the response is truncated
+ * @throws Error if the statement fails, if it may write and `mayWrite` is not set, or if the response is truncated
  */
 export async function runStatement(
   database: string,
@@ -149,7 +149,7 @@ export async function runStatement(
   try {
     return await readCursor(response, { step: mayWrite ? 0 : 1, isWrite: mayWrite, maxRows }, stream)
   } finally {
-    // ends the statement, unless the response was read to its end
+    // aborts the statement if the response was not read to its end
     cursorAbort.abort()
     const { baton } = stream
     if (baton !== null)

@@ -10,7 +10,7 @@ export interface KeyPair {
 export type Claims = Readonly<Record<string, unknown>>
 
 const ENCODED_HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
-/** Parsed keys: parsing a PEM takes longer than signing. */
+/** Parsed keys, cached because parsing a PEM takes longer than signing. */
 const privateKeys = new WeakMap<KeyPair, KeyObject>()
 
 /** Generates an Ed25519 key pair. */
@@ -53,7 +53,7 @@ export function decodeHeader(token: string): Claims | null {
   return decodePart(splitToken(token)[0])
 }
 
-/** Returns the header, the claims and the signature of a token, all encoded; nothing for any other text. */
+/** Returns the header, the claims and the signature of a token, all encoded; an empty array for any other text. */
 function splitToken(token: string): readonly string[] {
   const parts = token.split('.')
   return parts.length === 3 ? parts : []

@@ -54,8 +54,8 @@ function checkHeader(path: string): void {
 }
 
 /**
- * Returns the beginning of a file; less if the file is shorter. Reads synchronously, because passing calls to another thread takes
- * longer than the calls themselves.
+ * Returns the magic bytes of a file, or the whole file if it is shorter. Reads synchronously, because passing calls to another
+ * thread takes longer than the calls themselves.
  */
 function readHead(path: string): Buffer {
   const head = Buffer.alloc(SQLITE_HEADER.length)

@@ -9,7 +9,7 @@ export class MissingFileError extends BackendError {
   }
 }
 
-/** Whether a database has a non-empty file. A database has one from its creation on. @throws Error if it cannot be examined */
+/** Whether a database has a non-empty file. Every database has one from its creation on. @throws Error if it cannot be examined */
 export const hasDatabaseFile = (path: string): boolean => getFileSize(path) > 0
 
 /** Returns the size of a file in bytes; 0 if it does not exist. @throws Error if it cannot be examined */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { listFolder } from '../base/list-folder.ts'
 import type { DatabaseId } from './backend.ts'
 
-/** The folder of an unknown database after it was moved. */
+/** An unknown database, and the folder to which it was moved. */
 export interface QuarantinedDatabase {
   readonly id: DatabaseId
   readonly folder: string
@@ -37,7 +37,7 @@ export function getQuarantineFolder(directory: string): string {
   return `${directory}-set-aside`
 }
 
-/** Returns a path with the first number that does not exist yet: a database may be moved there more than once. */
+/** Returns a path that does not exist yet, with a number if necessary: a database may be moved there more than once. */
 function findFreePath(path: string): string {
   let freePath = path
   for (let number = 2; existsSync(freePath); number += 1) freePath = `${path}-${number}`

@@ -20,8 +20,8 @@ const CLOUD_CODES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Encodes an error as JSON text, which is inserted into that of a response.
- * @param dialect null: with the codes of libsql-server, and SQLite's extended code
+ * Encodes an error as JSON text, which is inserted into the JSON text of a response.
+ * @param dialect null to use the codes of libsql-server and include SQLite's extended code
  */
 export function encodeError({ message, code, extendedCode }: ResultError, dialect: Dialect | null): string {
   const isCloud = dialect === 'cloud'

@@ -5,7 +5,7 @@ import type { Upstream } from './upstream.ts'
 
 const ID = '00000000-0000-4000-8000-000000000001' as DatabaseId
 
-/** Returns requests to a server that always sends the same response. */
+/** Creates internal requests to a server that always sends the same response. */
 function createRequests(status: number, body: string): InternalRequests {
   const sendOnce = async (): Promise<object> => ({ status, headers: {}, body: Buffer.from(body) })
   return new InternalRequests({ sendOnce } as unknown as Upstream)

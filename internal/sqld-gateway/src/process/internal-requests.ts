@@ -55,7 +55,7 @@ export class InternalRequests {
     return text
   }
 
-  /** Closes a stream with the gateway's own token, because the client's may have expired. */
+  /** Closes a stream with the gateway's own token, because the client's token may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const response = await this.#send(id, READ_PERMISSIONS, { baton, requests: [] })
     discard(response)

@@ -362,7 +362,7 @@ async function killOrphan(directory: string): Promise<void> {
     process.kill(pid, 'SIGKILL')
     while ((await getProcessIdentity(pid)) === identity) await sleep(5)
   } catch (error) {
-    // no pid file, one that was not completely written, or the process has exited
+    // there is no pid file, it is incomplete, or the process has exited
     const isGone = isMissing(error) || error instanceof SyntaxError || isNoProcess(error)
     if (!isGone) throw error
   }

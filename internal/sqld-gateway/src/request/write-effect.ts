@@ -97,7 +97,7 @@ function getReferenceEffect({ sql, sqlId }: SqlReference, stored: StoredEffects)
 const getTextEffect = memoize((sql): WriteEffect => {
   if (SINGLE_READ.test(sql) && !OPTIMIZE.test(sql)) return NO_EFFECT
   if (SINGLE_WRITE.test(sql)) return WRITES
-  // unlike `splitTokens`, this keeps triggers whole: the END of their body ends no transaction
+  // unlike `splitTokens`, this keeps triggers whole: the END of a trigger body does not end a transaction
   const statements = splitStatements(sql, scanSql(sql)).map(({ tokens }) => tokenizeSql(sql, tokens))
   if (statements.some(({ isAmbiguous }) => isAmbiguous)) return ANY_EFFECT
   return joinEffects(statements.map(({ tokens }) => getStatementEffect(tokens)))
@@ -158,7 +158,7 @@ function getStatementEffect(statement: readonly SqlToken[]): WriteEffect {
   }
 }
 
-/** Whether a change follows common table expressions: after `)`, `replace` is neither a function nor the name of a table. */
+/** Whether common table expressions are followed by a write. After `)`, `replace` is neither a function nor a table name. */
 function hasChange(statement: readonly SqlToken[]): boolean {
   return statement.some(
     ({ kind, text }, index) => kind === 'word' && CHANGES.test(text) && statement[index - 1]?.text === ')',

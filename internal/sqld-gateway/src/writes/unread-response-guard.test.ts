@@ -9,7 +9,7 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers())
 })
 
-/** Returns a guarded body, with 60,000 bytes that have not been read. */
+/** Returns a guarded body that contains 60,000 unread bytes. */
 function createBody(isContended = (): boolean => true): Readable {
   const guard = new UnreadResponseGuard(isContended)
   const body = new Readable({ read: () => {} })

@@ -8,16 +8,17 @@ const POLL_MS = 500
  * Closes a response that its client does not read, while other writers are waiting for the write lock that its transaction holds.
  * Until the client reads the rows of a statement, the server does not execute the next one.
  *
- * The limit is that of the server for a transaction that another writer waits for: `LOCK_PERIOD_MS`. Like the server, the guard also
- * counts the time before the other writer arrived.
+ * The limit is `LOCK_PERIOD_MS`, the server's own limit for a transaction that another writer is waiting for. Like the server, the
+ * guard also counts the time before the other writer arrived.
  *
- * A client counts as reading if its connection takes data from the body. The buffers of the operating system can hold several MB, and take more
- * only when a large part of them is free: on Linux, a client that reads 100 kB/s may be cut off, one that reads 1 MB/s is not.
+ * A client counts as reading if its connection takes data from the body. The operating system's buffers can hold several MB, and
+ * accept more data only when a large part of them is free. On Linux, a client that reads 100 kB/s may therefore be cut off, but not
+ * one that reads 1 MB/s.
  */
 export class UnreadResponseGuard {
   readonly #isContended: () => boolean
   #receivedBytes = 0
-  /** Counts what arrives from the server. It must be one of the watchers of the body that is passed to `watch`. */
+  /** Counts the bytes that arrive from the server. Must be one of the watchers of the body that is passed to `watch`. */
   readonly watcher: BodyWatcher = {
     onPart: (part) => {
       this.#receivedBytes += part.length

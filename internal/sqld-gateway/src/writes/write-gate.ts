@@ -1,6 +1,6 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
-/** How long the server leaves the write lock to a transaction. After that, a waiting writer takes it over. */
+/** How long the server lets a transaction hold the write lock. After that, a waiting writer takes over the lock. */
 export const LOCK_PERIOD_MS = 5_000
 /** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_EXPIRED_MS = 11_000

@@ -59,7 +59,7 @@ export class WriteTicket {
           start += part.toString('latin1', 0, CONTINUED.length - start.length)
         if (!hasError) searchError(part)
       },
-      // the stream of a response that is truncated too early to tell may remain open
+      // if the response was truncated before it showed whether the stream continues, the stream may still be open
       onEnd: (isComplete) => this.#end(CONTINUED.startsWith(start), hasError || !isComplete),
     }
     return [watcher]

@@ -23,7 +23,7 @@ export const getLinkPath = (runtimeDirectory: string, port: number): string =>
  * @throws Error if other users can write to it, or if it cannot be examined
  */
 export function findRuntimeDirectory(env: Readonly<Record<string, string | undefined>>): string {
-  // unlike `userInfo()`, this works for a user without an entry in the system's list, as in many containers
+  // unlike `userInfo()`, this works for a user without an entry in the system's user database, as in many containers
   const uid = process.getuid?.() ?? -1
   const parent = env['XDG_RUNTIME_DIR'] ?? ''
   // the specification of the variable requires ignoring a relative path

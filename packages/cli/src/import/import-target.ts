@@ -23,7 +23,7 @@ export class ImportTarget {
   }
 
   static async open(db: Client, table: string, signal: AbortSignal): Promise<ImportTarget> {
-    // ANY converts values in other tables, but none in a STRICT one: there it is like a column without a type
+    // in a STRICT table, a column of type ANY converts no values, like a column without a type; in other tables, it does
     const isStrict = 'exists (select 1 from pragma_table_list(?1) where strict)'
     const sql = `select name, iif(type like 'any' and ${isStrict}, '', type) as type from pragma_table_info(?1)`
     const { rows } = await db.execute<TargetColumn>(sql, [table], { signal })

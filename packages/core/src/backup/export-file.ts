@@ -17,7 +17,7 @@ const HEADER_BYTES = 100
  * await writeFile('backup.db', exportFile(db))
  * ```
  * `timeoutMs` is the longest time without data; by default the client's `requestTimeoutMs`.
- * @throws HttpError if the server rejects the request, ProtocolError if the response is not a whole SQLite file, TransportError
+ * @throws HttpError if the server rejects the request, ProtocolError if the response is not a complete SQLite file, TransportError
  * `TIMEOUT` after too long a pause, and the signal's reason
  */
 export async function* exportFile(
@@ -52,7 +52,7 @@ export async function* exportFile(
 }
 
 /**
- * Returns the length of an SQLite file, in bytes, according to its header; at least that of the header.
+ * Returns the length of an SQLite file in bytes, according to its header; at least the length of the header.
  * @see https://www.sqlite.org/fileformat2.html#in_header_database_size
  */
 function readFileLength({ buffer }: Uint8Array<ArrayBuffer>): number {

@@ -12,7 +12,7 @@ export interface WireColumn {
   readonly decltype?: string | null
 }
 
-/** `RowText` of the codec: rows that are kept as text until they are decoded. */
+/** The codec's `RowText`: rows that are kept as text until they are decoded. */
 interface UnreadRows {
   parse(): readonly (readonly WireValue[])[]
 }

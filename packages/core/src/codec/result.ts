@@ -49,15 +49,15 @@ export class ResultSet<Row = ObjectRow> {
   }
 
   /**
-   * Returns a value for JSON.stringify. A bigint is a string of digits, and a blob is base64. JSON has neither infinity, which is null,
-   * nor -0, which is 0.
+   * Returns a value for JSON.stringify. A bigint becomes a string of digits, and a blob becomes base64. Infinities become null and
+   * -0 becomes 0, because JSON has neither.
    */
   toJSON(): unknown {
     const toJson = (_: string, value: unknown): unknown => {
       if (typeof value === 'bigint') return String(value)
       return value instanceof Uint8Array ? encodeBase64(value) : value
     }
-    // a copy without this method, which JSON.stringify would call
+    // copied without this method, because JSON.stringify would call it again
     return JSON.parse(JSON.stringify(Object.assign({}, this), toJson))
   }
 }
@@ -113,11 +113,11 @@ function decodeRows(
   let decoded: (ObjectRow | ArrayRow)[] | null = null
   if (rowMode === 'array') decoded = rows.read<ArrayRow>(() => [], [...names.keys()], names, intMode)
   else if (canAssignAll(names)) decoded = rows.read<ObjectRow>(() => ({}), names, names, intMode)
-  // null also if the text is not formatted as servers format it
+  // `decoded` is also null if the text is not formatted the way servers format it
   return decoded ?? rows.parse().map(decode)
 }
 
 const columnNames = (cols: readonly WireColumn[]): string[] => cols.map(({ name }) => name ?? '')
 
-/** Whether a row can be filled by plain assignments, which for `__proto__` would set its prototype. */
+/** Whether a row can be filled by plain assignments. Assigning to `__proto__` would set the prototype of the row. */
 const canAssignAll = (names: readonly string[]): boolean => !names.includes('__proto__')

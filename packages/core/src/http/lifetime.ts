@@ -141,7 +141,7 @@ export class Lifetime {
 
   #checkEmpty(): void {
     if (!this.#isEmpty) return
-    // checked again when the event loop has turned: a response that has just arrived may have opened a stream
+    // checked again in the next turn of the event loop: a response that has just arrived may have opened a stream
     setTimeout(() => {
       if (this.#isEmpty) for (const drainer of this.#drainers) drainer.resolve()
     })

@@ -277,7 +277,7 @@ export class DatabaseRouter {
     if (request.method === 'POST')
       return watchDiskFaults(body, (fault) => this.#reportDiskFault(record, fault))
     if (!isExportRoute(request.path) || !(body instanceof Readable)) return body
-    // counted before they are passed on: a client that has read everything may ask for the usage at once
+    // bytes are counted before they are passed on: a client that has read all of them may request the usage at once
     const onPart = ({ length }: Buffer): void =>
       this.#options.controlPlane.usage.addBytesSynced(record.id, length)
     return watchBody(body, [{ onPart }])

@@ -21,7 +21,7 @@ interface Body {
   readonly baton?: string | null
 }
 
-/** A statement in a request body, or a request to store its SQL in the stream: `@libsql/client` refers to it by number. */
+/** A statement in a request body, or a request to store its SQL in the stream: `@libsql/client` refers to stored SQL by number. */
 interface SqlEntry {
   readonly type?: string
   readonly sql?: string
@@ -39,7 +39,7 @@ interface ParsedBody {
 /** The failures of a database. */
 interface DatabaseFailures {
   readonly active: Set<ActiveFailure>
-  /** What streams have stored, by the batons of their next requests. */
+  /** The SQL that streams have stored, keyed by the baton of each stream's next request. */
   readonly storedSql: Map<string, StoredSql>
 }
 
@@ -176,7 +176,10 @@ function parse(text = ''): Body | null {
   }
 }
 
-/** Returns the SQL of the statements in a request, and records what it stores; empty for SQL that was stored before the failure. */
+/**
+ * Returns the SQL of the statements in a request, and records the SQL that the request stores. The result has an empty string for
+ * SQL that was stored before the failure began.
+ */
 function readStatements(body: Body | null, storedSql: StoredSql): string[] {
   const statements: string[] = []
   JSON.stringify(body, (_, value: unknown) => {

@@ -55,7 +55,7 @@ export class DatabasePool implements TestServer {
       if (file === null || existsSync(file)) continue
       this.#first.delete(version)
       this.#next.delete(version)
-      // if that fails, it is removed when the server is closed
+      // if that fails, the database is removed when the server is closed
       database.then(async ({ name }) => await this.discard(name)).catch(() => {})
     }
   }

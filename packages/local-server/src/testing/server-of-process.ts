@@ -35,7 +35,7 @@ export class ServerOfProcess {
 
   /** Removes a database, aborting requests and transactions that a test has left open. The next test does not wait for this. */
   discard({ name }: CreatedDatabase): void {
-    // if that fails, it is removed when the server is closed
+    // if that fails, the database is removed when the server is closed
     this.#discarding = Promise.allSettled([this.#discarding, this.#server.discard(name)])
   }
 

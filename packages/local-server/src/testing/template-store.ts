@@ -22,7 +22,7 @@ import { withFileLock } from './with-file-lock.ts'
 const DAY_MS = 86_400_000
 /** How long a template is kept after its last use. */
 const MAX_AGE_MS = 14 * DAY_MS
-/** Files that are removed when they are old. The directory may have others, and locks, which another process may hold. */
+/** Files that are removed when they are old. The directory may also contain others, and locks that another process may hold. */
 const REMOVABLE_FILE = /^[0-9a-f]{64}\.db(?:\.unfinished)?$/
 
 /**

@@ -53,7 +53,7 @@ export class Templates {
     return await this.#once(options, async () => {
       const directory = templateDirectory ?? findTemplateDirectory()
       const ingredients = migrations === undefined ? [] : await describeMigrations(migrations)
-      // not kept if it cannot be known whether the migrations are still the same
+      // nothing is kept if changes of the migrations cannot be detected
       const store = directory === null || ingredients === null ? null : new TemplateStore(directory)
       const base = migrations === undefined ? null : await this.#migrate(migrations, ingredients ?? [], store)
       if (template === undefined) return base as string
@@ -87,7 +87,7 @@ export class Templates {
     const name = typeof migrations === 'string' ? migrations : 'migrations'
     const fill: TemplateFunction = async (config) => {
       await applyMigrations(migrations, config)
-      // the template would be used whenever the migrations are again as they were before
+      // otherwise, the template would be used again as soon as the migrations are changed back
       if (store !== null && String(await describeMigrations(migrations)) !== String(ingredients))
         throw new Error('the migrations changed while they were applied; run the tests again')
     }

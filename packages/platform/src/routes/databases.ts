@@ -37,7 +37,7 @@ export interface NewDatabase {
 }
 
 export interface CreateDatabaseOptions extends PlatformCallOptions {
-  /** Waits until the database responds: see `waitUntilReady`. A `signal` in here replaces that of the call. @default false */
+  /** Waits until the database responds: see `waitUntilReady`. A `signal` given here replaces that of the call. @default false */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
 }
 
@@ -290,7 +290,7 @@ function findDifferences({ group, parent }: models.Database, requested: NewDatab
   if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
   const { seed } = requested
   const requestedParent = seed?.type === 'database' ? (seed.name ?? null) : null
-  // some services do not report the parent, and a database that was made of a dump has none
+  // some services do not report the parent, and a database that was created from a dump has none
   const canCompareParent = parent !== undefined && (seed === undefined || requestedParent !== null)
   if (canCompareParent && (parent?.name ?? null) !== requestedParent)
     differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from a database')
