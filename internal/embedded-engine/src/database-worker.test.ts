@@ -44,7 +44,7 @@ async function startWorker() {
 
 const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
 
-test('a worker ignores messages about a database that is being released, and keeps the process alive only during a call', async () => {
+test('a worker ignores messages about a database that is being released, and keeps the process alive only during a call, a release or a shutdown', async () => {
   const { worker, exits, open, run } = await startWorker()
   const close = (id: DatabaseId) => run(id, 2, { type: 'close' })
   const [ref, unref] = [vi.spyOn(Worker.prototype, 'ref'), vi.spyOn(Worker.prototype, 'unref')]
@@ -53,6 +53,7 @@ test('a worker ignores messages about a database that is being released, and kee
   // an idle worker does not keep the process alive
   expect(ref).not.toHaveBeenCalled()
   const released = worker.release({ keep: true })
+  expect(ref).toHaveBeenCalledOnce()
   worker.closeStream(1)
   worker.watch(true)
   worker.applySettings(DEFAULT_SETTINGS)
@@ -64,7 +65,9 @@ test('a worker ignores messages about a database that is being released, and kee
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
   expect([ref.mock.calls.length, unref.mock.calls.length]).toEqual([1, 1])
   expect(exits).toEqual([])
-  await worker.shutDown()
+  const stopped = worker.shutDown()
+  expect(ref).toHaveBeenCalledTimes(2)
+  await stopped
   expect(exits).toEqual(['exit'])
 })
 
