@@ -7,24 +7,35 @@ import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backe
 import { FULL_PERMISSIONS, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ENDLESS_READ } from '../../../test/support/fixtures.ts'
-import { type DatabaseCall, DatabaseWorker, NotBegunError, type RunningCursor } from './database-worker.ts'
+import {
+  type DatabaseCall,
+  DatabaseWorker,
+  NotBegunError,
+  type RunningCursor,
+  type WorkerListener,
+} from './database-worker.ts'
 import { loadEngineModule } from './engine-module.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
+
+const NO_LISTENER: WorkerListener = {
+  onClosed() {},
+  onChanges() {},
+  onRequest: async () => null,
+  onUsage() {},
+}
 
 async function startWorker() {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const exits: string[] = []
   const worker = new DatabaseWorker(await loadEngineModule(), {
+    ...NO_LISTENER,
     onClosed: ({ hasExited }) => hasExited && exits.push('exit'),
-    onChanges() {},
-    onRequest: async () => null,
-    onUsage() {},
   })
   onTestFinished(async () => {
     await worker.shutDown()
     rmSync(folder, { recursive: true })
   })
-  await worker.ready
+  expect(await worker.ready).toMatch(/^3\.\d+\.\d+$/)
   const open = (id: DatabaseId): void =>
     worker.open({
       id,
@@ -125,4 +136,10 @@ test('when the worker exits, calls are rejected: as failed if they have begun, o
     { status: 'rejected', reason: expect.any(NotBegunError) },
   ])
   expect([exits, vi.getTimerCount()]).toEqual([['exit'], 0])
+})
+
+test('an engine that cannot be started is reported with the reason', async () => {
+  const emptyModule = await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
+  const { ready } = new DatabaseWorker(emptyModule, NO_LISTENER)
+  await expect(ready).rejects.toThrow(/^the engine could not be started: \w*Error: ./)
 })
