@@ -1,10 +1,10 @@
-import { readdir, stat, writeFile } from 'node:fs/promises'
+import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { runBaton } from '../support/baton-command.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
-import { Harness, sql } from './platform-harness.ts'
+import { groupFolders, Harness, sql } from './platform-harness.ts'
 
 async function sendRequest(host: string, token: string): Promise<Response> {
   return await fetch(`http://${host}/export/1`, { headers: { authorization: `Bearer ${token}` } })
@@ -87,6 +87,19 @@ test('an export needs a token for the database, and fails while reads are blocke
     (await sendRequest(host, token)).status,
     (await (await sendRequest(host, token)).json()) as object,
   ]).toEqual([403, { error: 'Operation was blocked' }])
+})
+
+test('an export fails if its folder cannot be created, and the next one tries again', async () => {
+  const directory = createTemporaryDirectory()
+  await using harness = await Harness.start({}, directory)
+  const { host, token } = await harness.openDatabase('app')
+  const parents =
+    inject('target') === 'embedded' ? [join(directory, 'databases')] : await groupFolders(directory)
+  const folders = parents.map((parent) => join(parent, 'exports'))
+  for (const folder of folders) await writeFile(folder, '')
+  expect((await sendRequest(host, token)).status).toBe(500)
+  for (const folder of folders) await rm(folder)
+  expect((await sendRequest(host, token)).status).toBe(200)
 })
 
 test('at most four exports of a database run at a time; an abandoned one releases its slot, and other databases are not affected', async () => {

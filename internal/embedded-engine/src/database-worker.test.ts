@@ -7,24 +7,35 @@ import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backe
 import { FULL_PERMISSIONS, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ENDLESS_READ } from '../../../test/support/fixtures.ts'
-import { DatabaseWorker, NotBegunError } from './database-worker.ts'
+import {
+  type DatabaseCall,
+  DatabaseWorker,
+  NotBegunError,
+  type RunningCursor,
+  type WorkerListener,
+} from './database-worker.ts'
 import { loadEngineModule } from './engine-module.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
+
+const NO_LISTENER: WorkerListener = {
+  onClosed() {},
+  onChanges() {},
+  onRequest: async () => null,
+  onUsage() {},
+}
 
 async function startWorker() {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   const exits: string[] = []
   const worker = new DatabaseWorker(await loadEngineModule(), {
+    ...NO_LISTENER,
     onClosed: ({ hasExited }) => hasExited && exits.push('exit'),
-    onChanges() {},
-    onRequest: async () => null,
-    onUsage() {},
   })
   onTestFinished(async () => {
     await worker.shutDown()
     rmSync(folder, { recursive: true })
   })
-  await worker.ready
+  expect(await worker.ready).toMatch(/^3\.\d+\.\d+$/)
   const open = (id: DatabaseId): void =>
     worker.open({
       id,
@@ -35,16 +46,31 @@ async function startWorker() {
       dialect: null,
       isDurable: false,
     })
-  const run = (id: DatabaseId, stream: number, request: PipelineRequest) => {
-    const call = { id, stream, permissions: FULL_PERMISSIONS, signal: new AbortController().signal }
-    return worker.run(call, { type: 'pipeline', requests: [request], version: 3 })
+  const createCall = (id: DatabaseId, stream: number): DatabaseCall => ({
+    id,
+    stream,
+    permissions: FULL_PERMISSIONS,
+    signal: new AbortController().signal,
+  })
+  const run = (id: DatabaseId, stream: number, request: PipelineRequest) =>
+    worker.run(createCall(id, stream), { type: 'pipeline', requests: [request], version: 3 })
+  /** Starts a cursor that never ends, and waits until the worker executes it. */
+  const runEndlessCursor = async (id: DatabaseId, stream: number): Promise<RunningCursor> => {
+    const statement = { sql: ENDLESS_READ, sqlId: null, args: [], namedArgs: [], wantRows: undefined }
+    const work = { type: 'cursor', steps: [{ statement, condition: null }] } as const
+    return await new Promise((resolve) => {
+      const cursor = worker.stream(createCall(id, stream), work, {
+        onBegin: () => resolve(cursor),
+        onLines() {},
+      })
+    })
   }
-  return { worker, exits, open, run }
+  return { worker, exits, open, run, runEndlessCursor }
 }
 
 const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
 
-test('a worker ignores messages about a database that is being released, and keeps the process alive only during a call', async () => {
+test('a worker ignores messages about a database that is being released, and keeps the process alive only during a call, a release or a shutdown', async () => {
   const { worker, exits, open, run } = await startWorker()
   const close = (id: DatabaseId) => run(id, 2, { type: 'close' })
   const [ref, unref] = [vi.spyOn(Worker.prototype, 'ref'), vi.spyOn(Worker.prototype, 'unref')]
@@ -53,10 +79,13 @@ test('a worker ignores messages about a database that is being released, and kee
   // an idle worker does not keep the process alive
   expect(ref).not.toHaveBeenCalled()
   const released = worker.release({ keep: true })
+  expect(ref).toHaveBeenCalledOnce()
   worker.closeStream(1)
   worker.watch(true)
   worker.applySettings(DEFAULT_SETTINGS)
+  const failedCall = expect(close(first)).rejects.toThrow(NotBegunError)
   await released
+  await failedCall
   // the worker can open another database, and then serves only that one
   open(second)
   await expect(close(first)).rejects.toThrow(NotBegunError)
@@ -64,7 +93,9 @@ test('a worker ignores messages about a database that is being released, and kee
   expect(await close(second)).toMatchObject({ type: 'results', isClosed: true })
   expect([ref.mock.calls.length, unref.mock.calls.length]).toEqual([1, 1])
   expect(exits).toEqual([])
-  await worker.shutDown()
+  const stopped = worker.shutDown()
+  expect(ref).toHaveBeenCalledTimes(2)
+  await stopped
   expect(exits).toEqual(['exit'])
 })
 
@@ -88,4 +119,27 @@ test('a statement that has blocked another call for a minute is interrupted', as
   expect(await blocking).toMatchObject({ type: 'results', text: expect.stringContaining('interrupted') })
   expect(await blocked).toMatchObject({ type: 'results', isClosed: true })
   expect(exits).toEqual([])
+})
+
+test('when the worker exits, calls are rejected: as failed if they have begun, otherwise as not begun', async () => {
+  const { worker, exits, open, run, runEndlessCursor } = await startWorker()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  open(first)
+  const { outcome } = await runEndlessCursor(first, 1)
+  const calls = Promise.allSettled([outcome, run(first, 2, { type: 'close' })])
+  expect(vi.getTimerCount()).toBe(1)
+  await worker.abandon()
+  const message = expect.stringContaining('the engine of this database failed: it exited with code 1')
+  expect(await calls).toEqual([
+    { status: 'rejected', reason: expect.objectContaining({ status: 500, message }) },
+    { status: 'rejected', reason: expect.any(NotBegunError) },
+  ])
+  expect([exits, vi.getTimerCount()]).toEqual([['exit'], 0])
+})
+
+test('an engine that cannot be started is reported with the reason', async () => {
+  const emptyModule = await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
+  const { ready } = new DatabaseWorker(emptyModule, NO_LISTENER)
+  await expect(ready).rejects.toThrow(/^the engine could not be started: \w*Error: ./)
 })

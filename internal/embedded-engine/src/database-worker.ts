@@ -298,8 +298,7 @@ export class DatabaseWorker {
     if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null
-    for (const number of this.#calls.keys()) this.#fail(number, 'it was aborted')
-    this.#detachIfIdle()
+    this.#failCalls('it was aborted')
     this.#onDatabaseClosed()
     release?.resolve()
   }
@@ -307,9 +306,7 @@ export class DatabaseWorker {
   #onExit(reason: string): void {
     if (this.#hasExited) return
     this.#hasExited = true
-    this.#detachIfIdle()
-    for (const number of this.#calls.keys())
-      this.#fail(number, `it exited with ${reason}${this.#lastError()}`)
+    this.#failCalls(`it exited with ${reason}${this.#lastError()}`)
     this.#onDatabaseClosed()
     this.#release?.resolve()
   }
@@ -326,14 +323,16 @@ export class DatabaseWorker {
     return error === undefined ? '' : ` (${error})`
   }
 
-  #fail(number: number, reason: string): void {
-    const pending = this.#calls.get(number)
-    this.#calls.delete(number)
-    if (pending === undefined) return
-    if (!this.#state.hasBegun(number)) return pending.reject(new NotBegunError(reason))
-    pending.reject(
-      PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``),
-    )
+  /** Rejects all pending calls. */
+  #failCalls(reason: string): void {
+    for (const [number, { reject }] of this.#calls) {
+      const error = this.#state.hasBegun(number)
+        ? PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``)
+        : new NotBegunError(reason)
+      reject(error)
+    }
+    this.#calls.clear()
+    this.#detachIfIdle()
   }
 
   #send(message: ToWorker): void {

@@ -109,7 +109,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ],
       [
         'sqld',
-        ...platform('tokens', 'readers'),
+        ...platform('ended-access', 'readers', 'tokens'),
         ...client('database-api', 'schema-databases'),
         'test/server/cluster/client-disconnects',
       ],
