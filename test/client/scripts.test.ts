@@ -81,6 +81,21 @@ describe('executeMultiple', () => {
     expect(await readValues()).toEqual([])
   })
 
+  test('an error of COMMIT has its position', async () => {
+    const script = `create table parent (id integer primary key);
+      create table child (parent references parent deferrable initially deferred);
+      pragma foreign_keys = on;
+      begin; insert into child values (1); insert into t values (1);
+      commit`
+    await expect(executeMultiple(db, script)).rejects.toMatchObject({
+      name: 'SqlError',
+      code: 'SQLITE_CONSTRAINT',
+      statementIndex: 6,
+      message: expect.stringContaining('line 5, column 7: '),
+    })
+    expect(await readValues()).toEqual([])
+  })
+
   test.each([
     "insert into t values (1); insert into t values ('a",
     'insert into t values (1); /* insert',

@@ -1,4 +1,4 @@
-import { type Client, createClient, type DatabaseError, readRows } from '@batonsql/core'
+import { type Client, createClient, type DatabaseError, executeMultiple, readRows } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { type FailureKind, useDatabase } from '@batonsql/local-server/testing'
@@ -94,6 +94,19 @@ describe('a failed transaction', () => {
     })
     await failure.remove()
     expect(await countPayments()).toBe(0)
+  })
+
+  test('busy: a script, whose BEGIN is reported with its position', async () => {
+    await database.fail('busy', { sql: /begin/i, always: true })
+    for (const count of [1, 2]) {
+      const script = `\n begin immediate;${' insert into payment values (1);'.repeat(count)} commit`
+      await expect(executeMultiple(db, script)).rejects.toMatchObject({
+        code: 'SQLITE_BUSY',
+        outcome: 'not_applied',
+        statementIndex: 0,
+        message: expect.stringContaining('line 2, column 2: '),
+      })
+    }
   })
 
   test('busy: the rows of an iterator', async () => {

@@ -1,7 +1,10 @@
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '@batonsql/server-common/sql'
 import { isWord, type SqlToken } from './sql-tokens.ts'
 
-/** SQLite's keywords. Before a parenthesis these are not functions, except `regexp`. */
+/**
+ * SQLite's keywords. Before a parenthesis these are not functions, as in `values (1)`, or are safe ones, as in `replace('a', 'b', 'c')`.
+ * `regexp` is left out: it calls a function that the server may load.
+ */
 const KEYWORDS: ReadonlySet<string> = new Set(
   `abort action add after all alter always analyze and as asc attach autoincrement before begin between by cascade case
   cast check collate column commit conflict constraint create cross current current_date current_time current_timestamp
@@ -32,7 +35,10 @@ const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)
 const WORD_END = /[\w$\u0080-\uffff]$/
 const QUOTE = /["'`\]]/
 
-/** Whether SQL text is certain to call only known functions, checked without tokenizing; true for most SQL. */
+/**
+ * Whether SQL text is certain to call only known functions, checked without tokenizing; true for most SQL. Does not find calls
+ * without parentheses, such as `a regexp b`: `findRejection` passes text with such words to `findUnknownCall`.
+ */
 export function callsOnlyKnownFunctions(sql: string): boolean {
   let opening = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
   if (opening === -1) return true
@@ -124,7 +130,10 @@ interface CallSite {
   readonly closings: ReadonlyMap<number, number>
 }
 
-/** Whether the text before a parenthesis is the name of a table, a type, or the object that the statement declares. */
+/**
+ * Whether the text before a parenthesis is not a function but the name of a table, as in `insert into t(a)`, a type, as in
+ * `create table t (a varchar(10))`, or an object that the statement declares, as in `with t(a) as (…)`.
+ */
 function isDeclared(call: CallSite): boolean {
   const { statement, index, depth, form } = call
   if (depth === form.columnsDepth || index === form.indexedTable) return true
@@ -182,7 +191,7 @@ function isTableExpression(statement: readonly SqlToken[], closing: number | und
   return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
 }
 
-/** Whether a word is between two operands. */
+/** Whether a word is an operator, as in `a regexp 'b'`: it stands between two operands. */
 function isOperator(statement: readonly SqlToken[], index: number): boolean {
   const [first, before] = [statement[index - 2], statement[index - 1]]
   // a column of this name in ORDER BY or ADD

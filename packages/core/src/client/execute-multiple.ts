@@ -28,6 +28,7 @@ export async function executeMultiple(
   const parts = splitIntoParts(splitStatements(script))
   const http = getHttp(db)
   http.lifetime.begin()
+  // `true`: counted above, so that closing the client waits for the whole script
   const stream = new Stream(new ServerStream(http, true))
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
@@ -38,9 +39,9 @@ export async function executeMultiple(
   try {
     for (const [index, part] of parts.entries()) {
       const isLast = index === parts.length - 1
-      if (part.transaction) await runTransaction(stream, { ...part.transaction, ...part, isLast }, options)
+      if (part.transaction) await runTransaction(stream, part, part.transaction, { options, isLast })
       else await runEach(stream, part, options, onApplied)
-      if (part.transaction?.end === 'commit') onApplied(part.statements)
+      if (part.transaction?.endKind === 'commit') onApplied(part.statements)
     }
   } catch (error) {
     throw hasChanges ? withOutcome(error, 'unknown') : error
@@ -73,16 +74,12 @@ async function runEach(
   }
 }
 
-/** A transaction of a script. */
-interface TransactionPart extends ScriptPart, NonNullable<ScriptPart['transaction']> {
-  /** Whether this is the last part of the script. If so, its last request also closes the stream. */
-  readonly isLast: boolean
-}
-
+/** @param isLast whether this is the last part of the script, so that its last request also closes the stream */
 async function runTransaction(
   stream: Stream,
-  { begin, end, statements, offset, isLast }: TransactionPart,
-  options: CallOptions,
+  { statements, offset }: ScriptPart,
+  { begin, end, endKind }: NonNullable<ScriptPart['transaction']>,
+  { options, isLast }: { readonly options: CallOptions; readonly isLast: boolean },
 ): Promise<void> {
   stream.begin(begin.sql)
   let position = offset
@@ -90,15 +87,22 @@ async function runTransaction(
     try {
       await stream.batch(chunk, options)
     } catch (error) {
+      // BEGIN is sent with the first chunk
+      const located =
+        error instanceof SqlError && error.sql === begin.sql
+          ? atStatement(error, begin, offset - 1)
+          : await locate(error, chunk, position, stream, options)
       // the transaction is not committed
-      throw withOutcome(await locate(error, chunk, position, stream, options), 'not_applied')
+      throw withOutcome(located, 'not_applied')
     }
     position += chunk.length
   }
-  const transactionEnded = stream[end](options)
+  const transactionEnded = stream[endKind](options)
   // in the same tick, so that both share a request
   if (isLast) void stream.close()
-  await transactionEnded
+  await transactionEnded.catch((error: unknown) => {
+    throw error instanceof SqlError ? atStatement(error, end, position) : error
+  })
 }
 
 /** Adds the position in the script and the caller's stack to the error of a chunk. */
@@ -110,6 +114,7 @@ async function locate(
   options: CallOptions,
 ): Promise<unknown> {
   const locatedError = await findFailingStatement(error, chunk, {
+    // only parses the statements
     batch: (batch) => stream.batch(batch, options),
   })
   return withCallerStack(withPosition(locatedError, chunk, offset), chunk)
@@ -139,6 +144,10 @@ function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset:
   const index = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)
   const statement = index === null ? undefined : chunk[index]
   if (index === null || !statement) return error
-  const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
-  return copyError(error, { message, statementIndex: offset + index })
+  return atStatement(error, statement, offset + index)
+}
+
+/** Adds a position in the script to the error of a statement. */
+function atStatement(error: SqlError, { line, column }: ScriptStatement, statementIndex: number): SqlError {
+  return copyError(error, { message: `line ${line}, column ${column}: ${error.message}`, statementIndex })
 }

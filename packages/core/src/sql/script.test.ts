@@ -116,7 +116,7 @@ describe('splitStatements', () => {
 describe('splitIntoParts', () => {
   const shape = (script: string) =>
     splitIntoParts(splitStatements(script)).map(({ transaction, statements, offset }) => [
-      transaction?.end ?? null,
+      transaction?.endKind ?? null,
       statements.map(({ sql }) => sql).join(),
       offset,
     ])

@@ -156,8 +156,12 @@ function unterminatedError(script: string, index: number, kind: string): SyntaxE
 
 /** Consecutive statements of a script that belong together. */
 export interface ScriptPart {
-  /** BEGIN and the end of a transaction; null for statements that are committed individually. */
-  readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
+  /** The control statements of a transaction; null for statements that are committed individually. */
+  readonly transaction: {
+    readonly begin: ScriptStatement
+    readonly end: ScriptStatement
+    readonly endKind: 'commit' | 'rollback'
+  } | null
   readonly statements: readonly ScriptStatement[]
   /** Position of its first statement in the script, from 0. */
   readonly offset: number
@@ -189,7 +193,7 @@ export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPa
     if ((kind === 'begin') !== (openBegin === null))
       reject(statement, openBegin ? 'a transaction is already open' : 'no transaction is open')
     checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
-    cut(index, openBegin && kind !== 'begin' ? { begin: openBegin, end: kind } : null)
+    cut(index, openBegin && kind !== 'begin' ? { begin: openBegin, end: statement, endKind: kind } : null)
     openBegin = kind === 'begin' ? statement : null
   }
   if (openBegin) reject(openBegin, 'the transaction is never committed')
