@@ -48,7 +48,7 @@ test.each(['object', 'array'] as const)(
   (rowMode) => {
     for (const row of [[], [integer('1')], [integer('1'), integer('2'), integer('3')]])
       expect(() => decodeResult(wire(['a', 'b'], [row]), 'auto', rowMode)).toThrow(
-        `a row has ${row.length} of 2 values`,
+        `a row has ${row.length} values for 2 columns`,
       )
   },
 )

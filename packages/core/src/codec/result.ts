@@ -70,7 +70,8 @@ export function rowDecoder(
 ): (cells: readonly WireValue[]) => ObjectRow | ArrayRow {
   const names = columnNames(cols)
   const checkLength = ({ length }: readonly WireValue[]): void => {
-    if (length !== names.length) throw new ProtocolError(`a row has ${length} of ${names.length} values`)
+    if (length !== names.length)
+      throw new ProtocolError(`a row has ${length} values for ${names.length} columns`)
   }
   if (rowMode === 'array')
     return (cells) => {
