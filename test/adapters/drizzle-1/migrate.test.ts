@@ -63,9 +63,7 @@ test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then
 
 test('rebuilding a parent table keeps every row of its cascading children', async () => {
   const [init] = readMigrationFiles({ migrationsFolder: folder })
-  await migrate(db, {
-    migrations: [{ name: names[0]!, sql: init!.sql.join('--> statement-breakpoint') }],
-  })
+  await migrate(db, { migrations: [{ name: names[0]!, sql: init!.sql.join('--> statement-breakpoint') }] })
   await db.run(sql`insert into parent values (1, 5)`)
   await db.run(sql`insert into child values (1, 1), (2, 1)`)
   expect(await migrate(db, { migrationsFolder: folder })).toEqual([names[1]])

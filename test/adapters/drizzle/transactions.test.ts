@@ -158,11 +158,7 @@ describe('batch', () => {
   test('reports which query is invalid SQL, outside and inside a transaction; the transaction continues', async () => {
     const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
-    const rejection = {
-      query: 'selec ?',
-      params: [1],
-      cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
-    }
+    const rejection = { query: 'selec ?', params: [1], cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' } }
     await expect(db.batch(invalidBatch(db))).rejects.toMatchObject(rejection)
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'kept' })

@@ -129,9 +129,7 @@ export const REGRESSIONS: readonly Regression[] = [
     regression(
       `a COMMIT with the response to another request: ${value}`,
       [[{ do: 'transaction', retry: 2, steps: [insert] }]],
-      {
-        faults: [{ request: 1, kind: 'foreign response', value }],
-      },
+      { faults: [{ request: 1, kind: 'foreign response', value }] },
     ),
   ),
   regression('a statement that fails and keeps some of its rows', [
@@ -171,10 +169,7 @@ export const REGRESSIONS: readonly Regression[] = [
   regression(
     'a malformed response does not prove that the server has /v3',
     [[insert, inTransaction(insert)]],
-    {
-      server: { isOld: true },
-      faults: [{ request: 1, kind: 'foreign response', value: 0 }],
-    },
+    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 0 }] },
   ),
   regression(
     'a server without cursors closes the stream of an aborted cursor',
@@ -694,11 +689,7 @@ export const REGRESSIONS: readonly Regression[] = [
       regression(
         `an aborted transaction whose request for rows gets no response does not keep its write permit: ${hasNoCursor ? 'without cursors' : 'with cursors'}, request ${request}`,
         [[{ do: 'transaction', steps: [{ do: 'rows', sql: 'insert' }], abortMs: 20 }]],
-        {
-          client: { concurrency: 1 },
-          server: { hasNoCursor },
-          faults: [{ request, kind: 'lost silently' }],
-        },
+        { client: { concurrency: 1 }, server: { hasNoCursor }, faults: [{ request, kind: 'lost silently' }] },
       ),
     ),
   ),

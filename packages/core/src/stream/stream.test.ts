@@ -982,10 +982,7 @@ test('the timeout of a call covers the token and the response together', async (
   let isSettled = false
   const call = expect(
     stream.execute('insert into t values (1)', [], { timeoutMs: 150 }),
-  ).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'unknown',
-  })
+  ).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   void call.then(() => (isSettled = true))
   await clock.advance(100)
   token.resolve('token')
