@@ -415,7 +415,11 @@ describe('compares exactly', () => {
     fc.constantFrom(
       ...`null 0 1 1.0 '1' x'31' '' x'' -0.0 0.0 9e999 -9e999 1e-300 5e-324 1e-323 9007199254740993
         9007199254740992 9007199254740992.0 'a' 'A' char(233) 0.3 '0' '-0.0' '9e999' '8e999'`.split(/\s+/),
-      ...["'a '", "'a' || char(0)", "'a' || char(0) || 'b'", "'e' || char(769)", '0.1 + 0.2'],
+      "'a '",
+      "'a' || char(0)",
+      "'a' || char(0) || 'b'",
+      "'e' || char(769)",
+      '0.1 + 0.2',
     ),
     fc.integer().map(String),
     fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number.toExponential()),
