@@ -49,10 +49,7 @@ test('a failing statement does not affect the others', async () => {
     result.status === 'rejected' ? [result.reason as SqlError] : [],
   )
   for (const reason of reasons) expect(reason).toBeInstanceOf(SqlError)
-  expect(reasons[0]).toMatchObject({
-    code: 'SQLITE_CONSTRAINT',
-    sql: "insert into t (a) values ('x')",
-  })
+  expect(reasons[0]).toMatchObject({ code: 'SQLITE_CONSTRAINT', sql: "insert into t (a) values ('x')" })
   expect(reasons[1]?.stack).toContain('SQL: this is no SQL\n')
   expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
 })

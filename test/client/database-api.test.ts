@@ -264,9 +264,7 @@ describe('restore', () => {
     expect(shortScript.join('').length).toBeGreaterThan(300_000)
     await expect(
       restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n')),
-    ).rejects.toMatchObject({
-      applied: 0,
-    })
+    ).rejects.toMatchObject({ applied: 0 })
     expect(await listTables()).toEqual([])
     const before = database.requestCount()
     await restore(db, shortScript)

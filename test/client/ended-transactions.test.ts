@@ -61,9 +61,7 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
         server.direct,
         transactionCount,
         seeded(SEED),
-        {
-          isLimited: true,
-        },
+        { isLimited: true },
       )
       console.log(
         `torn transactions through ${name}: ${JSON.stringify({ ...report, leaks: report.leaks.length, seed: SEED })}`,
@@ -84,9 +82,7 @@ describe.runIf(isOwnServer)('no transaction is torn', () => {
         server.direct,
         disruptionCount,
         seeded(SEED),
-        {
-          disrupt: () => act(server.server, server.direct),
-        },
+        { disrupt: () => act(server.server, server.direct) },
       )
       expect(report.leaks).toEqual([])
       expect(report.committed).toBe(0)

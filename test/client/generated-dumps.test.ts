@@ -3,6 +3,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, inject, test } from 'vitest'
 import { SEED, seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
+import { phrases } from '../support/words.ts'
 
 // Dumps and restores random databases. The result must equal the original, value by value.
 
@@ -14,44 +15,18 @@ afterAll(() => embedded.close())
 
 /** Names and values that are hard to quote and to parse. */
 const NAMES = [
-  't',
-  'order',
-  'a b',
-  "it's",
-  'x;y',
-  '--',
-  'Ünï',
-  'select',
-  'a.b',
-  '[b]',
-  '%s',
-  '/*',
-  'END',
-  'rowid',
-  'oid',
-  '__proto__',
-  'inf',
-  ' ',
-  'a\nb',
-  '\\',
-  '`',
-  '💥',
-  '_rowid_',
-  'null',
-  'main',
+  ...phrases(`
+    t | order | a b | it's | x;y | -- | Ünï | select | a.b | [b] | %s | /* | END | rowid | oid | __proto__ | inf
+    💥 | _rowid_ | null | main
+  `),
+  ...[' ', 'a\nb', '\\', '`'],
 ]
 // libsql-server cannot dump these
 if (inject('target') === 'embedded') NAMES.push('', '"', 'a"b')
 const TEXTS = [
-  "''",
-  "'it''s'",
-  "';'",
-  "'--'",
-  "'/*'",
-  "'COMMIT;'",
-  "'a' || char(10) || 'b'",
-  'char(13)',
-  "'inf'",
+  ...phrases(`
+    '' | 'it''s' | ';' | '--' | '/*' | 'COMMIT;' | 'a' || char(10) || 'b' | char(13) | 'inf'
+  `),
   "'\\n'",
   "'😀'",
   "x'00' || ''",
@@ -63,18 +38,10 @@ const TEXTS = [
 ]
 const NUMBERS = ['0', '1', '-1', '9007199254740993', '-9223372036854775808', '9223372036854775807']
 // libsql-server writes whole numbers as integers; these numbers keep their type in any column
-const REALS = [
-  '0.1',
-  '-2.5',
-  '1e-300',
-  '9e999',
-  '-9e999',
-  '1.5e300',
-  '123456.789012',
-  '2.2250738585072014e-308',
-  '-1.7976931348623157e308',
-  '(random() / 3e7)',
-]
+const REALS = phrases(`
+  0.1 | -2.5 | 1e-300 | 9e999 | -9e999 | 1.5e300 | 123456.789012 | 2.2250738585072014e-308
+  -1.7976931348623157e308 | (random() / 3e7)
+`)
 // libsql-server cannot dump these
 if (inject('target') === 'embedded') TEXTS.push("cast(x'ff' as text)", "cast(x'eda080' as text)")
 const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]

@@ -103,9 +103,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(names.toSorted()).toEqual(['branch', 'db'])
     expect(
       await platform.databases.updateConfiguration('db', { blockReads: false, sizeLimit: '10mb' }),
-    ).toMatchObject({
-      sizeLimit: '10mb',
-    })
+    ).toMatchObject({ sizeLimit: '10mb' })
     expect(await platform.databases.getConfiguration('db')).toMatchObject({ blockReads: false })
     const [instance] = await platform.databases.listInstances('db')
     expect(await platform.databases.getInstance('db', instance?.name as string)).toEqual(instance)

@@ -187,9 +187,7 @@ async function findDifference(route: KnownRoute, caller: Caller): Promise<string
   return isRejected && typeof reply?.error !== 'string' ? `${call}: ${status} without an error` : null
 }
 
-test('each route allows or rejects each kind of token as documented', {
-  timeout: 240_000,
-}, async () => {
+test('each route allows or rejects each kind of token as documented', { timeout: 240_000 }, async () => {
   const differences: string[] = []
   let [requestCount, skipped] = [0, 0]
   for (const route of ROUTES) {
@@ -258,9 +256,7 @@ test('admins can list and revoke all tokens of their organization, members only 
   const foreignId = foreign.find(({ name }: { name: string }) => name === 'foreign').id
   expect((await revoke(foreignId, 'admin')).status).toBe(404)
   expect(
-    await harness.statusOf('GET', '/v1/organizations/other', {
-      token: tokenFor('of another organization'),
-    }),
+    await harness.statusOf('GET', '/v1/organizations/other', { token: tokenFor('of another organization') }),
   ).toBe(200)
   expect(await revoke(idOf('by-member'), 'admin')).toEqual({
     status: 200,

@@ -289,9 +289,7 @@ test.each([
 })
 
 test('keys are case-insensitive, regardless of the content type', async () => {
-  await harness.requestOk('POST', 'groups', {
-    body: { Name: 'shouted', LOCATION: 'local', Version: '' },
-  })
+  await harness.requestOk('POST', 'groups', { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
   expect(await harness.statusOf('GET', 'groups/shouted')).toBe(200)
 })
 

@@ -109,9 +109,7 @@ describe('the initial state of a database', () => {
     const harness = await Harness.forTest()
     const url = await upload(harness, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', 'databases', {
-      body,
-    })
+    const { status, body: reply } = await harness.sendRequest('POST', 'databases', { body })
     expect([status, reply]).toEqual([400, { error: expect.stringMatching(reason) }])
   })
 
@@ -124,9 +122,7 @@ describe('the initial state of a database', () => {
     const harness = await Harness.forTest()
     const url = await upload(harness, dump)
     const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', 'databases', {
-      body,
-    })
+    const { status, body: reply } = await harness.sendRequest('POST', 'databases', { body })
     expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
     expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
     // the name is available again, and a dump can be used only once

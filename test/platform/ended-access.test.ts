@@ -141,10 +141,7 @@ test.concurrent('a deletion aborts requests that only read', async () => {
 describe.runIf(inject('target') === 'sqld')('a request that reads an attached database is aborted', () => {
   test.each<{ name: string; change: (database: DatabaseInUse) => Promise<unknown> }>([
     { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
-    {
-      name: 'a deletion',
-      change: ({ harness, name }) => harness.requestOk('DELETE', `databases/${name}`),
-    },
+    { name: 'a deletion', change: ({ harness, name }) => harness.requestOk('DELETE', `databases/${name}`) },
   ])('$name', async ({ change }) => {
     await using harness = await Harness.start()
     const other = await DatabaseInUse.start(harness, 'other')

@@ -68,10 +68,7 @@ test('requires a metrics token or an unrestricted token of the owner; a metrics 
   ] as const)
     expect([
       path,
-      await harness.statusOf(method, path, {
-        token: metricsToken,
-        body: method === 'POST' ? {} : undefined,
-      }),
+      await harness.statusOf(method, path, { token: metricsToken, body: method === 'POST' ? {} : undefined }),
     ]).toEqual([path, 403])
   const createBody = (scopes: string[], restriction = {}) => ({ body: { scopes, ...restriction } })
   for (const request of [

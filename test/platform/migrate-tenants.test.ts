@@ -19,11 +19,7 @@ beforeAll(async () => {
   server = await startLocalServer({ backend: target, platform: {} })
   const { url, token, organization } = server.platform as NonNullable<LocalServer['platform']>
   platform = createPlatformClient({ url, token, organization })
-  Object.assign(environment, {
-    BATON_API_URL: url,
-    BATON_API_TOKEN: token,
-    BATON_ORGANIZATION: organization,
-  })
+  Object.assign(environment, { BATON_API_URL: url, BATON_API_TOKEN: token, BATON_ORGANIZATION: organization })
 }, 180_000)
 afterAll(() => server.close())
 

@@ -78,9 +78,7 @@ describe('groups', () => {
     await harness.platform.archiveGroup('default')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
     const create = () =>
-      harness.sendRequest('POST', 'databases', {
-        body: { name: 'late', group: 'default' },
-      })
+      harness.sendRequest('POST', 'databases', { body: { name: 'late', group: 'default' } })
     const wakeUp = () => harness.sendRequest('POST', 'databases/app/wakeup')
     expect(await wakeUp()).toEqual({
       status: 400,
@@ -413,10 +411,7 @@ describe('organizations that share a server', () => {
     ] as const)
       expect([
         path,
-        await harness.statusOf(method, path, {
-          token,
-          ...(method === 'PATCH' && { body: {} }),
-        }),
+        await harness.statusOf(method, path, { token, ...(method === 'PATCH' && { body: {} }) }),
       ]).toEqual([path, 404])
     const create = (body: object) => harness.sendRequest('POST', 'databases', { token, body })
     expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
@@ -429,9 +424,7 @@ describe('organizations that share a server', () => {
 
 test('with a domain, every database has its own host', async () => {
   const harness = await Harness.forTest({ domain: 'db.test:8443' })
-  const created = await harness.requestOk('POST', 'databases', {
-    body: { name: 'a-b', group: 'default' },
-  })
+  const created = await harness.requestOk('POST', 'databases', { body: { name: 'a-b', group: 'default' } })
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
   const { port } = harness.server
   const token = await harness.tokenFor('a-b')

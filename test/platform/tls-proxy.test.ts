@@ -157,10 +157,7 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
   const child = spawn(
     process.execPath,
     ['--conditions=@batonsql/source', PROGRAM, JSON.stringify(settings)],
-    {
-      env: { ...environment, NODE_EXTRA_CA_CERTS: certificateFile },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
+    { env: { ...environment, NODE_EXTRA_CA_CERTS: certificateFile }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   onTestFinished(() => void child.kill('SIGKILL'))
   let [output, errors] = ['', '']
@@ -173,9 +170,7 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
 
 test.for(PROXIES)(
   'the platform API and databases, by host and by path, work behind a TLS proxy: $title',
-  {
-    timeout: 180_000,
-  },
+  { timeout: 180_000 },
   async ({ start, isMissing }, { skip }) => {
     if (isMissing) skip()
     const certificate = await createCertificate()

@@ -107,9 +107,7 @@ describe('tokens for databases', () => {
       return status !== 200 || error !== null
     }
     expect(await isRejected(token)).toBe(true)
-    await harness.requestOk('PATCH', 'databases/other/configuration', {
-      body: { allow_attach: true },
-    })
+    await harness.requestOk('PATCH', 'databases/other/configuration', { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
     expect(await isRejected(await harness.tokenFor('app'))).toBe(true)
     // also by name; without permission to attach the database, nothing about it is revealed
@@ -210,10 +208,7 @@ describe.each([
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
-    expect(await harness.sendRequest('POST', path)).toEqual({
-      status: 200,
-      body: undefined,
-    })
+    expect(await harness.sendRequest('POST', path)).toEqual({ status: 200, body: undefined })
     expect((await sql(host, token, 'SELECT 1')).status).toBe(401)
     expect((await sql(host, token, 'COMMIT', { baton: transaction.baton })).status).toBe(401)
     await waitUntil(() => changes.received.isClosed)

@@ -218,9 +218,7 @@ describe('a database is transferred', () => {
     const outsider = await harness.platform.createUser({ username: 'stranger' })
     await harness.requestOk('POST', '/v1/organizations', { token: outsider, body: { name: 'theirs' } })
     const bob = await harness.platform.createUser({ username: 'bob' })
-    await harness.requestOk('POST', 'members', {
-      body: { username: 'bob', role: 'member' },
-    })
+    await harness.requestOk('POST', 'members', { body: { username: 'bob', role: 'member' } })
     await harness.requestOk('POST', '/v1/organizations', { token: bob, body: { name: 'bobs' } })
     await harness.requestOk('POST', '/v1/organizations/bobs/groups', {
       token: bob,

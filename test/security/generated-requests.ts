@@ -1,5 +1,5 @@
 import { pick } from '../support/random.ts'
-import { words } from '../support/words.ts'
+import { phrases, words } from '../support/words.ts'
 import { generateChange } from './generated-statements.ts'
 
 /** A request as it is sent over the wire. */
@@ -14,31 +14,20 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [nam
 
 const DATABASES = ['app', 'app', 'app', 'other', 'parent', 'kid', 'nobody']
 const ROUTES = words(`
-    v2/pipeline v3/pipeline v3/pipeline v3/cursor dump dump?preserve_row_ids=true
-    dump?preserve_row_ids=maybe&x=%zz beta/listen?table=t
-    beta/listen?table=t&action=insert&action=delete beta/listen?action=nothing v1/jobs v1/jobs/1
-    v1/jobs/99999999999999999999 v1/jobs/-1 v1/jobs/%2e%2e version health v3 dev/app/v2/pipeline
-    v3-protobuf/pipeline ..%2f..%2fv2/pipeline %00
-  `)
+  v2/pipeline v3/pipeline v3/pipeline v3/cursor dump dump?preserve_row_ids=true
+  dump?preserve_row_ids=maybe&x=%zz beta/listen?table=t
+  beta/listen?table=t&action=insert&action=delete beta/listen?action=nothing v1/jobs v1/jobs/1
+  v1/jobs/99999999999999999999 v1/jobs/-1 v1/jobs/%2e%2e version health v3 dev/app/v2/pipeline
+  v3-protobuf/pipeline ..%2f..%2fv2/pipeline %00
+`)
 const QUERIES = [
-  'select * from t',
-  'select 1; select 2',
-  'select ?, ?2, :a, @b, $c',
-  'with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) select i, hex(randomblob(8)) from n',
-  "select cast(x'ff' as text)",
-  'select zeroblob(100000)',
-  'select 9e999, -9e999, 0.1, -0.0',
-  "select * from pragma_table_info('t')",
-  'explain select * from t',
-  'attach other as o',
-  'select * from o.t',
-  'detach o',
-  'begin',
-  'commit',
-  'rollback',
-  'savepoint s',
-  'release s',
-  'create table again(a)',
+  ...phrases(`
+    select * from t | select 1; select 2 | select ?, ?2, :a, @b, $c
+    with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) select i, hex(randomblob(8)) from n
+    select cast(x'ff' as text) | select zeroblob(100000) | select 9e999, -9e999, 0.1, -0.0
+    select * from pragma_table_info('t') | explain select * from t | attach other as o | select * from o.t
+    detach o | begin | commit | rollback | savepoint s | release s | create table again(a)
+  `),
   '',
   '--',
   '/*',

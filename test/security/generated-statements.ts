@@ -3,112 +3,56 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { close } from '../server/wire.ts'
 import { pick } from '../support/random.ts'
+import { phrases } from '../support/words.ts'
 
 /** Statements that create every kind of object. */
-export const SCHEMA: readonly string[] = [
-  'create table t(id integer primary key autoincrement, a, b text default 7, c as (a || b))',
-  'create unique index t_a on t(a)',
-  'create table u(k text primary key, v) without rowid',
-  'create table child(t_id references t(id) on delete cascade)',
-  'create view w as select id, a from t',
-  'create trigger w_insert instead of insert on w begin insert into t(a) values (new.a); end',
-  'create virtual table f3 using fts3(x)',
-  'create virtual table f4 using fts4(x)',
-  'create virtual table f5 using fts5(x)',
-  'create virtual table r using rtree(id, x0, x1)',
-  'create table vec(id integer primary key, e F32_BLOB(2))',
-  'create index vec_e on vec(libsql_vector_idx(e))',
-  "insert into t(a) values ('one'), ('two'), ('three')",
-  "insert into u values ('k', 1), ('l', 2)",
-  'insert into child values (1), (2)',
-  "insert into f3 values ('x')",
-  "insert into f3 values ('y')",
-  "insert into f4 values ('x')",
-  "insert into f4 values ('y')",
-  "insert into f5 values ('x')",
-  "insert into f5 values ('y')",
-  'insert into r values (1, 0, 1)',
-  "insert into vec values (1, vector('[1,2]'))",
-]
+export const SCHEMA: readonly string[] = phrases(`
+  create table t(id integer primary key autoincrement, a, b text default 7, c as (a || b))
+  create unique index t_a on t(a) | create table u(k text primary key, v) without rowid
+  create table child(t_id references t(id) on delete cascade) | create view w as select id, a from t
+  create trigger w_insert instead of insert on w begin insert into t(a) values (new.a); end
+  create virtual table f3 using fts3(x) | create virtual table f4 using fts4(x)
+  create virtual table f5 using fts5(x) | create virtual table r using rtree(id, x0, x1)
+  create table vec(id integer primary key, e F32_BLOB(2))
+  create index vec_e on vec(libsql_vector_idx(e)) | insert into t(a) values ('one'), ('two'), ('three')
+  insert into u values ('k', 1), ('l', 2) | insert into child values (1), (2)
+  insert into f3 values ('x') | insert into f3 values ('y') | insert into f4 values ('x')
+  insert into f4 values ('y') | insert into f5 values ('x') | insert into f5 values ('y')
+  insert into r values (1, 0, 1) | insert into vec values (1, vector('[1,2]'))
+`)
 
 /** Statements that change something, or would if they succeeded; `#` is replaced with a number. */
-const CHANGES: readonly string[] = [
-  'insert into t(a) values (#)',
-  'insert or replace into t(id, a) values (1, #) returning *',
-  "insert into u values ('k', #) on conflict do update set v = excluded.v",
-  'replace into u values (#, #)',
-  'insert into w(a) values (#)',
-  'insert into t(a) select value from generate_series(#, #)',
-  'with x(n) as (select #) insert into t(a) select n from x',
-  'with x(n) as (select 1) update t set a = # from x where id = n',
-  'with x(n) as (select 1) delete from t where id in x',
-  'update t set a = # where id = 1 returning id',
-  'update or ignore u set v = v + #',
-  'update sqlite_sequence set seq = #',
-  "update vec set e = vector('[#,#]')",
-  'delete from t',
-  'delete from child where t_id = #',
-  'delete from vec',
-  "insert into f3(f3) values ('optimize')",
-  "insert into f4(f4) values ('rebuild')",
-  "insert into f5(f5) values ('merge')",
-  'delete from f5',
-  'insert into r values (#, 0, 1)',
-  'delete from r_node',
-  'update f4_segdir set idx = #',
-  'create table made_#(a)',
-  'create table if not exists made_# as select # as a',
-  'create temp table made_#(a)',
-  'create index made_i# on t(b)',
-  'create index made_v# on vec(libsql_vector_idx(e))',
-  'create view made_w# as select 1',
-  'create trigger made_t# after insert on u begin delete from t; end',
-  'create virtual table made_f# using fts5(x)',
-  'drop table t',
-  'drop table if exists u',
-  'drop index t_a',
-  'drop index vec_e',
-  'drop index if exists vec_e',
-  'drop table vec',
-  'drop view w',
-  'drop trigger w_insert',
-  'alter table t rename to made_#',
-  'alter table t rename column a to made_#',
-  'alter table t add column made_#',
-  'alter table u drop column v',
-  'alter table vec rename to made_#',
-  'reindex',
-  'reindex vec_e',
-  'analyze',
-  'vacuum',
-  'pragma user_version = #',
-  'pragma user_version(#)',
-  'pragma application_id = #',
-  'pragma schema_version = #',
-  'pragma journal_mode = delete',
-  'pragma journal_mode(off)',
-  'pragma auto_vacuum = 1',
-  'pragma writable_schema = on',
-  'pragma encoding = "UTF-16"',
-  'pragma optimize',
-  'pragma wal_checkpoint(truncate)',
-  'pragma incremental_vacuum(#)',
-  "pragma rekey = '#'",
-  'update sqlite_schema set sql = null',
-  "delete from sqlite_schema where name = 't'",
-  "attach 'file:made_#' as made_#",
-  'select optimize(f3) from f3 limit 1',
-  'select "optimize"(f4) from f4 limit 1',
-  'select * from pragma_optimize(#)',
-  'select * from pragma_optimize(65535)',
-  'select * from pragma_user_version(#)',
-  'update sqlite_dbpage set data = zeroblob(4096) where pgno = 2',
-  'begin; insert into t(a) values (#); commit',
-  'begin immediate; drop table t; commit',
-  'savepoint s; delete from t; release s',
-  'select 1; delete from t',
-  'select 1; drop index vec_e',
-]
+const CHANGES: readonly string[] = phrases(`
+  insert into t(a) values (#) | insert or replace into t(id, a) values (1, #) returning *
+  insert into u values ('k', #) on conflict do update set v = excluded.v | replace into u values (#, #)
+  insert into w(a) values (#) | insert into t(a) select value from generate_series(#, #)
+  with x(n) as (select #) insert into t(a) select n from x
+  with x(n) as (select 1) update t set a = # from x where id = n
+  with x(n) as (select 1) delete from t where id in x | update t set a = # where id = 1 returning id
+  update or ignore u set v = v + # | update sqlite_sequence set seq = #
+  update vec set e = vector('[#,#]') | delete from t | delete from child where t_id = #
+  delete from vec | insert into f3(f3) values ('optimize') | insert into f4(f4) values ('rebuild')
+  insert into f5(f5) values ('merge') | delete from f5 | insert into r values (#, 0, 1)
+  delete from r_node | update f4_segdir set idx = # | create table made_#(a)
+  create table if not exists made_# as select # as a | create temp table made_#(a)
+  create index made_i# on t(b) | create index made_v# on vec(libsql_vector_idx(e))
+  create view made_w# as select 1 | create trigger made_t# after insert on u begin delete from t; end
+  create virtual table made_f# using fts5(x) | drop table t | drop table if exists u | drop index t_a
+  drop index vec_e | drop index if exists vec_e | drop table vec | drop view w | drop trigger w_insert
+  alter table t rename to made_# | alter table t rename column a to made_#
+  alter table t add column made_# | alter table u drop column v | alter table vec rename to made_#
+  reindex | reindex vec_e | analyze | vacuum | pragma user_version = # | pragma user_version(#)
+  pragma application_id = # | pragma schema_version = # | pragma journal_mode = delete
+  pragma journal_mode(off) | pragma auto_vacuum = 1 | pragma writable_schema = on
+  pragma encoding = "UTF-16" | pragma optimize | pragma wal_checkpoint(truncate)
+  pragma incremental_vacuum(#) | pragma rekey = '#' | update sqlite_schema set sql = null
+  delete from sqlite_schema where name = 't' | attach 'file:made_#' as made_#
+  select optimize(f3) from f3 limit 1 | select "optimize"(f4) from f4 limit 1
+  select * from pragma_optimize(#) | select * from pragma_optimize(65535)
+  select * from pragma_user_version(#) | update sqlite_dbpage set data = zeroblob(4096) where pgno = 2
+  begin; insert into t(a) values (#); commit | begin immediate; drop table t; commit
+  savepoint s; delete from t; release s | select 1; delete from t | select 1; drop index vec_e
+`)
 
 const BEGINNINGS = [
   '',

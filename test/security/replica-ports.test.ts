@@ -44,11 +44,7 @@ test.skipIf(process.platform !== 'linux' || !hasSqld)(
   'the ports between a primary and its replicas reject clients without the keys of the group',
   async () => {
     const directory = createTemporaryDirectory()
-    await using server = await startLocalServer({
-      backend: 'sqld',
-      platform: {},
-      dataDirectory: directory,
-    })
+    await using server = await startLocalServer({ backend: 'sqld', platform: {}, dataDirectory: directory })
     const { url, token, organization } = server.platform as LocalPlatform
     const platform = createPlatformClient({ url, token, organization })
     await platform.groups.addLocation('default', 'fra')

@@ -40,10 +40,7 @@ async function send(
       (response) => {
         const parts: Buffer[] = []
         const finish = (): void =>
-          resolve({
-            status: response.statusCode ?? 0,
-            body: Buffer.concat(parts).toString('utf8'),
-          })
+          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString('utf8') })
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
         response.on('error', finish) // a truncated stream, such as a cursor over text that is not UTF-8
@@ -125,8 +122,5 @@ test(`${REQUEST_COUNT} generated requests (TEST_SEED=${SEED})`, {
         'create table if not exists still_well(a)',
         'select count(*) from still_well',
       ]),
-    ).toMatchObject({
-      status: 200,
-      body: expect.not.stringContaining('"code"'),
-    })
+    ).toMatchObject({ status: 200, body: expect.not.stringContaining('"code"') })
 })

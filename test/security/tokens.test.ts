@@ -173,10 +173,7 @@ describe.each(BACKENDS)('invalid tokens: %s', (backend) => {
       { 'x-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
       { 'x-proxy-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
     ]) {
-      const response = await attacked.post('/v3/pipeline', SELECT_BODY, {
-        ...headers,
-        authorization,
-      })
+      const response = await attacked.post('/v3/pipeline', SELECT_BODY, { ...headers, authorization })
       expect([headers, response.status]).not.toEqual([headers, 200])
     }
     // the path takes precedence over any header

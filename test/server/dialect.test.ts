@@ -68,9 +68,7 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     const namedArgs = [{ name: '@a', value: { type: 'null' } }]
     expect(
       await getFirstResult(dialect, executeRequest({ sql: 'SELECT :a', named_args: namedArgs })),
-    ).toMatchObject({
-      code: 'ARGS_INVALID',
-    })
+    ).toMatchObject({ code: 'ARGS_INVALID' })
     expect(await getFirstResult(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
       result: { params: [{ name: ':a' }, { name: '@b' }, { name: '$c' }, { name: null }] },
     })

@@ -176,10 +176,7 @@ class Replay {
   ): void {
     const expectedPart = isTruncated(recorded)
       ? { ...expected, body: beginningOf(recorded, 1_500) }
-      : {
-          ...expected,
-          body: normalizeBody(recorded, new BatonNames()),
-        }
+      : { ...expected, body: normalizeBody(recorded, new BatonNames()) }
     const actualPart = isTruncated(recorded)
       ? { ...actual, body: beginningOf(text, 1_500) }
       : { ...actual, body: normalizeBody(text, new BatonNames()) }

@@ -90,9 +90,7 @@ describe('the write lock', () => {
     const victim = await pipeline(
       server.url,
       [autocommit, execute('COMMIT'), execute("INSERT INTO t VALUES ('after')"), close],
-      {
-        baton: activeHolder.baton,
-      },
+      { baton: activeHolder.baton },
     )
     expect(victim.results[0]?.response?.is_autocommit).toBe(true)
     expect(codes(victim)).toEqual(['ok', 'TRANSACTION_TIMEOUT', 'ok', 'ok'])

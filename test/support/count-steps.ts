@@ -100,11 +100,7 @@ class Compiler {
       this.#groups += 1
       const slot = this.#groups * 2
       const body = this.#group()
-      return (next) => ({
-        type: 'save',
-        slot,
-        next: body({ type: 'save', slot: slot + 1, next }),
-      })
+      return (next) => ({ type: 'save', slot, next: body({ type: 'save', slot: slot + 1, next }) })
     }
     const [source] = matches(
       /^(?:\\u[\da-f]{4}|\\p\{\w+\}|\\[^]|\[(?:\\[^]|[^\]\\])*\]|[^])/i,

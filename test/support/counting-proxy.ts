@@ -25,11 +25,7 @@ export class CountingProxy {
       proxy.#requestCount += 1
       const forwarded = request(
         new URL(base + incoming.url, upstream),
-        {
-          method: incoming.method,
-          headers: { ...incoming.headers, host },
-          agent,
-        },
+        { method: incoming.method, headers: { ...incoming.headers, host }, agent },
         (response) => {
           outgoing.writeHead(response.statusCode ?? 502, response.headers)
           // an event stream sends headers long before its body

@@ -178,10 +178,7 @@ const DRIZZLE_VERSIONS = [
     ],
     exclude: [],
     alias: [
-      {
-        find: /^@batonsql\/drizzle-driver(?=$|\/migrator$)/,
-        replacement: '@batonsql/drizzle-driver/v1',
-      },
+      { find: /^@batonsql\/drizzle-driver(?=$|\/migrator$)/, replacement: '@batonsql/drizzle-driver/v1' },
     ],
   },
 ]

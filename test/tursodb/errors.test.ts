@@ -14,6 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { findTargets } from '../support/targets.ts'
 import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+import { phrases } from '../support/words.ts'
 
 requireTursodb()
 
@@ -29,28 +30,15 @@ const SCHEMA = [
   "insert into p values (1, 'u', 'n', 1)",
 ]
 
-const FAILING_SQL = [
-  "insert into p values (1, 'u2', 'n2', 1)",
-  "insert into p values (2, 'u', 'n2', 1)",
-  "insert into p values (2, 'u2', null, 1)",
-  "insert into p values (2, 'u2', 'n2', 0)",
-  "insert into p values (2, 'u2', 'n2', 1000)",
-  'insert into k values (1, 1), (1, 1)',
-  'insert into f values (1, 77)',
-  'delete from p where id = 1',
-  "insert into typed values ('x', 1)",
-  'insert into rejecting values (1)',
-  "insert into p values ('x', 'u2', 'n2', 1)",
-  'selec 1',
-  'select * from p where',
-  'select nope',
-  'select * from nope',
-  'create table p (a)',
-  "select json('x')",
-  'select zeroblob(2000000000)',
-  'select abs(-9223372036854775808)',
-  'release nothing',
-]
+const FAILING_SQL = phrases(`
+  insert into p values (1, 'u2', 'n2', 1) | insert into p values (2, 'u', 'n2', 1)
+  insert into p values (2, 'u2', null, 1) | insert into p values (2, 'u2', 'n2', 0)
+  insert into p values (2, 'u2', 'n2', 1000) | insert into k values (1, 1), (1, 1)
+  insert into f values (1, 77) | delete from p where id = 1 | insert into typed values ('x', 1)
+  insert into rejecting values (1) | insert into p values ('x', 'u2', 'n2', 1) | selec 1
+  select * from p where | select nope | select * from nope | create table p (a) | select json('x')
+  select zeroblob(2000000000) | select abs(-9223372036854775808) | release nothing
+`)
 
 const clients = new Map<string, Client>()
 beforeAll(async () => {

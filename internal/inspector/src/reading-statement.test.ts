@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { phrases } from '../../../test/support/words.ts'
 import { isReadingStatement } from './reading-statement.ts'
 
 test.each([
@@ -23,20 +24,13 @@ test.each([
   '/* select */ drop index v',
   ';drop index v',
   '-- select\rselect 1\ndrop index v',
-  'explain drop index v',
-  'explain query plan drop table t',
-  'explain /* select */ create index v on t(libsql_vector_idx(e))',
-  'explain explain select 1',
-  'alter table t rename to u',
-  'reindex v',
-  'selection',
-  'begin immediate',
-  'commit',
-  "attach 'a' as b",
-  'pragma journal_mode = delete',
-  'pragma user_version(7)',
-  'pragma user_version /* a */ = 7',
-  'pragma main.foreign_keys = off',
+  ...phrases(`
+    explain drop index v | explain query plan drop table t
+    explain /* select */ create index v on t(libsql_vector_idx(e)) | explain explain select 1
+    alter table t rename to u | reindex v | selection | begin immediate | commit | attach 'a' as b
+    pragma journal_mode = delete | pragma user_version(7) | pragma user_version /* a */ = 7
+    pragma main.foreign_keys = off
+  `),
 ])('%s may not be prepared', (sql) => {
   expect(isReadingStatement(sql)).toBe(false)
 })

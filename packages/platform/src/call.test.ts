@@ -518,10 +518,7 @@ describe('timeouts and signals', () => {
       requestTimeoutMs: 40,
       fetch: async () => ({ status: 200, headers: new Headers(), text: () => never }),
     })
-    expect(await getRejection(stalled.users.current())).toMatchObject({
-      code: 'TIMEOUT',
-      outcome: 'unknown',
-    })
+    expect(await getRejection(stalled.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   })
 
   test('a call can have its own timeout', async () => {

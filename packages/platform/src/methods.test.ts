@@ -112,9 +112,7 @@ describe('decoding', () => {
   })
 
   test('reads the expiry of a token', async () => {
-    const { platform } = scriptedPlatform((_, count) => ({
-      body: { exp: count === 1 ? -1 : 1_800_000_000 },
-    }))
+    const { platform } = scriptedPlatform((_, count) => ({ body: { exp: count === 1 ? -1 : 1_800_000_000 } }))
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
     expect(await platform.apiTokens.validate()).toEqual({ expiresAt: new Date(1_800_000_000_000) })
   })
@@ -159,9 +157,7 @@ describe('requests', () => {
   })
 
   test('an unrestricted API token is requested without a body', async () => {
-    const { platform, received } = scriptedPlatform(() => ({
-      body: { id: '1', name: 'n', token: 's' },
-    }))
+    const { platform, received } = scriptedPlatform(() => ({ body: { id: '1', name: 'n', token: 's' } }))
     expect(await platform.apiTokens.create({ name: 'n' })).toMatchObject({ token: 's' })
     await platform.apiTokens.create({ name: 'n', organization: 'acme', group: 'g', scopes: ['full-access'] })
     expect(received.map(({ body }) => body)).toEqual([
@@ -348,10 +344,7 @@ describe('ensure', () => {
   })
 
   test('rejects with other errors', async () => {
-    const { platform, received } = service(null, () => ({
-      status: 400,
-      body: { error: 'group not found' },
-    }))
+    const { platform, received } = service(null, () => ({ status: 400, body: { error: 'group not found' } }))
     await expect(platform.databases.ensure(requestedDatabase)).rejects.toThrow('group not found')
     expect(received).toHaveLength(2)
     const { platform: foreign } = scriptedPlatform(() => ({

@@ -36,10 +36,8 @@ const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
 test('pending migrations are listed, and nothing is changed', async () => {
-  expect(await pendingMigrations(db, { migrations: [createB, createA] })).toEqual([
-    createB.name,
-    createA.name,
-  ])
+  const reversed = await pendingMigrations(db, { migrations: [createB, createA] })
+  expect(reversed).toEqual([createB.name, createA.name])
   await migrate(db, { migrations: [createA] })
   expect(await pendingMigrations(db, { migrations: [createA, createB] })).toEqual([createB.name])
   expect(await migrate(db, { migrations: [createA, createB], dryRun: true })).toEqual([
@@ -52,20 +50,16 @@ test('pending migrations are listed, and nothing is changed', async () => {
 })
 
 test('migrating a drizzle-kit 1.0 folder takes two requests the first time, then one', async () => {
-  expect(
-    await countRequestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
-  ).toBe(2)
-  expect(
-    await countRequestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual([])),
-  ).toBe(1)
+  const migratesTo = (expected: string[]) => () =>
+    expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(expected)
+  expect(await countRequestsOf(migratesTo(names))).toBe(2)
+  expect(await countRequestsOf(migratesTo([]))).toBe(1)
   expect(await readJournal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
 })
 
 test('rebuilding a parent table keeps every row of its cascading children', async () => {
   const [init] = readMigrationFiles({ migrationsFolder: folder })
-  await migrate(db, {
-    migrations: [{ name: names[0]!, sql: init!.sql.join('--> statement-breakpoint') }],
-  })
+  await migrate(db, { migrations: [{ name: names[0]!, sql: init!.sql.join('--> statement-breakpoint') }] })
   await db.run(sql`insert into parent values (1, 5)`)
   await db.run(sql`insert into child values (1, 1), (2, 1)`)
   expect(await migrate(db, { migrationsFolder: folder })).toEqual([names[1]])
@@ -113,14 +107,14 @@ describe('a journal from Drizzle before 1.0', () => {
   })
 })
 
+const broken = {
+  name: '20260102000000_broken',
+  sql: 'create table c (id integer);insert into nowhere values (1)',
+}
+
 test('the error names the failing statement, and no part of any migration is kept', async () => {
-  const broken = {
-    name: '20260102000000_broken',
-    sql: 'create table c (id integer);insert into nowhere values (1)',
-  }
-  const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch(
-    (reason: unknown) => reason,
-  )
+  const migrating = migrate(db, { migrations: [createA, broken] })
+  const error: unknown = await migrating.catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(MigrationError)
   expect(error).toMatchObject({ migration: broken.name, statementIndex: 1 })
   expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
@@ -145,9 +139,8 @@ test('a migration that a merge inserted between applied ones is applied, or reje
   const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
   await migrate(db, { migrations: [createA, later] })
   const merged = [createA, { ...createB, name: '20260201000000_two' }, later]
-  await expect(migrate(db, { migrations: merged, outOfOrder: 'error' })).rejects.toThrow(
-    '20260201000000_two is older',
-  )
+  const inOrder = migrate(db, { migrations: merged, outOfOrder: 'error' })
+  await expect(inOrder).rejects.toThrow('20260201000000_two is older')
   expect(await migrate(db, { migrations: merged })).toEqual(['20260201000000_two'])
 })
 
@@ -158,26 +151,16 @@ test('foreign keys are checked, except for a table whose key cannot be checked',
   const deletion = { name: '20260102000000_orphan', sql: 'delete from p' }
   await migrate(db, { migrations: [{ ...createA, sql: init }] })
   await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
-  await db.$client.batch([
-    'create table odd (id integer)',
-    'create table broken (odd integer references odd (id))',
-  ])
-  await expect(migrate(db, { migrations: [{ ...createA, sql: init }, deletion], onWarning })).rejects.toThrow(
-    'violate a foreign key',
-  )
+  await db.$client.batch(['create table odd (id)', 'create table broken (odd integer references odd (id))'])
+  const migrating = migrate(db, { migrations: [{ ...createA, sql: init }, deletion], onWarning })
+  await expect(migrating).rejects.toThrow('violate a foreign key')
   expect(warnings).toEqual([expect.stringContaining('broken')])
   expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
 })
 
 test('applies migrations statement by statement without a transaction', async () => {
-  const broken = {
-    name: '20260102000000_broken',
-    sql: 'create table b (id integer);insert into nowhere values (1)',
-  }
-  await expect(migrate(db, { migrations: [createA, broken], transaction: false })).rejects.toMatchObject({
-    migration: broken.name,
-    statementIndex: 1,
-  })
+  const migrating = migrate(db, { migrations: [createA, broken], transaction: false })
+  await expect(migrating).rejects.toMatchObject({ migration: broken.name, statementIndex: 1 })
   expect(await migrate(db, { migrations: [createA] })).toEqual([])
 })
 
@@ -186,23 +169,18 @@ describe('init', () => {
 
   test('marks the only migration as applied without running it, as Drizzle’s own migrator does', async () => {
     expect(await migrate(db, { migrations: [createA], init: true })).toBeUndefined()
-    expect([await readTables(), (await readJournal()).map(([, , name]) => name)]).toEqual([
-      [],
-      [createA.name],
-    ])
+    expect(await readTables()).toEqual([])
+    expect((await readJournal()).map(([, , name]) => name)).toEqual([createA.name])
     expect(await migrate(db, { migrations: [createA, createB] })).toEqual([createB.name])
   })
 
   test('rejects a database that has migrations, and more than one local migration', async () => {
-    expect(await migrate(db, { migrations: [createA, createB], init: true })).toEqual({
-      exitCode: 'localMigrations',
-    })
+    const init = (migrations: MigrationSource[]) => migrate(db, { migrations, init: true })
+    expect(await init([createA, createB])).toEqual({ exitCode: 'localMigrations' })
     expect(await readJournal()).toEqual([])
     await migrate(db, { migrations: [createA] })
-    expect(await migrate(db, { migrations: [createA], init: true })).toEqual({
-      exitCode: 'databaseMigrations',
-    })
-    expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await init([createA])).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await init([])).toEqual({ exitCode: 'databaseMigrations' })
   })
 
   test('returns the same as Drizzle’s own migrator', async () => {

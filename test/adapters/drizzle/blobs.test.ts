@@ -64,10 +64,7 @@ test.each(READERS)('a blob has memory of its own, read by %s', async (_, read) =
     await db
       .insert(files)
       .values({ id: 1, bytes: Buffer.from(bytes) })
-      .onConflictDoUpdate({
-        target: files.id,
-        set: { bytes: Buffer.from(bytes) },
-      })
+      .onConflictDoUpdate({ target: files.id, set: { bytes: Buffer.from(bytes) } })
     const { buffer, byteOffset } = (await read()) as Uint8Array
     expect(byteOffset).toBe(0)
     expect(new Uint8Array(buffer)).toEqual(bytes)

@@ -53,10 +53,7 @@ const options = defineRelations
   ? {
       relations: defineRelations({ owners, things, parts }, (r) => ({
         owners: { things: r.many.things() },
-        things: {
-          owner: r.one.owners({ from: r.things.ownerId, to: r.owners.id }),
-          parts: r.many.parts(),
-        },
+        things: { owner: r.one.owners({ from: r.things.ownerId, to: r.owners.id }), parts: r.many.parts() },
         parts: { thing: r.one.things({ from: r.parts.thingId, to: r.things.id }) },
       })),
     }

@@ -25,16 +25,18 @@ let db: BatonDatabase
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()
-  db = drizzle(createClient({ url: database.url, authToken: database.authToken }))
+  db = drizzle(createClient(database.config))
 })
 afterEach(() => db.$client.close())
 
 const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
-const createMigration = (number: number, text: string): MigrationSource => ({
+const createMigration = (number: number, ...statements: string[]): MigrationSource => ({
   tag: `000${number}_test`,
-  sql: text,
+  sql: statements.join(';--> statement-breakpoint\n'),
   when: 1_700_000_000_000 + number,
 })
+/** Returns a number that the database contains. */
+const read = async (query: string): Promise<unknown> => (await db.values<[unknown]>(sql.raw(query)))[0]?.[0]
 const readTables = async (): Promise<unknown[]> => {
   const rows = await db.all<{ name: string }>(
     sql`select name from sqlite_schema where type = 'table' and name not like 'sqlite%' and name not like 'libsql%' order by name`,
@@ -45,14 +47,10 @@ const createA = createMigration(1, 'create table a (id integer)')
 const createB = createMigration(2, 'create table b (id integer)')
 
 test('migrating takes two requests, or one if nothing is pending, and returns what was applied', async () => {
-  expect(
-    await countRequestsOf(() =>
-      expect(migrate(db, { migrations: [createA] })).resolves.toEqual(['0001_test']),
-    ),
-  ).toBe(2)
-  expect(
-    await countRequestsOf(() => expect(migrate(db, { migrations: [createA] })).resolves.toEqual([])),
-  ).toBe(1)
+  const migratesTo = (tags: string[]) => () =>
+    expect(migrate(db, { migrations: [createA] })).resolves.toEqual(tags)
+  expect(await countRequestsOf(migratesTo(['0001_test']))).toBe(2)
+  expect(await countRequestsOf(migratesTo([]))).toBe(1)
   expect(await migrate(db, { migrations: [createA, createB] })).toEqual(['0002_test'])
   expect(await migrate(db, { migrations: [] })).toEqual([])
   expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
@@ -60,20 +58,17 @@ test('migrating takes two requests, or one if nothing is pending, and returns wh
 
 test('listing pending migrations takes one request, and changes nothing', async () => {
   const bothMigrations = { migrations: [createA, createB] }
-  expect(
-    await countRequestsOf(() =>
-      expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test']),
-    ),
-  ).toBe(1)
+  const listBoth = () =>
+    expect(pendingMigrations(db, bothMigrations)).resolves.toEqual(['0001_test', '0002_test'])
+  expect(await countRequestsOf(listBoth)).toBe(1)
   expect(await readTables()).toEqual([])
   await migrate(db, { migrations: [createB] })
   expect(await pendingMigrations(db, bothMigrations)).toEqual(['0001_test'])
   const planned = [{ tag: '0001_test', statements: ['create table a (id integer)'] }]
   expect(await migrate(db, { ...bothMigrations, dryRun: true })).toEqual(planned)
   expect(await readTables()).toEqual(['__drizzle_migrations', 'b'])
-  await expect(pendingMigrations(db, { ...bothMigrations, outOfOrder: 'error' })).rejects.toThrow(
-    'migration 0001_test is older than an applied one',
-  )
+  const inOrder = pendingMigrations(db, { ...bothMigrations, outOfOrder: 'error' })
+  await expect(inOrder).rejects.toThrow('migration 0001_test is older than an applied one')
   await migrate(db, bothMigrations)
   expect(await pendingMigrations(db, bothMigrations)).toEqual([])
   expect(await pendingMigrations(db, { migrations: [] })).toEqual([])
@@ -89,15 +84,12 @@ test.runIf(backend)('needs no write permission if nothing is pending', async () 
   const authToken = await local.createToken('app', { authorization: 'read-only' })
   const reader = drizzle({ connection: { url: address.url, authToken } })
   expect(await migrate(reader, { migrations: [createA] })).toEqual([])
-  await expect(migrate(reader, { migrations: [createA, createB] })).rejects.toMatchObject({
-    name: 'MigrationError',
-    cause: { status: 403 },
-  })
+  const rejection = { name: 'MigrationError', cause: { status: 403 } }
+  await expect(migrate(reader, { migrations: [createA, createB] })).rejects.toMatchObject(rejection)
   await local.updateDatabase('app', { blockWrites: true })
   expect(await migrate(owner, { migrations: [createA] })).toEqual([])
-  await expect(migrate(owner, { migrations: [createA, createB] })).rejects.toMatchObject({
-    cause: { code: 'BLOCKED' },
-  })
+  const blocked = { cause: { code: 'BLOCKED' } }
+  await expect(migrate(owner, { migrations: [createA, createB] })).rejects.toMatchObject(blocked)
   await Promise.all([owner.$client.close(), reader.$client.close()])
 })
 
@@ -111,11 +103,10 @@ describe('the output of drizzle-kit', () => {
     await db.run(sql`insert into parent (id, name, age) values (1, 'a', 5)`)
     await db.run(sql`insert into child (id, parent_id) values (1, 1), (2, 1), (3, 1)`)
     expect(await migrate(db, { migrationsFolder: folder })).toEqual(['0001_v2'])
-    expect(await db.values(sql`select count(*) from child`)).toEqual([[3]])
-    expect(await db.values(sql`select typeof(age) from parent`)).toEqual([['text']])
-    await expect(db.run(sql`insert into child values (9, 9)`)).rejects.toMatchObject({
-      cause: { constraint: { kind: 'foreign_key' } },
-    })
+    expect(await read('select count(*) from child')).toBe(3)
+    expect(await read('select typeof(age) from parent')).toBe('text')
+    const violation = { cause: { constraint: { kind: 'foreign_key' } } }
+    await expect(db.run(sql`insert into child values (9, 9)`)).rejects.toMatchObject(violation)
   })
 
   test.each(['before', 'after'])('Drizzle’s own migrator can run %s ours', async (order) => {
@@ -126,9 +117,8 @@ describe('the output of drizzle-kit', () => {
     ]
     for (const step of order === 'before' ? steps : steps.reverse()) await step()
     const files = readMigrationFiles({ migrationsFolder: folder })
-    expect(await db.values(sql`select hash, created_at from __drizzle_migrations`)).toEqual(
-      files.map(({ hash, folderMillis }) => [hash, folderMillis]),
-    )
+    const journal = await db.values(sql`select hash, created_at from __drizzle_migrations`)
+    expect(journal).toEqual(files.map(({ hash, folderMillis }) => [hash, folderMillis]))
   })
 
   test('the error names a folder without a journal', async () => {
@@ -152,14 +142,15 @@ describe('the output of drizzle-kit', () => {
 })
 
 describe('all or nothing', () => {
+  const creation = createMigration(
+    1,
+    'create table p (id integer primary key);create table c (p integer references p)',
+  )
+
   test('the error names the failing statement, and no part of any migration is kept', async () => {
-    const broken = createMigration(
-      2,
-      'create table b (id integer);--> statement-breakpoint\ninsert into nowhere values (1)',
-    )
-    const error: unknown = await migrate(db, { migrations: [createA, broken] }).catch(
-      (reason: unknown) => reason,
-    )
+    const broken = createMigration(2, 'create table b (id integer)', 'insert into nowhere values (1)')
+    const migrating = migrate(db, { migrations: [createA, broken] })
+    const error: unknown = await migrating.catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(MigrationError)
     expect(error).toMatchObject({
       migration: '0002_test',
@@ -172,10 +163,7 @@ describe('all or nothing', () => {
   })
 
   test('the error also names a statement that is not valid SQL', async () => {
-    const broken = createMigration(
-      2,
-      'create table b (id integer);--> statement-breakpoint\ncreat table c (id integer)',
-    )
+    const broken = createMigration(2, 'create table b (id integer)', 'creat table c (id integer)')
     await expect(migrate(db, { migrations: [createA, broken] })).rejects.toMatchObject({
       migration: '0002_test',
       statementIndex: 1,
@@ -207,27 +195,16 @@ describe('all or nothing', () => {
   })
 
   test('a migration that leaves rows violating a foreign key is rejected', async () => {
-    const creation = createMigration(
-      1,
-      'create table p (id integer primary key);create table c (p integer references p)',
-    )
     await migrate(db, { migrations: [creation] })
     await db.run(sql`insert into p values (1)`)
     await db.run(sql`insert into c values (1)`)
-    const deletion = createMigration(
-      2,
-      'create table extra (id integer);--> statement-breakpoint\ndelete from p',
-    )
+    const deletion = createMigration(2, 'create table extra (id integer)', 'delete from p')
     await expect(migrate(db, { migrations: [creation, deletion] })).rejects.toThrow('violate a foreign key')
     expect(await readTables()).toEqual(['__drizzle_migrations', 'c', 'p'])
-    expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
+    expect(await read('select count(*) from p')).toBe(1)
   })
 
   test('rows that already violated a foreign key do not prevent a migration', async () => {
-    const creation = createMigration(
-      1,
-      'create table p (id integer primary key);create table c (p integer references p)',
-    )
     await migrate(db, { migrations: [creation] })
     await db.$client.batch(['insert into c values (77)'], { foreignKeys: 'off' })
     expect(await migrate(db, { migrations: [creation, createB] })).toEqual(['0002_test'])
@@ -269,17 +246,15 @@ describe('all or nothing', () => {
     test('the other tables are still checked', async () => {
       await migrate(db, { migrations: [createA], ...options })
       const deletion = createMigration(2, 'create table extra (id integer);delete from good')
-      await expect(migrate(db, { migrations: [createA, deletion], ...options })).rejects.toThrow(
-        'violate a foreign key',
-      )
-      expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
+      const deleting = migrate(db, { migrations: [createA, deletion], ...options })
+      await expect(deleting).rejects.toThrow('violate a foreign key')
+      expect(await read('select count(*) from good')).toBe(1)
       const second = createMigration(
         2,
         'create table d (p integer references p (id));insert into d values (1)',
       )
-      await expect(migrate(db, { migrations: [createA, second], ...options })).rejects.toThrow(
-        'cannot be checked',
-      )
+      const referring = migrate(db, { migrations: [createA, second], ...options })
+      await expect(referring).rejects.toThrow('cannot be checked')
     })
 
     test('a migration can repair or drop the key', async () => {
@@ -314,7 +289,7 @@ describe('the error on the wrong database names it, and says what to do', () => 
     await expect(migrate(db, { migrations: [other] })).rejects.toThrow(
       `none of the migrations that were applied to ${db.$client.url} is among yours`,
     )
-    expect(await db.values(sql`select count(*) from __drizzle_migrations`)).toEqual([[1]])
+    expect(await read('select count(*) from __drizzle_migrations')).toBe(1)
   })
 
   test.each(['', "insert into __drizzle_migrations values (1, 'x')"])(
@@ -341,19 +316,17 @@ describe('the error on the wrong database names it, and says what to do', () => 
 describe('which migrations are pending', () => {
   test('a migration that a merge inserted between applied ones is applied, or rejected on request', async () => {
     const createC = createMigration(3, 'create table c (id integer)')
+    const migrations = [createA, createB, createC]
     await migrate(db, { migrations: [createA, createC] })
-    await expect(
-      migrate(db, { migrations: [createA, createB, createC], outOfOrder: 'error' }),
-    ).rejects.toThrow('0002_test is older')
-    expect(await migrate(db, { migrations: [createA, createB, createC] })).toEqual(['0002_test'])
+    await expect(migrate(db, { migrations, outOfOrder: 'error' })).rejects.toThrow('0002_test is older')
+    expect(await migrate(db, { migrations })).toEqual(['0002_test'])
   })
 
   test('a time that is not a number does not hide that a migration is older', async () => {
     await migrate(db, { migrations: [createB] })
     await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 'abc')`)
-    await expect(migrate(db, { migrations: [createA, createB], outOfOrder: 'error' })).rejects.toThrow(
-      '0001_test is older',
-    )
+    const migrating = migrate(db, { migrations: [createA, createB], outOfOrder: 'error' })
+    await expect(migrating).rejects.toThrow('0001_test is older')
   })
 
   test('a migration whose SQL or time was changed afterwards is not applied again', async () => {
@@ -364,22 +337,16 @@ describe('which migrations are pending', () => {
 
   test('two migrations with the same SQL are distinct', async () => {
     await db.run(sql`create table log (n integer)`)
-    const migrations = [
-      createMigration(1, 'insert into log values (1)'),
-      createMigration(2, 'insert into log values (1)'),
-    ]
+    const migrations = [1, 2].map((number) => createMigration(number, 'insert into log values (1)'))
     await migrate(db, { migrations: migrations.slice(0, 1) })
-    expect(await migrate(db, { migrations: migrations })).toEqual(['0002_test'])
-    expect(await db.values(sql`select count(*) from log`)).toEqual([[2]])
+    expect(await migrate(db, { migrations })).toEqual(['0002_test'])
+    expect(await read('select count(*) from log')).toBe(2)
   })
 })
 
 test('concurrent deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
-  const migrations = [
-    createMigration(1, 'insert into log values (1)'),
-    createMigration(2, 'insert into log values (2)'),
-  ]
+  const migrations = [1, 2].map((number) => createMigration(number, `insert into log values (${number})`))
   const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))
   expect(applied.filter((tags) => tags.length > 0)).toEqual([['0001_test', '0002_test']])
   expect(await db.values(sql`select n from log order by n`)).toEqual([[1], [2]])
@@ -398,7 +365,7 @@ describe('files', () => {
       `
     await migrate(db, { migrations: [createMigration(1, text)] })
     await db.run(sql`insert into a (t) values ('x')`)
-    expect(await db.values(sql`select id from b`)).toEqual([[2]])
+    expect(await read('select id from b')).toBe(2)
   })
 
   test('the table can have another name', async () => {
@@ -420,16 +387,14 @@ describe('files', () => {
       PRAGMA foreign_keys=ON`,
     )
     await migrate(db, { migrations: [creation, rebuild], transaction: false })
-    expect(await db.values(sql`select count(*) from child`)).toEqual([[1]])
-    expect(await db.values(sql`pragma foreign_keys`)).toEqual([[1]])
+    expect(await read('select count(*) from child')).toBe(1)
+    expect(await read('pragma foreign_keys')).toBe(1)
   })
 
   test('applies migrations statement by statement without a transaction', async () => {
     const broken = createMigration(2, 'create table b (id integer);insert into nowhere values (1)')
-    await expect(migrate(db, { migrations: [createA, broken], transaction: false })).rejects.toMatchObject({
-      migration: '0002_test',
-      statementIndex: 1,
-    })
+    const migrating = migrate(db, { migrations: [createA, broken], transaction: false })
+    await expect(migrating).rejects.toMatchObject({ migration: '0002_test', statementIndex: 1 })
     expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
   })
 })

@@ -10,7 +10,7 @@ import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
 import { integer, sqliteTable } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 // These tests run on all versions of Drizzle.
 
@@ -32,19 +32,15 @@ class StaleCache extends Cache {
   }
 }
 
-let database: TestDatabase
-let db: BatonDatabase
 const cache = new StaleCache()
+const database = await (await openTestServer()).createDatabase()
+const db = drizzle({ connection: database.config, cache })
+afterAll(() => db.$client.close())
 
 beforeAll(async () => {
-  const server = await openTestServer()
-  database = await server.createDatabase()
-  db = drizzle({ connection: { url: database.url, authToken: database.authToken }, cache })
   await db.run(sql`create table wallet (id integer primary key, cents integer not null)`)
   await db.run(sql`create table purchase (id integer primary key, cents integer not null)`)
 })
-afterAll(() => db.$client.close())
-
 beforeEach(async () => {
   await db.run(sql`delete from wallet`)
   await db.run(sql`delete from purchase`)
@@ -100,9 +96,9 @@ test('a conflict runs the callback again, with what has changed', async () => {
 })
 
 test('after too many conflicts, the callback runs in a transaction', async () => {
-  await buy(100, async (attempt) => attempt === 1 && (await db.run(sql`update wallet set cents = 150`)), {
-    maxConflicts: 0,
-  })
+  const disturb = async (attempt: number) =>
+    attempt === 1 && (await db.run(sql`update wallet set cents = 150`))
+  await buy(100, disturb, { maxConflicts: 0 })
   expect(await readCents()).toBe(50)
   expect(cache.invalidated.toSorted()).toEqual(['purchase', 'wallet'])
 })
@@ -159,13 +155,13 @@ test('rejects executing a write, a transaction inside it, and being used in a tr
     // an async callback that returns a query awaits it
     async (tx) => tx.insert(wallets).values({ id: 2, cents: 1 }),
   ]
-  for (const use of failing)
-    await expect(
-      optimistic(db, async (tx) => {
-        await use(tx)
-        return []
-      }),
-    ).rejects.toThrow()
+  for (const use of failing) {
+    const run = optimistic(db, async (tx) => {
+      await use(tx)
+      return []
+    })
+    await expect(run).rejects.toThrow()
+  }
   await db.transaction(async (tx) => {
     expect(() => optimistic(tx as unknown as BatonDatabase, () => [])).toThrow('needs a database')
   })

@@ -1,34 +1,28 @@
 import { createClient } from '@batonsql/core'
-import { type BatonDatabase, bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
+import { bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
 import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
 import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 // These tests run on all versions of Drizzle.
 
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 
-let database: TestDatabase
-let db: BatonDatabase
+const database = await (await openTestServer()).createDatabase()
 let log: string[] = []
-
-beforeAll(async () => {
-  const server = await openTestServer()
-  database = await server.createDatabase()
-  db = drizzle({
-    connection: { url: database.url, authToken: database.authToken },
-    logger: { logQuery: (query) => void log.push(query) },
-    // 1.0 does not show parameters by default
-    ...({ paramsInErrors: true } as object),
-  })
-  await db.run(sql`create table items (id integer primary key, name text not null unique)`)
+const db = drizzle({
+  connection: database.config,
+  logger: { logQuery: (query) => void log.push(query) },
+  // 1.0 does not show parameters by default
+  ...({ paramsInErrors: true } as object),
 })
 afterAll(() => db.$client.close())
 
+beforeAll(() => db.run(sql`create table items (id integer primary key, name text not null unique)`))
 beforeEach(async () => {
   await db.delete(items)
   log = []
@@ -158,11 +152,7 @@ describe('batch', () => {
   test('reports which query is invalid SQL, outside and inside a transaction; the transaction continues', async () => {
     const invalidBatch = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
       [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
-    const rejection = {
-      query: 'selec ?',
-      params: [1],
-      cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
-    }
+    const rejection = { query: 'selec ?', params: [1], cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' } }
     await expect(db.batch(invalidBatch(db))).rejects.toMatchObject(rejection)
     await db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'kept' })
@@ -172,13 +162,8 @@ describe('batch', () => {
   })
 
   test('is atomic, and reports which query failed', async () => {
-    const error: unknown = await db
-      .batch([
-        db.insert(items).values({ name: 'a' }),
-        db.insert(items).values({ name: 'a' }),
-        db.insert(items).values({ name: 'b' }),
-      ])
-      .catch((reason: unknown) => reason)
+    const batch = db.batch(['a', 'a', 'b'].map((name) => db.insert(items).values({ name })))
+    const error: unknown = await batch.catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(DrizzleQueryError)
     expect(error).toMatchObject({
       query: expect.stringContaining('insert') as string,
@@ -190,12 +175,10 @@ describe('batch', () => {
 
   test('rejects items that are not queries, and values that cannot be sent', async () => {
     const requests = await countRequestsOf(async () => {
-      await expect(db.batch([db.insert(items).values({ name: 'a' }), {} as never])).rejects.toThrow(
-        'query 1 of the batch',
-      )
-      await expect(db.batch([db.all(sql`select ${Number.NaN}`)])).rejects.toMatchObject({
-        cause: { name: 'RangeError' },
-      })
+      const noQuery = db.batch([db.insert(items).values({ name: 'a' }), {} as never])
+      await expect(noQuery).rejects.toThrow('query 1 of the batch')
+      const noValue = db.batch([db.all(sql`select ${Number.NaN}`)])
+      await expect(noValue).rejects.toMatchObject({ cause: { name: 'RangeError' } })
     })
     expect(requests).toBe(0)
   })
@@ -220,14 +203,20 @@ describe('cache', () => {
     }
   }
 
+  /** Opens a database with a cache, and fills the cache with the rows of the table: none. */
+  const openCached = async (cache = new MemoryCache(), client = db.$client) => {
+    const cachedDb = drizzle({ client, cache })
+    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
+    expect([await select(), await countRequestsOf(select)]).toEqual([0, 0])
+    return { cache, cachedDb, client, select }
+  }
+
   test('is used only outside transactions, and invalidated after commits and batches', async () => {
-    const cache = new MemoryCache()
-    const cachedDb = drizzle({ client: db.$client, cache })
+    const { cache, cachedDb, select } = await openCached()
     // the same object, as in Drizzle's own drivers
     expect(cachedDb.$cache).toBe(cache)
     expect(cachedDb.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
     await cachedDb.insert(items).values({ name: 'a' })
-    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
     expect([await select(), await countRequestsOf(select)]).toEqual([1, 0])
     await cachedDb.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'b' })
@@ -242,8 +231,8 @@ describe('cache', () => {
     expect(cache.invalidated).toHaveLength(4)
   })
 
-  /** Returns a client that loses the response to the next request that contains the given text. */
-  async function createLossyClient(text: string) {
+  /** Opens a database whose client loses the response to the next request that contains the given text. */
+  async function openLossy(text: string) {
     let hasLostResponse = false
     const client = createClient({
       ...database.config,
@@ -256,16 +245,11 @@ describe('cache', () => {
         throw new TypeError('the response was lost')
       },
     })
-    const cache = new MemoryCache()
-    const cachedDb = drizzle({ client, cache })
-    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
-    // fills the cache
-    expect([await select(), await countRequestsOf(select)]).toEqual([0, 0])
-    return { client, cachedDb, select }
+    return await openCached(new MemoryCache(), client)
   }
 
   test('is invalidated after a COMMIT whose response was lost', async () => {
-    const { client, cachedDb, select } = await createLossyClient('COMMIT')
+    const { client, cachedDb, select } = await openLossy('COMMIT')
     const transaction = cachedDb.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
     await expect(transaction).rejects.toMatchObject({ outcome: 'unknown' })
     expect(await select()).toBe(1)
@@ -273,7 +257,7 @@ describe('cache', () => {
   })
 
   test('is invalidated after a batch whose response was lost', async () => {
-    const { client, cachedDb, select } = await createLossyClient('"batch"')
+    const { client, cachedDb, select } = await openLossy('"batch"')
     const batch = cachedDb.batch([cachedDb.insert(items).values({ name: 'a' })])
     await expect(batch).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
     expect(await select()).toBe(1)
@@ -281,10 +265,7 @@ describe('cache', () => {
   })
 
   test('is invalidated after a batch that failed but kept its earlier statements, in a transaction that commits', async () => {
-    const cache = new MemoryCache()
-    const cachedDb = drizzle({ client: db.$client, cache })
-    const select = async (): Promise<number> => (await cachedDb.select().from(items)).length
-    expect(await select()).toBe(0)
+    const { cachedDb, select } = await openCached()
     await cachedDb.transaction(async (tx) => {
       const insert = tx.insert(items).values([{ name: 'a' }, { name: 'a' }])
       const batch = tx.batch([tx.insert(items).values({ name: 'b' }), insert])
@@ -294,8 +275,7 @@ describe('cache', () => {
   })
 
   test('is not invalidated after a rollback', async () => {
-    const cache = new MemoryCache()
-    const cachedDb = drizzle({ client: db.$client, cache })
+    const { cache, cachedDb } = await openCached()
     const transaction = cachedDb.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
       throw new Error('changed my mind')

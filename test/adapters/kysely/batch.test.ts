@@ -1,38 +1,27 @@
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import {
   CamelCasePlugin,
-  DummyDriver,
   type Generated,
   type InsertResult,
   Kysely,
   ParseJSONResultsPlugin,
   type QueryResult,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
   sql,
 } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
-import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
-import { countRequests } from '../../support/fixtures.ts'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { createOtherKysely, openKysely } from './open-kysely.ts'
 
 interface Tables {
   person: { id: Generated<number>; name: string }
   pet: { id: Generated<number>; owner_id: number; name: string }
 }
 
-let database: TestDatabase
-let db: Kysely<Tables>
-let log: string[] = []
-
+const log: string[] = []
+const { database, db, countRequestsOf } = await openKysely<Tables>([], {
+  log: (event) => void log.push(`${event.level} ${event.query.sql}`),
+})
 beforeAll(async () => {
-  const server = await openTestServer()
-  database = await server.createDatabase()
-  db = new Kysely({
-    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
-    log: (event) => void log.push(`${event.level} ${event.query.sql}`),
-  })
   await batch(db, [
     db.schema
       .createTable('person')
@@ -45,14 +34,11 @@ beforeAll(async () => {
       .addColumn('name', 'text'),
   ])
 })
-afterAll(() => db.destroy())
-
 beforeEach(async () => {
   await batch(db, [db.deleteFrom('pet'), db.deleteFrom('person')])
-  log = []
+  log.length = 0
 })
 
-const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const readNames = async (): Promise<string[]> => {
   const rows = await db.selectFrom('person').select('name').orderBy('name').execute()
   return rows.map((row) => row.name)
@@ -229,9 +215,8 @@ test('a query that a transaction has built cannot run once the transaction has e
     const message = /already (?:committed|rolled back)/
     const requests = await countRequestsOf(async () => {
       await expect(batch(db, queries)).rejects.toThrow(message)
-      await expect(db.connection().execute((connection) => batch(connection, queries))).rejects.toThrow(
-        message,
-      )
+      const onConnection = db.connection().execute((connection) => batch(connection, queries))
+      await expect(onConnection).rejects.toThrow(message)
     })
     expect(requests).toBe(0)
     const transaction = db.transaction().execute((trx) => batch(trx, [insert(trx), query]))
@@ -273,14 +258,7 @@ test('a query of another Kysely instance is rejected before anything is sent', a
 })
 
 test('another dialect’s database is rejected, and so are its queries', async () => {
-  const other = new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (kysely) => new SqliteIntrospector(kysely),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  })
+  const other = createOtherKysely<Tables>()
   await expect(batch(other, [other.selectFrom('person').selectAll()])).rejects.toThrow('BatonDialect')
   await expect(batch(db, [other.selectFrom('person').selectAll()])).rejects.toThrow('query 0 of the batch')
   // @ts-expect-error not a query

@@ -26,6 +26,18 @@ const openKysely = (options: DialectOptions = {}, log?: (text: string) => void):
 }
 const createMigrator = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
   new Migrator({ db, provider: { getMigrations: async () => migrations } })
+const migrate = (db: Kysely<unknown>, migrations: Record<string, Migration>): Promise<MigrationResultSet> =>
+  createMigrator(db, migrations).migrateToLatest()
+const listTables = async (db = openKysely()): Promise<string[]> =>
+  (await db.introspection.getTables()).map(({ name }) => name)
+const messageLike = (pattern: RegExp) => ({ message: expect.stringMatching(pattern) as string })
+const readLock = async (db: Kysely<unknown>): Promise<unknown[]> =>
+  (await sql`select is_locked from kysely_migration_lock`.execute(db)).rows
+const runs = (...statements: string[]): Migration => ({
+  async up(db) {
+    for (const statement of statements) await sql.raw(statement).execute(db)
+  },
+})
 const createTable = (name: string): Migration => ({
   up: (db) => db.schema.createTable(name).addColumn('id', 'integer').execute(),
   down: (db) => db.schema.dropTable(name).execute(),
@@ -34,70 +46,66 @@ const createTable = (name: string): Migration => ({
 test('migrates up and down, and takes six requests if nothing is pending', async () => {
   const db = openKysely()
   const migrator = createMigrator(db, { '1': createTable('a'), '2': createTable('b') })
-  expect(await migrator.migrateToLatest()).toMatchObject({
-    results: [{ status: 'Success' }, { status: 'Success' }],
-  })
+  const success = { status: 'Success' }
+  expect(await migrator.migrateToLatest()).toMatchObject({ results: [success, success] })
   const before = database.requestCount()
   expect(await migrator.migrateToLatest()).toEqual({ results: [] })
   expect(database.requestCount() - before).toBe(6)
   await migrator.migrateDown()
-  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a'])
+  expect(await listTables(db)).toEqual(['a'])
 })
 
-test('a hundred migrators at once run each migration once', async () => {
+/** Creates migrations that record their runs, and create a table. */
+const countedMigrations = (names: readonly string[]) => {
   const runs: string[] = []
-  const migrations = Object.fromEntries(
-    ['1', '2', '3'].map((name): [string, Migration] => [
-      name,
-      {
-        async up(db) {
-          runs.push(name)
-          await db.schema.createTable(`t${name}`).addColumn('id', 'integer').execute()
-        },
-      },
-    ]),
-  )
+  const create = (name: string): Migration => ({
+    async up(db) {
+      runs.push(name)
+      await db.schema.createTable(name).addColumn('id', 'integer').execute()
+    },
+  })
+  return { runs, migrations: Object.fromEntries(names.map((name) => [name, create(name)])) }
+}
+
+test('a hundred migrators at once run each migration once', async () => {
+  const { migrations, runs } = countedMigrations(['a', 'b', 'c'])
   const db = openKysely()
-  const outcomes = await Promise.all(
-    Array.from({ length: 100 }, () => createMigrator(db, migrations).migrateToLatest()),
-  )
+  const outcomes = await Promise.all(Array.from({ length: 100 }, () => migrate(db, migrations)))
   expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
-  expect(runs).toEqual(['1', '2', '3'])
+  expect(runs).toEqual(['a', 'b', 'c'])
 })
 
 test('the lock of a crashed migrator is taken over when its lease expires; the lock of a running one is not', async () => {
   const db = openKysely()
-  await createMigrator(db, {}).migrateToLatest()
+  await migrate(db, {})
   const extendLease = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
   const { rows: leases } = await sql.raw<{ is_locked: number }>(extendLease).execute(db)
-  expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  expect(await migrate(db, { '1': createTable('a') })).not.toHaveProperty('error')
   // by the server's clock, in seconds
   const { rows: clocks } = await sql<{ now: number }>`select unixepoch() as now`.execute(db)
   expect(clocks[0]?.now).toBeGreaterThanOrEqual(leases[0]?.is_locked as number)
-  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
-    { is_locked: 0 },
-  ])
+  expect(await readLock(db)).toEqual([{ is_locked: 0 }])
 })
 
 test('a migrator that waits for the migration lock leaves the write lock to the owner of the migration lock', async () => {
   const db = openKysely()
-  await createMigrator(db, {}).migrateToLatest()
+  await migrate(db, {})
   const owner = await db.startTransaction().execute()
   await sql`update kysely_migration_lock set is_locked = unixepoch() + 60`.execute(db)
   await sql`create table a (id integer)`.execute(owner)
-  const waiter = createMigrator(db, { '1': createTable('b') }).migrateToLatest()
+  const waiter = migrate(db, { '1': createTable('b') })
   const before = database.requestCount()
   // an update that changes nothing would hang until the owner's transaction has ended
   await waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8))
   await owner.commit().execute()
   await sql`update kysely_migration_lock set is_locked = 0`.execute(db)
   expect(await waiter).not.toHaveProperty('error')
-  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+  expect(await listTables(db)).toEqual(['a', 'b'])
 })
 
 test('releasing a lock that was not acquired does nothing', async () => {
   const db = openKysely()
-  await createMigrator(db, {}).migrateToLatest()
+  await migrate(db, {})
   const before = database.requestCount()
   const lock = { lockTable: 'kysely_migration_lock', lockRowId: 'migration_lock' }
   await db.getExecutor().adapter.releaseMigrationLock(db, lock)
@@ -106,25 +114,18 @@ test('releasing a lock that was not acquired does nothing', async () => {
 
 test('the migration fails if the lock cannot be acquired', async () => {
   const db = openKysely()
-  await createMigrator(db, {}).migrateToLatest()
+  await migrate(db, {})
   await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
-  const { error } = await createMigrator(db, { '1': createTable('a') }).migrateToLatest()
-  expect(error).toMatchObject({ message: expect.stringContaining('is_locked') as string })
-  expect(await db.introspection.getTables()).toEqual([])
+  const { error } = await migrate(db, { '1': createTable('a') })
+  expect(error).toMatchObject(messageLike(/is_locked/))
+  expect(await listTables(db)).toEqual([])
 })
 
 test('only its owner can release the lock', async () => {
   const db = openKysely()
-  await createMigrator(db, {}).migrateToLatest()
-  const takeOver: Migration = {
-    async up(trx) {
-      await sql`update kysely_migration_lock set is_locked = 9999999999`.execute(trx)
-    },
-  }
-  await createMigrator(db, { '1': takeOver }).migrateToLatest()
-  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
-    { is_locked: 9999999999 },
-  ])
+  await migrate(db, {})
+  await migrate(db, { '1': runs('update kysely_migration_lock set is_locked = 9999999999') })
+  expect(await readLock(db)).toEqual([{ is_locked: 9999999999 }])
 })
 
 test('the lease is renewed while migrations run', async () => {
@@ -141,7 +142,7 @@ test('the lease is renewed while migrations run', async () => {
         await trx.schema.createTable('a').addColumn('id', 'integer').execute()
       },
     }
-    expect(await createMigrator(db, { '1': slowMigration }).migrateToLatest()).not.toHaveProperty('error')
+    expect(await migrate(db, { '1': slowMigration })).not.toHaveProperty('error')
     expect(updates).toHaveLength(2)
     vi.advanceTimersByTime(60_000)
     await sql`select 1`.execute(db)
@@ -184,42 +185,27 @@ test('the error of a failing migration is reported, and the lock is released', a
       throw ownError
     },
   }
-  expect((await createMigrator(db, { '1': failingMigration }).migrateToLatest()).error).toBe(ownError)
-  expect(await createMigrator(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  expect((await migrate(db, { '1': failingMigration })).error).toBe(ownError)
+  expect(await migrate(db, { '1': createTable('a') })).not.toHaveProperty('error')
 })
 
 test('the error of a migration that fails halfway says that its first statements are kept', async () => {
   const db = openKysely()
-  const failingAt = (statement: number): Migration => ({
-    async up(db) {
-      if (statement > 1) await db.schema.createTable('kept').addColumn('id', 'integer').execute()
-      await sql`select 1 from nowhere`.execute(db)
-    },
-  })
-  const migrate = async (migrations: Record<string, Migration>): Promise<unknown> =>
-    (await createMigrator(db, migrations).migrateToLatest()).error
-  expect(await migrate({ '1': failingAt(1) })).toMatchObject({
+  const errorOf = async (...statements: string[]): Promise<unknown> =>
+    (await migrate(db, { '1': runs(...statements) })).error
+  expect(await errorOf('select 1 from nowhere')).toMatchObject({
     message: expect.not.stringContaining('transactionalMigrations') as string,
   })
-  const error = await migrate({ '1': failingAt(2) })
+  const error = await errorOf('create table kept (id integer)', 'select 1 from nowhere')
   expect(error).toBeInstanceOf(SqlError)
   const message = expect.stringMatching(
     /^(?:SqlError: )?the statements before this one are kept, .*transaction.*: .*nowhere/,
   ) as string
-  expect(error).toMatchObject({
-    message,
-    stack: message,
-    sql: 'select 1 from nowhere',
-    outcome: 'not_applied',
-  })
-  expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['kept'])
-  const unique: Migration = {
-    async up(db) {
-      await sql`create table "$&" (a unique)`.execute(db)
-      await sql`insert into "$&" values (1), (1)`.execute(db)
-    },
-  }
-  expect(await migrate({ '1': unique })).toMatchObject({
+  const rejection = { sql: 'select 1 from nowhere', outcome: 'not_applied' }
+  expect(error).toMatchObject({ ...rejection, message, stack: message })
+  expect(await listTables(db)).toEqual(['kept'])
+  const unique = await errorOf('create table "$&" (a unique)', 'insert into "$&" values (1), (1)')
+  expect(unique).toMatchObject({
     constraint: { table: '$&', columns: ['a'] },
     stack: expect.stringContaining('failed: $&.a\n') as string,
   })
@@ -250,20 +236,18 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
 ])('the error of a migration says what is kept after %s', async (_, change) => {
   const db = openKysely()
   await sql`create table kept (a)`.execute(db)
-  const migrate = async (failing: (db: Kysely<unknown>) => Promise<unknown>): Promise<unknown> => {
+  const errorOf = async (failing: (db: Kysely<unknown>) => Promise<unknown>): Promise<unknown> => {
     const up = async (db: Kysely<unknown>): Promise<void> => {
       await change(db)
       await failing(db)
     }
-    return (await createMigrator(db, { '1': { up } }).migrateToLatest()).error
+    return (await migrate(db, { '1': { up } })).error
   }
-  expect(await migrate((db) => fail.execute(db))).toMatchObject({
-    message: expect.stringMatching(/^the statements before this one are kept, .*nowhere/) as string,
-  })
-  expect(await migrate((db) => batch(db, [insertKept, fail]))).toMatchObject({
-    message: expect.stringMatching(/^the statements before this batch are kept, .*nowhere/) as string,
-    statementIndex: 1,
-  })
+  const error = await errorOf((db) => fail.execute(db))
+  expect(error).toMatchObject(messageLike(/^the statements before this one are kept, .*nowhere/))
+  const message = messageLike(/^the statements before this batch are kept, .*nowhere/)
+  const batchError = await errorOf((db) => batch(db, [insertKept, fail]))
+  expect(batchError).toMatchObject({ ...message, statementIndex: 1 })
   const { rows } = await sql<{ a: number }>`select a from kept`.execute(db)
   expect(rows.length).toBeGreaterThan(1)
 })
@@ -289,44 +273,25 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
     await attempt(db)
     await fail.execute(db)
   }
-  const { error } = await createMigrator(db, { '1': { up } }).migrateToLatest()
-  expect(error).toMatchObject({ message: expect.stringMatching(/nowhere/) as string })
+  const { error } = await migrate(db, { '1': { up } })
+  expect(error).toMatchObject(messageLike(/nowhere/))
   expect(error).toMatchObject({ message: expect.not.stringContaining('are kept') as string })
 })
 
 test('with transactionalMigrations, a failing migration leaves nothing behind', async () => {
   const db = openKysely({ transactionalMigrations: true })
-  const failingMigration: Migration = {
-    async up(trx) {
-      await trx.schema.createTable('b').addColumn('id', 'integer').execute()
-      await sql`select 1 from nowhere`.execute(trx)
-    },
-  }
-  const { error } = await createMigrator(db, {
-    '1': createTable('a'),
-    '2': failingMigration,
-  }).migrateToLatest()
-  expect(error).toMatchObject({ message: expect.stringMatching(/nowhere$/) as string })
-  expect(await db.introspection.getTables()).toEqual([])
-  await createMigrator(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
-  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+  const failingMigration = runs('create table b (id integer)', 'select 1 from nowhere')
+  const { error } = await migrate(db, { '1': createTable('a'), '2': failingMigration })
+  expect(error).toMatchObject(messageLike(/nowhere$/))
+  expect(await listTables(db)).toEqual([])
+  await migrate(db, { '1': createTable('a'), '2': createTable('b') })
+  expect(await listTables(db)).toEqual(['a', 'b'])
 })
 
 test('transactionalMigrations: ten migrators at once run each migration once', async () => {
-  const runs: string[] = []
-  const createCountedMigration = (name: string): Migration => ({
-    async up(trx) {
-      runs.push(name)
-      await trx.schema.createTable(name).addColumn('id', 'integer').execute()
-    },
-  })
+  const { migrations, runs } = countedMigrations(['a', 'b'])
   const outcomes = await Promise.all(
-    Array.from({ length: 10 }, () =>
-      createMigrator(openKysely({ transactionalMigrations: true }), {
-        a: createCountedMigration('a'),
-        b: createCountedMigration('b'),
-      }).migrateToLatest(),
-    ),
+    Array.from({ length: 10 }, () => migrate(openKysely({ transactionalMigrations: true }), migrations)),
   )
   expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
   expect(runs).toEqual(['a', 'b'])
@@ -340,34 +305,26 @@ test('supports a transaction for each migration since Kysely 0.30', async () => 
     },
   }
   const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failingMigration }) }
-  const migrate = (options: DialectOptions): Promise<MigrationResultSet> =>
-    new Migrator({
-      db: openKysely(options),
-      provider,
-      transactionMode: 'per-migration',
-    } as MigratorProps).migrateToLatest()
-  const listTables = async (): Promise<string[]> =>
-    (await openKysely().introspection.getTables()).map((table) => table.name)
+  const errorOf = async (options: DialectOptions): Promise<unknown> => {
+    const props = { db: openKysely(options), provider, transactionMode: 'per-migration' } as MigratorProps
+    return (await new Migrator(props).migrateToLatest()).error
+  }
   if (inject('kysely') === '0.30') {
-    expect((await migrate({})).error).toMatchObject({
-      message: expect.stringContaining('transactional DDL is not supported') as string,
-    })
+    expect(await errorOf({})).toMatchObject(messageLike(/transactional DDL is not supported/))
     expect(await listTables()).toEqual([])
   }
-  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'own error' })
+  expect(await errorOf({ transactionalMigrations: true })).toMatchObject({ message: 'own error' })
   // earlier versions run all migrations in one transaction
   expect(await listTables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
 })
 
 describe('a migration that rebuilds a table', () => {
-  const createTables: Migration = {
-    async up(db) {
-      await sql`create table parent (id integer primary key)`.execute(db)
-      await sql`create table child (parent integer references parent (id) on delete cascade)`.execute(db)
-      await sql`insert into parent values (1)`.execute(db)
-      await sql`insert into child values (1)`.execute(db)
-    },
-  }
+  const createTables = runs(
+    'create table parent (id integer primary key)',
+    'create table child (parent integer references parent (id) on delete cascade)',
+    'insert into parent values (1)',
+    'insert into child values (1)',
+  )
   const rebuild: Migration = {
     async up(db) {
       await sql`pragma foreign_keys = off`.execute(db)
@@ -389,17 +346,10 @@ describe('a migration that rebuilds a table', () => {
     ).rows[0]
 
   test('keeps the rows that refer to it if it turns foreign keys off', async () => {
-    const migrator = createMigrator(openKysely(), { '1': createTables, '2': rebuild })
-    expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
+    expect(await migrate(openKysely(), { '1': createTables, '2': rebuild })).not.toHaveProperty('error')
     expect(await readCounts()).toEqual({ children: 1, columns: 2 })
   })
 
-  const dropParent = (statement: string, before: readonly string[] = []): Migration => ({
-    async up(db) {
-      for (const text of before) await sql.raw(text).execute(db)
-      await sql.raw(statement).execute(db)
-    },
-  })
   const DROPS = [
     'drop table parent',
     'DROP TABLE IF EXISTS "parent"',
@@ -410,13 +360,11 @@ describe('a migration that rebuilds a table', () => {
   ]
 
   test.each(DROPS)('is rejected if it would delete the rows that refer to it: %s', async (statement) => {
-    await createMigrator(openKysely(), { '1': createTables }).migrateToLatest()
+    await migrate(openKysely(), { '1': createTables })
+    const message = messageLike(/would delete or change the rows of child that refer to it/)
     for (const options of [{}, { transactionalMigrations: true }]) {
-      const migrator = createMigrator(openKysely(options), { '1': createTables, '2': dropParent(statement) })
-      expect((await migrator.migrateToLatest()).error).toMatchObject({
-        name: 'TypeError',
-        message: expect.stringMatching(/would delete or change the rows of child that refer to it/) as string,
-      })
+      const { error } = await migrate(openKysely(options), { '1': createTables, '2': runs(statement) })
+      expect(error).toMatchObject({ name: 'TypeError', ...message })
     }
     expect(await readCounts()).toEqual({ children: 1, columns: 1 })
   })
@@ -424,35 +372,26 @@ describe('a migration that rebuilds a table', () => {
   test('a statement after many comments is not searched in exponential time', async () => {
     // each additional comment would double the time, beyond the time limit of the test
     const text = `${'/* a **/\n'.repeat(40)}create table commented (a)`
-    const migrator = createMigrator(openKysely(), {
-      '1': { up: async (db) => void (await sql.raw(text).execute(db)) },
-    })
-    expect(await migrator.migrateToLatest()).not.toHaveProperty('error')
+    expect(await migrate(openKysely(), { '1': runs(text) })).not.toHaveProperty('error')
   })
 
   test('is rejected in a batch, through the schema builder, and with ON DELETE SET NULL or SET DEFAULT', async () => {
-    await createMigrator(openKysely(), { '1': createTables }).migrateToLatest()
+    await migrate(openKysely(), { '1': createTables })
     const inBatch: Migration = { up: async (db) => void (await batch(db, [sql`drop table parent`])) }
     const inBuilder: Migration = { up: (db) => db.schema.dropTable('parent').execute() }
-    const changesPet = (action: string) =>
-      dropParent('drop table owner', [
+    const changesPet = (action: string): Migration =>
+      runs(
+        // the tables of a rejected migration are still there
+        'drop table if exists pet',
+        'drop table if exists owner',
         'create table owner (id integer primary key)',
         `create table pet (owner integer default 2 references owner on delete ${action})`,
         'insert into owner values (1), (2)',
         'insert into pet values (1)',
-      ])
-    const setsNull = changesPet('set null')
-    // the tables of the rejected migration are still there
-    const setsDefault: Migration = {
-      async up(db) {
-        await sql`drop table if exists pet`.execute(db)
-        await sql`drop table if exists owner`.execute(db)
-        await changesPet('set default').up(db)
-      },
-    }
-    for (const migration of [inBatch, inBuilder, setsNull, setsDefault]) {
-      const migrations = { '1': createTables, '2': migration }
-      const { error } = await createMigrator(openKysely(), migrations).migrateToLatest()
+        'drop table owner',
+      )
+    for (const migration of [inBatch, inBuilder, changesPet('set null'), changesPet('set default')]) {
+      const { error } = await migrate(openKysely(), { '1': createTables, '2': migration })
       expect(String(error)).toMatch(/would delete or change the rows of (?:child|pet)/)
     }
     expect(await readCounts()).toEqual({ children: 1, columns: 1 })
@@ -473,25 +412,23 @@ describe('a migration that rebuilds a table', () => {
       ],
     ],
   ])('may drop a table if %s', async (_, before) => {
-    const migrations = { '1': createTables, '2': dropParent('drop table parent', before) }
-    expect(await createMigrator(openKysely(), migrations).migrateToLatest()).not.toHaveProperty('error')
+    const migrations = { '1': createTables, '2': runs(...before, 'drop table parent') }
+    expect(await migrate(openKysely(), migrations)).not.toHaveProperty('error')
   })
 
   test('outside of a migration, a table may be dropped with the rows that refer to it', async () => {
     const db = openKysely()
-    await createMigrator(db, { '1': createTables }).migrateToLatest()
+    await migrate(db, { '1': createTables })
     await db.schema.dropTable('parent').execute()
     expect(await readCounts()).toEqual({ children: 0, columns: 0 })
   })
 
   test('is rejected with transactionalMigrations, where the pragma has no effect', async () => {
     const options = { transactionalMigrations: true }
-    await createMigrator(openKysely(options), { '1': createTables }).migrateToLatest()
-    const migrator = createMigrator(openKysely(options), { '1': createTables, '2': rebuild })
-    expect((await migrator.migrateToLatest()).error).toMatchObject({
-      name: 'TypeError',
-      message: expect.stringMatching(/only without `transactionalMigrations`/) as string,
-    })
+    await migrate(openKysely(options), { '1': createTables })
+    const { error } = await migrate(openKysely(options), { '1': createTables, '2': rebuild })
+    const message = messageLike(/only without `transactionalMigrations`/)
+    expect(error).toMatchObject({ name: 'TypeError', ...message })
     expect(await readCounts()).toEqual({ children: 1, columns: 1 })
   })
 })

@@ -1,51 +1,30 @@
-import { BatonDialect, batch, ConflictError, optimistic, SqlError } from '@batonsql/kysely-dialect'
-import {
-  CamelCasePlugin,
-  DummyDriver,
-  type Generated,
-  Kysely,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  sql,
-  type UpdateResult,
-} from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
-import { countRequests } from '../../support/fixtures.ts'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { batch, ConflictError, optimistic, SqlError } from '@batonsql/kysely-dialect'
+import { CamelCasePlugin, type Generated, type Kysely, sql, type UpdateResult } from 'kysely'
+import { beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { createOtherKysely, openKysely } from './open-kysely.ts'
 
 interface Tables {
   wallet: { id: number; ownedCents: number }
   purchase: { id: Generated<number>; cents: number }
 }
 
-let database: TestDatabase
-let db: Kysely<Tables>
-let log: string[] = []
-
-beforeAll(async () => {
-  const server = await openTestServer()
-  database = await server.createDatabase()
-  db = new Kysely({
-    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
-    plugins: [new CamelCasePlugin()],
-    log: (event) => void log.push(event.query.sql),
-  })
-  await sql`create table wallet (id integer primary key, owned_cents integer)`.execute(db)
-  await sql`create table purchase (id integer primary key, cents integer)`.execute(db)
-})
-afterAll(() => db.destroy())
-
+const { db, log, countRequestsOf } = await openKysely<Tables>(
+  [
+    'create table wallet (id integer primary key, owned_cents integer)',
+    'create table purchase (id integer primary key, cents integer)',
+  ],
+  { plugins: [new CamelCasePlugin()] },
+)
 beforeEach(async () => {
   await db.deleteFrom('wallet').execute()
   await db.deleteFrom('purchase').execute()
   await db.insertInto('wallet').values({ id: 1, ownedCents: 1000 }).execute()
-  log = []
+  log.length = 0
 })
 
 const readCents = async (): Promise<number> =>
   (await db.selectFrom('wallet').select('ownedCents').executeTakeFirstOrThrow()).ownedCents
-const isBuying = (
+const buy = (
   cents: number,
   disturb: (attempt: number) => Promise<unknown> = async () => {},
   options = {},
@@ -75,8 +54,8 @@ const spend = () =>
     .execute()
 
 test('takes two requests, with the plugins of the instance, and returns typed results', async () => {
-  const requests = await countRequests(database, async () => {
-    const [updates, [purchase]] = await isBuying(500)
+  const requests = await countRequestsOf(async () => {
+    const [updates, [purchase]] = await buy(500)
     expectTypeOf(updates).toEqualTypeOf<UpdateResult[]>()
     expectTypeOf(purchase).toEqualTypeOf<{ id: number } | undefined>()
     expect(updates[0]?.numUpdatedRows).toBe(1n)
@@ -88,17 +67,15 @@ test('takes two requests, with the plugins of the instance, and returns typed re
 })
 
 test('a conflict runs the callback again, with what has changed', async () => {
-  const buying = isBuying(500, async (attempt) => attempt === 1 && (await spend()))
+  const buying = buy(500, async (attempt) => attempt === 1 && (await spend()))
   await expect(buying).rejects.toThrow('not enough')
   expect(await readCents()).toBe(400)
-  const disturb = () => spend()
-  await expect(isBuying(0, disturb, { maxConflicts: 0, fallback: 'none' })).rejects.toBeInstanceOf(
-    ConflictError,
-  )
+  const conflicting = buy(0, spend, { maxConflicts: 0, fallback: 'none' })
+  await expect(conflicting).rejects.toBeInstanceOf(ConflictError)
 })
 
 test('reads that are issued together share a request', async () => {
-  const requests = await countRequests(database, () =>
+  const requests = await countRequestsOf(() =>
     optimistic(db, async (tx) => {
       const reads = [1, 2, 3].map((id) => tx.selectFrom('wallet').selectAll().where('id', '=', id).execute())
       expect((await Promise.all(reads)).map(({ length }) => length)).toEqual([1, 0, 0])
@@ -125,7 +102,7 @@ test('a batch in the callback is reads', async () => {
 
 test('a batch that the callback does not await cannot become its writes', async () => {
   let stray: Promise<unknown> | undefined
-  const requests = await countRequests(database, async () => {
+  const requests = await countRequestsOf(async () => {
     await optimistic(db, (tx) => {
       stray = batch(tx, [tx.updateTable('wallet').set({ ownedCents: 0 })])
       stray.catch(() => {})
@@ -204,36 +181,25 @@ const rejected: Record<string, (tx: Kysely<Tables>) => Promise<unknown>> = {
   },
 }
 test.each(Object.entries(rejected))('rejects %s, before anything is sent', async (_, use) => {
-  const requests = await countRequests(database, async () => {
-    await expect(
-      optimistic(db, async (tx) => {
-        await use(tx)
-        return []
-      }),
-    ).rejects.toBeInstanceOf(TypeError)
+  const requests = await countRequestsOf(async () => {
+    const failing = optimistic(db, async (tx) => {
+      await use(tx)
+      return []
+    })
+    await expect(failing).rejects.toBeInstanceOf(TypeError)
   })
   expect(requests).toBe(0)
   expect(await readCents()).toBe(1000)
 })
 
 test('rejects a transaction, another dialect, and a callback that returns no array', async () => {
-  const other = new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (instance) => new SqliteIntrospector(instance),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
+  await expect(optimistic(createOtherKysely(), () => [])).rejects.toThrow('made with BatonDialect')
+  const inTransaction = db.transaction().execute(async (trx) => {
+    await trx.selectFrom('wallet').selectAll().execute()
+    return await optimistic(trx, () => [])
   })
-  await expect(optimistic(other, () => [])).rejects.toThrow('made with BatonDialect')
-  await expect(
-    db.transaction().execute(async (trx) => {
-      await trx.selectFrom('wallet').selectAll().execute()
-      return await optimistic(trx, () => [])
-    }),
-  ).rejects.toThrow('without a transaction')
-  await expect(optimistic(db, (() => db.deleteFrom('wallet')) as never)).rejects.toThrow(
-    'the callback must return an array of queries',
-  )
+  await expect(inTransaction).rejects.toThrow('without a transaction')
+  const withoutArray = optimistic(db, (() => db.deleteFrom('wallet')) as never)
+  await expect(withoutArray).rejects.toThrow('the callback must return an array of queries')
   expect(await readCents()).toBe(1000)
 })

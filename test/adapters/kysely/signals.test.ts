@@ -58,23 +58,15 @@ if (inject('kysely') === '0.28') {
     test('rejects with the reason, and sends nothing if it was aborted beforehand', async () => {
       const reason = new Error('own error')
       const before = database.requestCount()
-      await expect(
-        db
-          .selectFrom('item')
-          .selectAll()
-          .execute({ signal: AbortSignal.abort(reason) }),
-      ).rejects.toBe(reason)
+      const select = db.selectFrom('item').selectAll()
+      await expect(select.execute({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
       expect(database.requestCount()).toBe(before)
     })
 
     test('is interrupted by the strategy `cancel query`; the next one runs', async () => {
-      const options: AbortableQueryOptions = {
-        signal: shortTimeout(),
-        inflightQueryAbortStrategy: 'cancel query',
-      }
-      await expect(slowInsert('a', ENDLESS_STEPS).execute(db, options)).rejects.toMatchObject({
-        name: 'TimeoutError',
-      })
+      const options = { signal: shortTimeout(), inflightQueryAbortStrategy: 'cancel query' } as const
+      const query = slowInsert('a', ENDLESS_STEPS).execute(db, options)
+      await expect(query).rejects.toMatchObject({ name: 'TimeoutError' })
       // the embedded server interrupts a statement by restarting the engine
       await waitFor(() => sql`select 1`.execute(db))
     })
@@ -82,9 +74,8 @@ if (inject('kysely') === '0.28') {
     test('does not affect its transaction by default', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')
-        await expect(slowInsert('b').execute(trx, { signal: shortTimeout() })).rejects.toMatchObject({
-          name: 'TimeoutError',
-        })
+        const query = slowInsert('b').execute(trx, { signal: shortTimeout() })
+        await expect(query).rejects.toMatchObject({ name: 'TimeoutError' })
         await insert(trx, 'c')
       })
       expect(await selectNames()).toEqual(['a', 'b', 'c'])

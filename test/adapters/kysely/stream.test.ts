@@ -17,14 +17,11 @@ const countRequests = (): number => database.requestCount() - requestsBefore
 const measurements = db.selectFrom('measurement').selectAll().orderBy('id')
 
 beforeAll(async () => {
-  await db.schema
-    .createTable('measurement')
-    .addColumn('id', 'integer', (column) => column.primaryKey())
-    .addColumn('name', 'text')
-    .execute()
-  await sql`insert into measurement with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) select i, 'm' || i from n`.execute(
-    db,
-  )
+  await client.batch([
+    'create table measurement (id integer primary key, name text)',
+    `insert into measurement with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000)
+     select i, 'm' || i from n`,
+  ])
 })
 afterAll(async () => {
   await db.destroy()
@@ -52,13 +49,8 @@ test('streams inside a transaction, and the transaction continues afterwards', a
   await db.transaction().execute(async (trx) => {
     await trx.insertInto('measurement').values({ id: 6_000, name: 'new' }).execute()
     const ids: number[] = []
-    for await (const { id } of trx
-      .selectFrom('measurement')
-      .select('id')
-      .where('id', '>', 4_998)
-      .orderBy('id')
-      .stream(1))
-      ids.push(id)
+    const rows = trx.selectFrom('measurement').select('id').where('id', '>', 4_998).orderBy('id').stream(1)
+    for await (const { id } of rows) ids.push(id)
     expect(ids).toEqual([4_999, 5_000, 6_000])
     await trx.deleteFrom('measurement').where('id', '=', 6_000).execute()
   })

@@ -1,32 +1,20 @@
 import { createClient, StreamError } from '@batonsql/core'
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
-import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
-import { countRequests } from '../../support/fixtures.ts'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { type Generated, Kysely, sql } from 'kysely'
+import { beforeEach, describe, expect, inject, test, vi } from 'vitest'
+import { openKysely } from './open-kysely.ts'
 
 interface Tables {
   item: { id: Generated<number>; name: string }
 }
 
-let database: TestDatabase
-let db: Kysely<Tables>
-let log: string[] = []
-
-beforeAll(async () => {
-  const server = await openTestServer()
-  database = await server.createDatabase()
-  db = new Kysely({
-    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
-    log: (event: LogEvent) => void log.push(event.query.sql),
-  })
-  await sql`create table item (id integer primary key, name text not null unique)`.execute(db)
-})
-afterAll(() => db.destroy())
-
+const { database, db, log, countRequestsOf } = await openKysely<Tables>([
+  'create table item (id integer primary key, name text not null unique)',
+  'create table part (item integer references item (id) deferrable initially deferred)',
+])
 beforeEach(async () => {
   await db.deleteFrom('item').execute()
-  log = []
+  log.length = 0
 })
 
 const selectNames = async (): Promise<string[]> => {
@@ -35,7 +23,7 @@ const selectNames = async (): Promise<string[]> => {
 }
 const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
-const countRequestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
 
 describe('transactions', () => {
   test('begin, commit and rollback are logged', async () => {
@@ -52,18 +40,13 @@ describe('transactions', () => {
       .setAccessMode('read write')
       .setIsolationLevel('serializable')
       .execute((trx) => insert(trx, 'a'))
-    const writing = db
-      .transaction()
-      .setAccessMode('read only')
-      .execute(async (trx) => {
-        expect(await trx.selectFrom('item').select('name').execute()).toEqual([{ name: 'a' }])
-        await insert(trx, 'b')
-      })
+    const readOnly = db.transaction().setAccessMode('read only')
+    const writing = readOnly.execute(async (trx) => {
+      expect(await trx.selectFrom('item').select('name').execute()).toEqual([{ name: 'a' }])
+      await insert(trx, 'b')
+    })
     await expect(writing).rejects.toThrow('read only')
-    const batching = db
-      .transaction()
-      .setAccessMode('read only')
-      .execute((trx) => batch(trx, [trx.deleteFrom('item')]))
+    const batching = readOnly.execute((trx) => batch(trx, [trx.deleteFrom('item')]))
     await expect(batching).rejects.toThrow('read only')
     expect(log).toContain('begin readonly')
     expect(await selectNames()).toEqual(['a'])
@@ -87,7 +70,7 @@ describe('transactions', () => {
   })
 
   test("the dialect's mode is used if the transaction has none", async () => {
-    await using client = createClient({ url: database.url, authToken: database.authToken })
+    await using client = createClient(database.config)
     const queries: string[] = []
     const deferredDb = new Kysely<Tables>({
       dialect: new BatonDialect({ client, transactionMode: 'deferred' }),
@@ -99,9 +82,6 @@ describe('transactions', () => {
 })
 
 describe('a commit that the database rejects', () => {
-  beforeAll(async () => {
-    await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
-  })
   const orphan = sql`insert into part values (-1)`
   const violation = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
 
@@ -117,9 +97,8 @@ describe('a commit that the database rejects', () => {
 
   test('leaves the connection usable', async () => {
     await db.connection().execute(async (connection) => {
-      await expect(connection.transaction().execute((trx) => orphan.execute(trx))).rejects.toMatchObject(
-        violation,
-      )
+      const failing = connection.transaction().execute((trx) => orphan.execute(trx))
+      await expect(failing).rejects.toMatchObject(violation)
       await insert(connection, 'a')
       await connection.transaction().execute((trx) => insert(trx, 'b'))
     })
@@ -211,8 +190,6 @@ describe('controlled transactions', () => {
 })
 
 describe('a transaction that the server ended', () => {
-  const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
-
   test('rejects the commit with an error that Kysely treats as a rollback', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
@@ -266,7 +243,7 @@ describe('db.connection()', () => {
     await db.connection().execute(async (connection) => {
       const lostTransaction = connection.transaction().execute(async (trx) => {
         await insert(trx, 'a')
-        await sql`insert or rollback into item (name) values ('a')`.execute(trx).catch(() => {})
+        await rollBackOnConflict.execute(trx).catch(() => {})
         await insert(trx, 'b')
       })
       await expect(lostTransaction).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
@@ -296,7 +273,7 @@ describe('db.connection()', () => {
     await db.connection().execute(async (connection) => {
       await sql`begin`.execute(connection)
       await insert(connection, 'a')
-      await sql`insert or rollback into item (name) values ('a')`.execute(connection).catch(() => {})
+      await rollBackOnConflict.execute(connection).catch(() => {})
       await expect(insert(connection, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
       await sql`begin`.execute(connection)
       await insert(connection, 'c')
@@ -320,9 +297,7 @@ describe('db.connection()', () => {
 })
 
 test('destroy() closes open streams', async () => {
-  const otherDb = new Kysely<Tables>({
-    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
-  })
+  const otherDb = new Kysely<Tables>({ dialect: new BatonDialect(database.config) })
   const trx = await otherDb.startTransaction().execute()
   await insert(trx, 'a')
   await otherDb.destroy()

@@ -1,6 +1,7 @@
 import { createClient } from '@batonsql/libsql-client'
 import {
   type Client,
+  type Config,
   createClient as createOriginal,
   type InStatement,
   type InValue,
@@ -8,20 +9,18 @@ import {
 } from '@libsql/client'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { openTestServer } from '../../support/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+import { words } from '../../support/words.ts'
 import { describeOutcome } from './describe-outcome.ts'
 
 // Makes the same calls with the original and with our package, on separate databases: a program must see the same results.
 const server = await openTestServer()
 const [originalDatabase, ourDatabase] = [await server.createDatabase(), await server.createDatabase()]
-const original = createOriginal({
-  url: originalDatabase.url,
-  ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
-})
-const ours = createClient({
-  url: ourDatabase.url,
-  ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
-})
+const openBoth = (config: Partial<Config> = {}): readonly [Client, Client] => {
+  const configOf = ({ url, authToken }: TestDatabase) => ({ url, ...(authToken && { authToken }), ...config })
+  return [createOriginal(configOf(originalDatabase)), createClient(configOf(ourDatabase))]
+}
+const [original, ours] = openBoth()
 afterAll(() => {
   original.close()
   ours.close()
@@ -29,12 +28,12 @@ afterAll(() => {
 
 type Call = (client: Client) => Promise<unknown>
 
-async function expectSameOutcome(call: Call): Promise<void> {
-  const [expected, actual] = [
-    await describeOutcome(() => call(original)),
-    await describeOutcome(() => call(ours)),
-  ]
-  expect(actual).toEqual(expected)
+async function expectSameOutcome(
+  call: Call,
+  clients: readonly [Client, Client] = [original, ours],
+): Promise<void> {
+  const expected = await describeOutcome(() => call(clients[0]))
+  expect(await describeOutcome(() => call(clients[1]))).toEqual(expected)
 }
 
 const CREATE_TABLE =
@@ -42,6 +41,25 @@ const CREATE_TABLE =
 const resetTable = async (client: Client): Promise<void> => {
   await client.executeMultiple(`drop table if exists t; ${CREATE_TABLE}`)
 }
+
+/** A call that runs in a transaction, which is then closed. */
+const inTransaction =
+  (run: (tx: Transaction, db: Client) => Promise<unknown>, mode: 'write' | 'read' = 'write'): Call =>
+  async (db) => {
+    const tx = await db.transaction(mode)
+    try {
+      return await run(tx, db)
+    } finally {
+      tx.close()
+    }
+  }
+const afterClose = (call: (tx: Transaction) => Promise<unknown>): Call =>
+  inTransaction((tx) => {
+    tx.close()
+    return call(tx)
+  }, 'read')
+const NUMBERS = [...Array(400).keys()]
+const insert = (a: string): string => `insert into t (a) values ('${a}')`
 
 const CALLS: readonly [string, Call][] = [
   ['DDL', (db) => db.execute('create table if not exists t (a)')],
@@ -83,23 +101,15 @@ const CALLS: readonly [string, Call][] = [
   ['too many arguments', (db) => db.execute('select ?', [1, 2])],
   ['an unknown argument name', (db) => db.execute('select :a', { b: 1 })],
   ['args: undefined', (db) => db.execute({ sql: 'select 1', args: undefined as never })],
-  [
-    'a constraint',
-    (db) =>
-      db.batch(["insert into t (a) values ('x')", "insert into t (a) values ('x')", 'select 1'], 'write'),
-  ],
-  ['RETURNING', (db) => db.execute("insert into t (a) values ('x') returning *")],
+  ['a constraint', (db) => db.batch([insert('x'), insert('x'), 'select 1'], 'write')],
+  ['RETURNING', (db) => db.execute(`${insert('x')} returning *`)],
   ['an update', (db) => db.execute('update t set b = 3')],
   [
     'a batch of each form',
-    (db) =>
-      db.batch(
-        ["insert into t (a) values ('q')", { sql: 'select ?', args: [1] }, ['select ?', [2]] as never],
-        'write',
-      ),
+    (db) => db.batch([insert('q'), { sql: 'select ?', args: [1] }, ['select ?', [2]] as never], 'write'),
   ],
-  ['a batch with invalid SQL', (db) => db.batch(["insert into t (a) values ('s')", 'selec 1'], 'write')],
-  ['a write in a read batch', (db) => db.batch(["insert into t (a) values ('s')"], 'read')],
+  ['a batch with invalid SQL', (db) => db.batch([insert('s'), 'selec 1'], 'write')],
+  ['a write in a read batch', (db) => db.batch([insert('s')], 'read')],
   ['an unknown mode', (db) => db.batch(['select 1'], 'nope' as never)],
   ['an empty batch', (db) => db.batch([], 'write')],
   [
@@ -112,100 +122,63 @@ const CALLS: readonly [string, Call][] = [
       ]),
   ],
   ['foreign keys after migrate', (db) => db.execute('insert into k values (8)')],
-  [
-    'a script',
-    (db) => db.executeMultiple("insert into t (a) values ('m1'); insert into t (a) values ('m2');"),
-  ],
-  [
-    'a script with a transaction',
-    (db) => db.executeMultiple("begin; delete from t; commit; insert into t (a) values ('n')"),
-  ],
+  ['a script', (db) => db.executeMultiple(`${insert('m1')}; ${insert('m2')};`)],
+  ['a script with a transaction', (db) => db.executeMultiple(`begin; delete from t; commit; ${insert('n')}`)],
   ['the rows', (db) => db.execute('select * from t order by id')],
   [
     'a transaction',
-    async (db) => {
-      const tx = await db.transaction('write')
-      await tx.execute("insert into t (a) values ('t1')")
+    inTransaction(async (tx, db) => {
+      await tx.execute(insert('t1'))
       const result = await tx.execute('select count(*) as n from t')
       await tx.commit()
       return [result, await db.execute('select count(*) from t')]
-    },
+    }),
   ],
   [
     'a rollback',
-    async (db) => {
-      const tx = await db.transaction('write')
-      await tx.execute("insert into t (a) values ('t1')")
+    inTransaction(async (tx, db) => {
+      await tx.execute(insert('t1'))
       await tx.rollback()
       return await db.execute('select count(*) as n from t')
-    },
+    }),
   ],
   [
     'a constraint violation in a transaction, which continues',
-    async (db) => {
-      const tx = await db.transaction('write')
-      await tx.execute("insert into t (a) values ('t1')")
-      const failed = tx.execute("insert into t (a) values ('t1')")
-      try {
-        return await failed
-      } finally {
-        await tx.commit()
-      }
-    },
+    inTransaction(async (tx) => {
+      await tx.execute(insert('t1'))
+      return await tx.execute(insert('t1')).finally(() => tx.commit())
+    }),
   ],
   [
     'a batch in a transaction that fails in the middle, and the rows afterwards',
-    async (db) => {
-      const tx = await db.transaction('write')
-      await tx.batch(["insert into t (a) values ('t5')", "insert into t (a) values ('t5')"]).catch(() => {})
+    inTransaction(async (tx, db) => {
+      await tx.batch([insert('t5'), insert('t5')]).catch(() => {})
       await tx.commit()
       return await db.execute('select a from t')
-    },
+    }),
   ],
-  [
-    'invalid SQL in a transaction',
-    async (db) => {
-      const tx = await db.transaction('write')
-      try {
-        return await tx.execute('selec 1')
-      } finally {
-        tx.close()
-      }
-    },
-  ],
-  [
-    'a write in a read transaction',
-    async (db) => {
-      const tx = await db.transaction('read')
-      try {
-        return await tx.execute("insert into t (a) values ('t6')")
-      } finally {
-        tx.close()
-      }
-    },
-  ],
+  ['invalid SQL in a transaction', inTransaction((tx) => tx.execute('selec 1'))],
+  ['a write in a read transaction', inTransaction((tx) => tx.execute(insert('t6')), 'read')],
   [
     'a script in a transaction',
-    async (db) => {
-      const tx = await db.transaction('write')
-      await tx.executeMultiple("insert into t (a) values ('e1'); insert into t (a) values ('e2')")
+    inTransaction(async (tx, db) => {
+      await tx.executeMultiple(`${insert('e1')}; ${insert('e2')}`)
       await tx.commit()
       return await db.execute('select a from t')
-    },
+    }),
   ],
-  ['execute after close', async (db) => callAfterClose(db, (tx) => tx.execute('select 1'))],
-  ['batch after close', async (db) => callAfterClose(db, (tx) => tx.batch(['select 1']))],
-  ['executeMultiple after close', async (db) => callAfterClose(db, (tx) => tx.executeMultiple('select 1'))],
-  ['commit after close', async (db) => callAfterClose(db, (tx) => tx.commit())],
-  ['rollback after close', async (db) => callAfterClose(db, (tx) => tx.rollback())],
+  ['execute after close', afterClose((tx) => tx.execute('select 1'))],
+  ['batch after close', afterClose((tx) => tx.batch(['select 1']))],
+  ['executeMultiple after close', afterClose((tx) => tx.executeMultiple('select 1'))],
+  ['commit after close', afterClose((tx) => tx.commit())],
+  ['rollback after close', afterClose((tx) => tx.rollback())],
   [
     'execute after commit',
-    async (db) => {
-      const tx = await db.transaction('write')
+    inTransaction(async (tx) => {
       await tx.execute('select 1')
       await tx.commit()
       return await tx.execute('select 1')
-    },
+    }),
   ],
   ['sync', (db) => db.sync()],
   ['numbered arguments', (db) => db.execute('select ?2, ?3, ?1', ['one', 'two', 'three'])],
@@ -220,7 +193,7 @@ const CALLS: readonly [string, Call][] = [
     'hundreds of statements in a batch',
     (db) =>
       db.batch(
-        Array.from({ length: 400 }, (_, index) => `select ${index}`),
+        NUMBERS.map((n) => `select ${n}`),
         'read',
       ),
   ],
@@ -228,7 +201,7 @@ const CALLS: readonly [string, Call][] = [
     'one statement many times in a batch',
     (db) =>
       db.batch(
-        Array.from({ length: 400 }, (_, index) => ({ sql: 'select ?', args: [index] })),
+        NUMBERS.map((n) => ({ sql: 'select ?', args: [n] })),
         'read',
       ),
   ],
@@ -252,16 +225,15 @@ const CALLS: readonly [string, Call][] = [
   ...["COMMIT; insert into t (a) values ('more')", 'COMMIT garbage', 'ROLLBACK garbage', 'end/**/x'].map(
     (text): [string, Call] => [
       `text after the end of a transaction: ${text}`,
-      async (db) => {
-        const tx = await db.transaction('write')
-        await tx.execute("insert into t (a) values ('kept')")
+      inTransaction(async (tx, db) => {
+        await tx.execute(insert('kept'))
         const isRejected = await tx.execute(text).then(
           () => false,
           () => true,
         )
         tx.close()
         return await db.execute({ sql: 'select ? as rejected, count(*) as kept from t', args: [isRejected] })
-      },
+      }),
     ],
   ),
   [
@@ -272,15 +244,6 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
 ]
-
-async function callAfterClose(
-  db: Client,
-  call: (tx: Awaited<ReturnType<Client['transaction']>>) => Promise<unknown>,
-) {
-  const tx = await db.transaction('read')
-  tx.close()
-  return await call(tx)
-}
 
 test.each(CALLS)('has the same outcome: %s', async (_, call) => {
   await resetTable(original)
@@ -300,12 +263,9 @@ describe.each(['selec', '', 'select 1; select 2', 'select nope', 'select * from 
       const observe = async (client: Client): Promise<unknown> => {
         await resetTable(client)
         const tx = await client.transaction('write')
-        const outcomes = [await describeOutcome(() => call(tx)), tx.closed]
-        outcomes.push(
-          await describeOutcome(() => tx.execute("insert into t (a) values ('after')")),
-          tx.closed,
-        )
-        outcomes.push(await describeOutcome(() => tx.commit()), tx.closed)
+        const outcomes: unknown[] = []
+        for (const step of [() => call(tx), () => tx.execute(insert('after')), () => tx.commit()])
+          outcomes.push(await describeOutcome(step), tx.closed)
         return [outcomes, await describeOutcome(() => client.execute('select a from t'))]
       }
       expect(await observe(ours)).toEqual(await observe(original))
@@ -362,39 +322,17 @@ test('returns the same values with positional and named arguments, with and with
 test.each(['number', 'bigint', 'string'] as const)(
   'returns the same integers with intMode %s',
   async (intMode) => {
-    const config = { intMode }
-    const clients = [
-      createOriginal({
-        url: originalDatabase.url,
-        ...(originalDatabase.authToken && { authToken: originalDatabase.authToken }),
-        ...config,
-      }),
-      createClient({
-        url: ourDatabase.url,
-        ...(ourDatabase.authToken && { authToken: ourDatabase.authToken }),
-        ...config,
-      }),
-    ] as const
-    for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
-      const [expected, actual] = await Promise.all(
-        clients.map((db) => describeOutcome(() => db.execute(sql))),
-      )
-      expect(actual).toEqual(expected)
-    }
+    const clients = openBoth({ intMode })
+    for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5'])
+      await expectSameOutcome((db) => db.execute(sql), clients)
     for (const client of clients) client.close()
   },
 )
 
-test.each([
-  'nope',
-  'ftp://x',
-  'http://x?tls=1',
-  'https://x?tls=0',
-  'http://x?what=1',
-  'libsql://x?tls=0',
-  'http://x#part',
-  'http://x?tls=2',
-])('both reject the URL %s', (url) => {
+const URLS = words(`
+  nope ftp://x http://x?tls=1 https://x?tls=0 http://x?what=1 libsql://x?tls=0 http://x#part http://x?tls=2
+`)
+test.each(URLS)('both reject the URL %s', (url) => {
   const getOutcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()

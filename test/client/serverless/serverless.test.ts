@@ -194,11 +194,7 @@ describe.concurrent('a call whose process was frozen while the call was in fligh
 
   test('a write may have been applied, and is not retried', async () => {
     const run = createRun()
-    expect(await breakWhileFrozen(run.sql)).toEqual({
-      code: 'NETWORK',
-      outcome: 'unknown',
-      retries: 0,
-    })
+    expect(await breakWhileFrozen(run.sql)).toEqual({ code: 'NETWORK', outcome: 'unknown', retries: 0 })
     expect(await run.countRows()).toBe(1)
   })
 

@@ -84,11 +84,7 @@ test('the same rebuild with foreign keys off is accepted', async () => {
     drop table person;
     alter table new_person rename to person;
     commit;`)
-  expect(report).toMatchObject({
-    exit: 0,
-    losses: [],
-    comparison: { changed: ['table person'], damage: [] },
-  })
+  expect(report).toMatchObject({ exit: 0, losses: [], comparison: { changed: ['table person'], damage: [] } })
   expect(code).toBe(0)
 })
 
@@ -128,9 +124,7 @@ test.each([
   ],
   [
     'alter table person rename to human; alter table human rename column age to years; alter table human rename column name to called',
-    {
-      renamed: ['table person -> human', 'column person.name -> called', 'column person.age -> years'],
-    },
+    { renamed: ['table person -> human', 'column person.name -> called', 'column person.age -> years'] },
   ],
   ['alter table pet add column kind text', { changed: ['table pet'] }],
   [
@@ -256,13 +250,11 @@ test('a command that ignores the variable, and changes the schema of the real da
 })
 
 test('rows that are written to the real database meanwhile are reported, and are no failure by themselves', async () => {
-  const write = `fetch(${JSON.stringify(new URL('v2/pipeline', database.url).href)}, {
-    method: 'POST',
+  const write = `fetch(${JSON.stringify(new URL('v2/pipeline', database.url).href)}, { method: 'POST',
     headers: { authorization: 'Bearer ' + ${JSON.stringify(database.authToken ?? '')} },
     body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: "insert into pet (name) values ('New')" } }] }),
   })`
-  const touch = `fetch(process.env.DATABASE_URL + '/v2/pipeline', {
-    method: 'POST',
+  const touch = `fetch(process.env.DATABASE_URL + '/v2/pipeline', { method: 'POST',
     body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] }),
   })`
   const run = async (program: string) =>
@@ -359,8 +351,7 @@ test('Ctrl-C before the command starts ends the rehearsal, and the command is no
 
 test('variables can be named, and a copy can be without rows', async () => {
   const program = `const stmt = { sql: 'create table human as select count(*) as n from pet' }
-    await fetch(process.env.MY_URL + '/v2/pipeline', {
-      method: 'POST',
+    await fetch(process.env.MY_URL + '/v2/pipeline', { method: 'POST',
       headers: { authorization: 'Bearer ' + process.env.MY_TOKEN },
       body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
     })`

@@ -10,8 +10,5 @@ export interface Block {
 /** Returns the fenced blocks of a Markdown file, in order. */
 export const blocksOf = (file: string): Block[] =>
   [...readFileSync(file, 'utf8').matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
-    ([, language = '', code = '']) => ({
-      language,
-      code,
-    }),
+    ([, language = '', code = '']) => ({ language, code }),
   )

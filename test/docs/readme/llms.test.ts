@@ -22,10 +22,7 @@ test('every page is listed in site/pages.mjs, from which llms.txt, the README an
   const { status, stderr } = spawnSync(
     process.execPath,
     ['--conditions=@batonsql/source', '--no-warnings', 'scripts/pages.ts', '--check'],
-    {
-      cwd: root,
-      encoding: 'utf8',
-    },
+    { cwd: root, encoding: 'utf8' },
   )
   expect([status, stderr]).toEqual([0, ''])
 })

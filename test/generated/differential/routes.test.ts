@@ -9,6 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SEED } from '../../support/random.ts'
+import { phrases } from '../../support/words.ts'
 import { isAccepted } from './accepted-differences.ts'
 import { isSqldMissing, useBothServers } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
@@ -121,20 +122,13 @@ async function readEvents(subject: Subject, table: string, signal: AbortSignal):
 }
 
 const schemaChange = fc.constantFrom(
-  'CREATE TABLE s (a INTEGER PRIMARY KEY, b)',
-  'CREATE TABLE IF NOT EXISTS s (a INTEGER PRIMARY KEY, b)',
-  'ALTER TABLE s ADD COLUMN c',
-  'ALTER TABLE s RENAME COLUMN b TO d',
-  'CREATE INDEX si ON s (b)',
-  'CREATE UNIQUE INDEX su ON s (b)',
-  'INSERT INTO s (b) VALUES (1)',
-  "INSERT INTO s (b) VALUES ('x'), (2)",
-  'UPDATE s SET b = 3',
-  'DROP TABLE s',
-  'DROP INDEX si',
-  'CREATE VIEW sv AS SELECT a FROM s',
-  'SELECT count(*) FROM sqlite_schema',
-  'SELECT nothing',
+  ...phrases(`
+    CREATE TABLE s (a INTEGER PRIMARY KEY, b) | CREATE TABLE IF NOT EXISTS s (a INTEGER PRIMARY KEY, b)
+    ALTER TABLE s ADD COLUMN c | ALTER TABLE s RENAME COLUMN b TO d | CREATE INDEX si ON s (b)
+    CREATE UNIQUE INDEX su ON s (b) | INSERT INTO s (b) VALUES (1) | INSERT INTO s (b) VALUES ('x'), (2)
+    UPDATE s SET b = 3 | DROP TABLE s | DROP INDEX si | CREATE VIEW sv AS SELECT a FROM s
+    SELECT count(*) FROM sqlite_schema | SELECT nothing
+  `),
 )
 
 async function compareJobs(statements: readonly string[]): Promise<unknown> {
@@ -178,20 +172,12 @@ function withoutCounts(value: unknown): unknown {
 
 // not INSERT INTO t SELECT * FROM o.t, which crashes libsql-server
 const attachedStatement = fc.constantFrom(
-  'SELECT * FROM o.t',
-  'SELECT count(*) FROM o.u',
-  'SELECT t.a FROM t JOIN o.t AS x ON x.a = t.a',
-  'INSERT INTO o.t DEFAULT VALUES',
-  'DELETE FROM o.t',
-  'CREATE TABLE o.x (a)',
-  'DROP TABLE o.t',
-  'SELECT name FROM o.sqlite_schema ORDER BY 1',
-  'SELECT * FROM p.t',
-  'DETACH o',
-  'DETACH main',
-  'PRAGMA o.table_info(t)',
-  'BEGIN',
-  'COMMIT',
+  ...phrases(`
+    SELECT * FROM o.t | SELECT count(*) FROM o.u | SELECT t.a FROM t JOIN o.t AS x ON x.a = t.a
+    INSERT INTO o.t DEFAULT VALUES | DELETE FROM o.t | CREATE TABLE o.x (a) | DROP TABLE o.t
+    SELECT name FROM o.sqlite_schema ORDER BY 1 | SELECT * FROM p.t | DETACH o | DETACH main
+    PRAGMA o.table_info(t) | BEGIN | COMMIT
+  `),
 )
 
 async function compareAttached(statements: readonly string[]): Promise<unknown> {

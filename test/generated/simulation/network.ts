@@ -149,11 +149,7 @@ class Exchange {
     if (kind === 'lost silently') return await NEVER
     if (kind === 'refused') return textResponse(value, JSON.stringify({ error: 'refused in transit' }))
     if (kind === 'refused as html') return textResponse(value, '<html>refused in transit</html>')
-    const sent = {
-      ...request,
-      isBusy: kind === 'busy',
-      ...(kind === 'slow' && { statementMs: value }),
-    }
+    const sent = { ...request, isBusy: kind === 'busy', ...(kind === 'slow' && { statementMs: value }) }
     let reply: ServerResponse
     try {
       reply = await network.handle(sent)
@@ -202,11 +198,7 @@ class Exchange {
       if (kind === 'truncated') throw new Error('terminated')
       return part
     }
-    const reply = {
-      status,
-      headers: { get: () => null },
-      text: () => this.#untilAborted(text()),
-    }
+    const reply = { status, headers: { get: () => null }, text: () => this.#untilAborted(text()) }
     return { ...reply, body: lines ? this.#stream(lines) : toStream(part, kind === 'truncated') }
   }
 

@@ -206,10 +206,7 @@ export class Program {
   }
 
   #getClient({ scope }: StepContext): { scope: Scope; handle: Client } {
-    return {
-      scope: this.clientScopes[scope.client] as Scope,
-      handle: this.clients[scope.client] as Client,
-    }
+    return { scope: this.clientScopes[scope.client] as Scope, handle: this.clients[scope.client] as Client }
   }
 
   #runStatements(

@@ -1,4 +1,4 @@
-import type { ClientPlan, Fault, History, Step } from './history.ts'
+import type { CallPlan, ClientPlan, Fault, FaultKind, History, Mode, Sql, Step } from './history.ts'
 import type { ServerPlan } from './model-server.ts'
 
 interface Regression {
@@ -6,278 +6,212 @@ interface Regression {
   readonly history: History
 }
 
-/**
- * Creates a regression: a history with one client.
- * @param programs run concurrently
- * @param options `startsAt`: when they start, in ms (default 0)
- */
+interface RegressionOptions {
+  readonly client?: ClientPlan
+  readonly server?: ServerPlan
+  /** Faults by the number of the request, some with a value. */
+  readonly faults?: Readonly<Record<number, FaultKind | readonly [FaultKind, number]>>
+  readonly seed?: number
+  /** When the programs start, in ms; by default 0. */
+  readonly startsAt?: readonly number[]
+}
+
+/** Creates a regression: a history with one client, whose programs run concurrently. */
 function regression(
   title: string,
   programs: readonly (readonly Step[])[],
-  {
-    client = {},
-    server = {},
-    faults = [],
-    seed = 0,
-    startsAt = [],
-  }: {
-    client?: ClientPlan
-    server?: ServerPlan
-    faults?: Fault[]
-    seed?: number
-    startsAt?: readonly number[]
-  } = {},
+  { client = {}, server = {}, faults = {}, seed = 0, startsAt = [] }: RegressionOptions = {},
 ): Regression {
   const tasks = programs.map((steps, index) => ({ client: 0, atMs: startsAt[index] ?? 0, steps }))
-  return { title, history: { seed, server, clients: [client], tasks, faults } }
+  const faultList = Object.entries(faults).map(([request, fault]): Fault => {
+    const [kind, value] = [fault].flat() as [FaultKind, number?]
+    return { request: Number(request), kind, ...(value !== undefined && { value }) }
+  })
+  return { title, history: { seed, server, clients: [client], tasks, faults: faultList } }
 }
 
-const insert: Step = { do: 'execute', sql: 'insert' }
-const select: Step = { do: 'execute', sql: 'select' }
+type Plan = CallPlan & { readonly on?: 'client'; readonly mode?: Mode }
+const execute = (sql: Sql, plan: Plan = {}): Step => ({ do: 'execute', sql, ...plan })
+const batch = (sql: readonly Sql[], plan: Plan = {}): Step => ({ do: 'batch', sql, ...plan })
+const chain = (sql: readonly Sql[]): Step => ({ do: 'chain', sql })
+const rows = (
+  sql: Sql,
+  plan: CallPlan & { readonly take?: number; readonly steps?: readonly Step[] } = {},
+): Step => ({ do: 'rows', sql, ...plan })
 const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
+const inSavepoint = (...steps: Step[]): Step => ({ do: 'savepoint', steps })
 const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
+const together = (...steps: Step[]): Step => ({ do: 'together', steps })
+const sleep = (ms: number): Step => ({ do: 'sleep', ms })
+const insert = execute('insert')
+const select = execute('select')
+const begin: Step = { do: 'begin' }
+const commit: Step = { do: 'commit' }
+const rollback: Step = { do: 'rollback' }
+/** Awaits the calls that are made with `later`. */
+const awaitCalls: Step = { do: 'await' }
+
+interface Options {
+  readonly mode?: Mode
+  readonly retry?: number
+  readonly throws?: boolean
+}
+const withOptions = (step: Step, options: CallPlan & Options): Step => ({ ...step, ...options })
+const caught = (step: Step): Step => withOptions(step, { catches: true })
+const later = (step: Step): Step => withOptions(step, { wait: 'later' })
+const unawaited = (step: Step): Step => withOptions(step, { wait: 'never' })
+
 const OTHER_WRITERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
 
 /** Histories that once revealed a bug. They run before the generated ones. */
 export const REGRESSIONS: readonly Regression[] = [
   regression('a write and rows as the first calls of a transaction', [
-    [
-      inTransaction(
-        { do: 'execute', sql: 'insert', wait: 'later' },
-        { do: 'rows', sql: 'select', wait: 'later' },
-        { do: 'await' },
-      ),
-    ],
+    [inTransaction(later(insert), later(rows('select')), awaitCalls)],
   ]),
   regression('rows and a write as the first calls of a transaction, in one tick', [
-    [inTransaction({ do: 'together', steps: [{ do: 'rows', sql: 'insert' }, insert] })],
+    [inTransaction(together(rows('insert'), insert))],
   ]),
   regression('SAVEPOINT on a stream without a transaction', [
-    [onStream({ do: 'execute', sql: 'savepoint p', catches: true }, insert)],
+    [onStream(caught(execute('savepoint p')), insert)],
   ]),
   regression('a RELEASE that a deferred constraint rejects once', [
     [
       onStream(
-        { do: 'execute', sql: 'savepoint p', catches: true },
-        { do: 'execute', sql: 'child', catches: true },
-        { do: 'execute', sql: 'release p', catches: true },
-        { do: 'execute', sql: 'parent', catches: true },
-        { do: 'execute', sql: 'release p', catches: true },
+        caught(execute('savepoint p')),
+        caught(execute('child')),
+        caught(execute('release p')),
+        caught(execute('parent')),
+        caught(execute('release p')),
       ),
     ],
   ]),
-  regression('SAVEPOINT in a chain', [
-    [onStream({ do: 'chain', sql: ['savepoint p'], catches: true }, { do: 'chain', sql: ['insert'] })],
-  ]),
+  regression('SAVEPOINT in a chain', [[onStream(caught(chain(['savepoint p'])), chain(['insert']))]]),
   regression(
     'a fetch that ignores its signal does not keep the write permit',
     [
-      [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
-      [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
-      [{ do: 'sleep', ms: 2_000 }, inTransaction(insert)],
+      [caught(inTransaction(execute('insert', { abortMs: 5 })))],
+      [caught(inTransaction(execute('insert', { abortMs: 5 })))],
+      [sleep(2_000), inTransaction(insert)],
     ],
-    {
-      client: { ignoresAbort: true },
-      faults: [
-        { request: 0, kind: 'no response' },
-        { request: 1, kind: 'no response' },
-      ],
-    },
+    { client: { ignoresAbort: true }, faults: { 0: 'no response', 1: 'no response' } },
   ),
   regression(
     'a fetch that ignores its signal does not keep the stream of a cursor',
-    [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
-    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no response' }] },
+    [[inTransaction(unawaited(rows('insert')))]],
+    { client: { ignoresAbort: true }, faults: { 0: 'no response' } },
   ),
   regression(
     'a read that a transaction awaits does not share a request with a write of the same tick',
-    [
-      [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
-      [{ do: 'sleep', ms: 3 }, insert],
-    ],
+    [[inTransaction(insert, execute('select', { on: 'client' }))], [sleep(3), insert]],
     { client: { coalesce: true } },
   ),
   regression('a write on the client that a callback does not await', [
-    [
-      inTransaction(
-        insert,
-        { do: 'execute', sql: 'insert', on: 'client', wait: 'never' },
-        { do: 'sleep', ms: 500 },
-      ),
-    ],
+    [inTransaction(insert, execute('insert', { on: 'client', wait: 'never' }), sleep(500))],
   ]),
   regression('a read on the client in a callback, after a comment', [
-    [
-      inTransaction(
-        { do: 'batch', sql: ['pragma'] },
-        { do: 'execute', sql: 'commented select', on: 'client' },
-      ),
-    ],
+    [inTransaction(batch(['pragma']), execute('commented select', { on: 'client' }))],
   ]),
   regression('an invalid first statement does not keep the write permit', [
-    [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
-    [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
-    [{ do: 'sleep', ms: 100 }, inTransaction(insert)],
+    [inTransaction(caught(execute('unparsable')), sleep(4_000))],
+    [inTransaction(caught(execute('unparsable')), sleep(4_000))],
+    [sleep(100), inTransaction(insert)],
   ]),
-  regression('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
+  regression('coalesce without waiting', [[together(insert, insert, select)]], {
     client: { coalesce: true },
   }),
   regression('a savepoint whose name contains a keyword of BEGIN', [
-    [onStream({ do: 'begin', mode: 'deferred' }, { do: 'mark', name: 'immediate_report' }, select)],
+    [onStream(withOptions(begin, { mode: 'deferred' }), { do: 'mark', name: 'immediate_report' }, select)],
   ]),
   ...[3, 4, 5, 6, 7, 8].map((value) =>
     regression(
       `a COMMIT with the response to another request: ${value}`,
-      [[{ do: 'transaction', retry: 2, steps: [insert] }]],
-      {
-        faults: [{ request: 1, kind: 'foreign response', value }],
-      },
+      [[withOptions(inTransaction(insert), { retry: 2 })]],
+      { faults: { 1: ['foreign response', value] } },
     ),
   ),
   regression('a statement that fails and keeps some of its rows', [
-    [{ do: 'execute', sql: 'or fail', catches: true }],
-    [inTransaction({ do: 'execute', sql: 'or fail', catches: true }, insert)],
-    [onStream({ do: 'begin' }, insert, { do: 'execute', sql: 'or fail', catches: true }, { do: 'commit' })],
+    [caught(execute('or fail'))],
+    [inTransaction(caught(execute('or fail')), insert)],
+    [onStream(begin, insert, caught(execute('or fail')), commit)],
   ]),
   regression(
     'a cursor aborted before its first row leaves no lock behind',
     [
-      [inTransaction(insert, { do: 'rows', sql: 'select', abortMs: 1 })],
-      [
-        {
-          do: 'transaction',
-          steps: [insert, { do: 'rows', sql: 'insert', wait: 'later' }, insert],
-          throws: true,
-        },
-      ],
+      [inTransaction(insert, rows('select', { abortMs: 1 }))],
+      [withOptions(inTransaction(insert, later(rows('insert')), insert), { throws: true })],
       ...OTHER_WRITERS,
     ],
     { seed: 878853453 },
   ),
   // found by the simulation
-  regression(
-    'the end of a transaction with a short timeout',
-    [[inTransaction(insert, { do: 'rollback' })], [insert]],
-    { client: { requestTimeoutMs: 4 }, seed: 65232109 },
-  ),
+  regression('the end of a transaction with a short timeout', [[inTransaction(insert, rollback)], [insert]], {
+    client: { requestTimeoutMs: 4 },
+    seed: 65232109,
+  }),
   regression(
     'a COMMIT on /v2 after an invalid first statement',
-    [[inTransaction({ do: 'execute', sql: 'unparsable', wait: 'later' })]],
+    [[inTransaction(later(execute('unparsable')))]],
     { server: { isOld: true } },
   ),
   regression('a cursor over an invalid statement in a transaction', [
-    [inTransaction({ do: 'rows', sql: 'unparsable', catches: true })],
+    [inTransaction(caught(rows('unparsable')))],
   ]),
   regression(
     'a malformed response does not prove that the server has /v3',
     [[insert, inTransaction(insert)]],
-    {
-      server: { isOld: true },
-      faults: [{ request: 1, kind: 'foreign response', value: 0 }],
-    },
+    { server: { isOld: true }, faults: { 1: ['foreign response', 0] } },
   ),
   regression(
     'a server without cursors closes the stream of an aborted cursor',
-    [
-      [
-        inTransaction(
-          { do: 'batch', sql: ['insert'] },
-          { do: 'rows', sql: 'insert', wait: 'later' },
-          { do: 'rows', sql: 'insert' },
-        ),
-      ],
-    ],
+    [[inTransaction(batch(['insert']), later(rows('insert')), rows('insert'))]],
     { server: { hasNoCursor: true } },
   ),
   regression('a savepoint that fails while its rows are read ends the cursor', [
     [
       inTransaction(
-        {
-          do: 'savepoint',
-          steps: [
-            { do: 'batch', sql: ['insert'] },
-            { do: 'rows', sql: 'insert', wait: 'never' },
-            { do: 'execute', sql: 'insert', wait: 'later' },
-          ],
-          throws: true,
-          catches: true,
-        },
-        { do: 'execute', sql: 'select', on: 'client' },
-        { do: 'savepoint', steps: [] },
+        caught(
+          withOptions(inSavepoint(batch(['insert']), unawaited(rows('insert')), later(insert)), {
+            throws: true,
+          }),
+        ),
+        execute('select', { on: 'client' }),
+        inSavepoint(),
       ),
     ],
   ]),
   regression('a savepoint that ends while its rows are about to be read', [
-    [
-      inTransaction(
-        {
-          do: 'savepoint',
-          steps: [{ do: 'rows', sql: 'insert' }, { do: 'rows', sql: 'insert', wait: 'later' }, insert],
-          catches: true,
-        },
-        { do: 'execute', sql: 'insert', wait: 'never' },
-      ),
-    ],
+    [inTransaction(caught(inSavepoint(rows('insert'), later(rows('insert')), insert)), unawaited(insert))],
   ]),
   regression('rows of a stream that the server has closed', [
-    [
-      onStream(
-        { do: 'rows', sql: 'insert' },
-        { do: 'sleep', ms: 11_000 },
-        { do: 'rows', sql: 'select', catches: true },
-      ),
-    ],
+    [onStream(rows('insert'), sleep(11_000), caught(rows('select')))],
   ]),
   regression(
     'rows of a write on an open stream, whose request is duplicated in transit',
-    [[onStream(insert, { do: 'rows', sql: 'insert' })]],
-    { faults: [{ request: 1, kind: 'repeated' }] },
+    [[onStream(insert, rows('insert'))]],
+    { faults: { 1: 'repeated' } },
   ),
   regression('a call queued after a savepoint, and one that is made just after the savepoint has ended', [
     [
       inTransaction(
-        {
-          do: 'together',
-          steps: [
-            insert,
-            {
-              do: 'together',
-              steps: [
-                { do: 'execute', sql: 'pragma' },
-                { do: 'savepoint', steps: [select], wait: 'later' },
-                { do: 'batch', sql: ['insert'], wait: 'later' },
-                { do: 'await' },
-              ],
-            },
-          ],
-        },
-        { do: 'batch', sql: ['returning'] },
+        together(
+          insert,
+          together(execute('pragma'), later(inSavepoint(select)), later(batch(['insert'])), awaitCalls),
+        ),
+        batch(['returning']),
       ),
     ],
   ]),
   regression('breaking out of a loop over the rows of a write after its signal was aborted', [
-    [{ do: 'rows', sql: 'returning', take: 1, steps: [{ do: 'sleep', ms: 1 }], abortMs: 6 }],
+    [rows('returning', { take: 1, steps: [sleep(1)], abortMs: 6 })],
   ]),
   regression(
     'a stream that is closed while rows are read and other calls are queued',
-    [
-      [
-        onStream({
-          do: 'together',
-          steps: [
-            insert,
-            { do: 'rows', sql: 'insert' },
-            insert,
-            { do: 'execute', sql: 'insert', timeoutMs: 11 },
-          ],
-        }),
-      ],
-    ],
+    [[onStream(together(insert, rows('insert'), insert, execute('insert', { timeoutMs: 11 })))]],
     { seed: 80566580 },
   ),
   regression(
     'a coalesced call that times out before its request is sent',
-    [[{ do: 'execute', sql: 'insert', timeoutMs: 1 }]],
+    [[execute('insert', { timeoutMs: 1 })]],
     { client: { coalesce: true } },
   ),
   regression('a coalesced call that times out while its request waits for the token', [[insert]], {
@@ -285,73 +219,37 @@ export const REGRESSIONS: readonly Regression[] = [
   }),
   regression(
     'a coalesced call that times out while its shared request waits for the token',
-    [
-      [
-        { do: 'execute', sql: 'insert', wait: 'never', timeoutMs: 1 },
-        { do: 'execute', sql: 'insert' },
-      ],
-    ],
+    [[execute('insert', { wait: 'never', timeoutMs: 1 }), insert]],
     { client: { coalesce: true, token: { ms: 1 } } },
   ),
   regression(
     'a coalesced call that times out while its request waits for two requests with writes',
-    [[{ do: 'together', steps: [select, insert] }], [{ do: 'await' }, { ...insert, catches: true }, insert]],
+    [[together(select, insert)], [awaitCalls, caught(insert), insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
   regression(
     'a ROLLBACK called in the same tick as the first statement of a transaction that waits for its write permit',
     [
-      [{ do: 'rows', sql: 'insert' }],
-      [
-        {
-          do: 'together',
-          steps: [
-            { do: 'transaction', steps: [insert] },
-            onStream({ do: 'begin' }, { do: 'together', steps: [insert, { do: 'rollback' }] }),
-            { do: 'transaction', steps: [insert] },
-          ],
-        },
-      ],
+      [rows('insert')],
+      [together(inTransaction(insert), onStream(begin, together(insert, rollback)), inTransaction(insert))],
     ],
-    { client: { requestTimeoutMs: 1 }, seed: 389967202, startsAt: [0, 0] },
+    { client: { requestTimeoutMs: 1 }, seed: 389967202 },
   ),
   regression('a ROLLBACK that is aborted while it is sent with the close of its stream', [
-    [
-      onStream(
-        { do: 'execute', sql: 'begin' },
-        { do: 'batch', sql: ['pragma'] },
-        { do: 'execute', sql: 'rollback', wait: 'never', abortTicks: 0 },
-      ),
-    ],
+    [onStream(execute('begin'), batch(['pragma']), execute('rollback', { wait: 'never', abortTicks: 0 }))],
   ]),
   regression(
     'a response with invalid results does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
-    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign response', value: 4 }] },
+    { server: { isOld: true }, faults: { 1: ['foreign response', 4] } },
   ),
   regression('a ROLLBACK statement that is aborted after a rollback in flight', [
-    [
-      onStream(
-        { do: 'begin' },
-        insert,
-        { do: 'rollback', wait: 'later' },
-        { do: 'execute', sql: 'rollback', abortTicks: 0 },
-      ),
-    ],
+    [onStream(begin, insert, later(rollback), execute('rollback', { abortTicks: 0 }))],
   ]),
   regression(
     'a rollback that times out while a COMMIT has no response',
-    [
-      [
-        onStream(
-          { do: 'begin' },
-          insert,
-          { do: 'commit', wait: 'later', catches: true },
-          { do: 'rollback', timeoutMs: 100, catches: true },
-        ),
-      ],
-    ],
-    { faults: [{ request: 1, kind: 'no response' }] },
+    [[onStream(begin, insert, caught(later(commit)), caught(withOptions(rollback, { timeoutMs: 100 })))]],
+    { faults: { 1: 'no response' } },
   ),
   regression(
     'a rollback that is aborted while it waits for a COMMIT, which is not sent',
@@ -359,12 +257,12 @@ export const REGRESSIONS: readonly Regression[] = [
       [
         insert,
         onStream(
-          { do: 'begin' },
+          begin,
           insert,
-          { do: 'commit', wait: 'later', catches: true },
-          { do: 'rollback', abortMs: 0, catches: true },
-          { do: 'sleep', ms: 1 },
-          { do: 'commit' },
+          caught(later(commit)),
+          caught(withOptions(rollback, { abortMs: 0 })),
+          sleep(1),
+          commit,
         ),
       ],
     ],
@@ -373,235 +271,133 @@ export const REGRESSIONS: readonly Regression[] = [
   regression(
     'a transaction that is rolled back while it waits for the write lock lets the next one write, though its stream stays open',
     [
-      [inTransaction(insert, { do: 'sleep', ms: 50 })],
-      [inTransaction(insert, { do: 'sleep', ms: 3_000 })],
-      [
-        onStream(
-          { do: 'begin' },
-          { ...insert, wait: 'never', catches: true },
-          { do: 'sleep', ms: 5 },
-          { do: 'rollback' },
-          { do: 'sleep', ms: 3_000 },
-        ),
-      ],
+      [inTransaction(insert, sleep(50))],
+      [inTransaction(insert, sleep(3_000))],
+      [onStream(begin, caught(unawaited(insert)), sleep(5), rollback, sleep(3_000))],
       [inTransaction(insert)],
     ],
     { startsAt: [0, 0, 5, 20] },
   ),
   regression(
     'other clients can write once the server has closed two streams whose close requests got no response',
-    [
-      [inTransaction({ do: 'rows', sql: 'insert' })],
-      [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
-    ],
-    {
-      server: { isOld: true },
-      faults: [
-        { request: 5, kind: 'lost silently' },
-        { request: 6, kind: 'refused after' },
-        { request: 7, kind: 'no response' },
-      ],
-    },
+    [[inTransaction(rows('insert'))], [onStream(begin, insert, batch(['pragma']))]],
+    { server: { isOld: true }, faults: { 5: 'lost silently', 6: 'refused after', 7: 'no response' } },
   ),
   regression(
     'a ROLLBACK statement after a COMMIT with an unknown outcome',
-    [
-      [
-        onStream(
-          { do: 'begin' },
-          insert,
-          { do: 'commit', catches: true },
-          { do: 'execute', sql: 'rollback' },
-        ),
-      ],
-    ],
-    { faults: [{ request: 1, kind: 'foreign response' }] },
+    [[onStream(begin, insert, caught(commit), execute('rollback'))]],
+    { faults: { 1: 'foreign response' } },
   ),
   regression('a script whose last statement fails after a transaction', [
     [{ do: 'script', sql: ['insert', 'insert', 'missing table'], transactionRange: [1, 2], catches: true }],
   ]),
   regression('reads of a transaction that are too large for one response', [
-    [
-      inTransaction({
-        do: 'together',
-        steps: [
-          { do: 'execute', sql: 'large' },
-          { do: 'execute', sql: 'large' },
-        ],
-      }),
-    ],
+    [inTransaction(together(execute('large'), execute('large')))],
   ]),
   regression('a batch on a stream that is too large for one response, and a write after it', [
-    [
-      onStream(
-        { do: 'batch', sql: ['insert', 'large', 'large'], catches: true },
-        { do: 'execute', sql: 'insert', catches: true },
-      ),
-    ],
+    [onStream(caught(batch(['insert', 'large', 'large'])), caught(insert))],
   ]),
   regression(
     'a coalesced write that is rejected, and waits for its retry until its timeout',
-    [
-      [{ do: 'execute', sql: 'insert', catches: true }],
-      [{ do: 'script', sql: ['pragma'] }],
-      [
-        { do: 'execute', sql: 'insert', wait: 'later', catches: true },
-        { do: 'stream', steps: [{ do: 'execute', sql: 'insert' }] },
-      ],
-    ],
+    [[caught(insert)], [{ do: 'script', sql: ['pragma'] }], [caught(later(insert)), onStream(insert)]],
     {
-      seed: 1_017_104_379,
       client: { coalesce: true },
+      faults: { 1: ['refused as html', 429], 5: 'lost silently' },
+      seed: 1017104379,
       startsAt: [0, 0, 1],
-      faults: [
-        { request: 1, kind: 'refused as html', value: 429 },
-        { request: 5, kind: 'lost silently' },
-      ],
     },
   ),
   regression(
     'coalesced reads, one of which has a result that cannot be encoded',
-    [
-      [
-        {
-          do: 'together',
-          steps: [
-            { do: 'execute', sql: 'select' },
-            { do: 'execute', sql: 'unreadable', catches: true },
-            { do: 'execute', sql: 'select' },
-          ],
-        },
-      ],
-    ],
+    [[together(select, caught(execute('unreadable')), select)]],
     { client: { coalesce: true } },
   ),
   regression(
     'a script of one statement that was executed, but whose response is an error with an unknown code',
     [[{ do: 'script', sql: ['insert'] }]],
-    { faults: [{ request: 0, kind: 'foreign response', value: 6 }] },
+    { faults: { 0: ['foreign response', 6] } },
   ),
   regression(
     'without batches: a chain that fails before a transaction of the same stream',
-    [
-      [
-        onStream(
-          { do: 'chain', sql: ['insert', 'constraint'], catches: true },
-          { do: 'begin' },
-          { do: 'execute', sql: 'insert', catches: true },
-          { do: 'sleep', ms: 5 },
-          { do: 'commit' },
-        ),
-      ],
-    ],
+    [[onStream(caught(chain(['insert', 'constraint'])), begin, caught(insert), sleep(5), commit)]],
     { server: { isExecuteOnly: true } },
   ),
   regression(
     'without batches: a batch that fails in the middle of a transaction',
-    [
-      [
-        inTransaction(
-          insert,
-          { do: 'batch', sql: ['returning', 'constraint', 'insert'], catches: true },
-          insert,
-        ),
-      ],
-    ],
+    [[inTransaction(insert, caught(batch(['returning', 'constraint', 'insert'])), insert)]],
     { server: { isExecuteOnly: true } },
   ),
   regression(
     'without batches: a transaction that a statement ended, and a COMMIT',
-    [[inTransaction(insert, { do: 'execute', sql: 'or rollback', catches: true })]],
+    [[inTransaction(insert, caught(execute('or rollback')))]],
     { server: { isExecuteOnly: true } },
   ),
   regression(
     'without batches: a response without a baton while another call of its request is pending',
-    [[inTransaction(insert, { do: 'together', steps: [insert, insert], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 5, kind: 'foreign response', value: 0 }] },
+    [[inTransaction(insert, caught(together(insert, insert)))]],
+    { server: { isExecuteOnly: true }, faults: { 5: ['foreign response', 0] } },
   ),
   regression(
     'a COMMIT whose second copy is rejected does not prove that the server has no batches',
-    [[onStream(insert, { do: 'begin' }, insert, { do: 'commit', catches: true })]],
-    {
-      faults: [
-        { request: 2, kind: 'repeated' },
-        { request: 3, kind: 'lost silently' },
-      ],
-    },
+    [[onStream(insert, begin, insert, caught(commit))]],
+    { faults: { 2: 'repeated', 3: 'lost silently' } },
   ),
   regression(
     'a stream stays on /v2, even if another call gets 404 for it',
-    [[{ do: 'together', steps: [inTransaction(insert), { do: 'rows', sql: 'insert' }], catches: true }]],
-    {
-      seed: 223341562,
-      server: { isExecuteOnly: true },
-      faults: [{ request: 3, kind: 'refused as html', value: 404 }],
-    },
+    [[caught(together(inTransaction(insert), rows('insert')))]],
+    { server: { isExecuteOnly: true }, faults: { 3: ['refused as html', 404] }, seed: 223341562 },
   ),
   regression(
     'without batches: a response from another service to a chain does not identify the statement, which was executed',
-    [[onStream({ do: 'chain', sql: ['returning'], catches: true })]],
-    { server: { isExecuteOnly: true }, faults: [{ request: 4, kind: 'foreign response', value: 6 }] },
+    [[onStream(caught(chain(['returning'])))]],
+    { server: { isExecuteOnly: true }, faults: { 4: ['foreign response', 6] } },
   ),
   regression(
     'a server that rejects writers: the writers of a client run one at a time, and the time limit of each starts when it runs',
-    [
-      ...OTHER_WRITERS,
-      [insert, { do: 'batch', sql: ['insert', 'insert'] }],
-      [inTransaction({ do: 'sleep', ms: 500 }, insert)],
-    ],
+    [...OTHER_WRITERS, [insert, batch(['insert', 'insert'])], [inTransaction(sleep(500), insert)]],
     { server: { isTursodb: true } },
   ),
   regression(
     'a server that rejects writers: an aborted call leaves neither a lock nor a stream behind',
-    [[inTransaction(insert, { do: 'sleep', ms: 300 })], [{ ...insert, abortMs: 20, catches: true }, insert]],
+    [[inTransaction(insert, sleep(300))], [execute('insert', { abortMs: 20, catches: true }), insert]],
     { server: { isTursodb: true } },
   ),
   regression(
     'a server that rejects writers: a proxy duplicates the request after the rejection',
     [[inTransaction(insert, insert, insert)], [onStream(insert)]],
-    { seed: 1692450075, server: { isTursodb: true }, faults: [{ request: 5, kind: 'repeated' }] },
+    { server: { isTursodb: true }, faults: { 5: 'repeated' }, seed: 1692450075 },
   ),
   ...[true, false].map((ignoresAbort) =>
     regression(
       `a server that rejects writers: the response of an aborted cursor arrives late (${ignoresAbort ? 'the signal is ignored' : 'the request is aborted'})`,
-      [[inTransaction({ do: 'rows', sql: 'insert' }, { do: 'rows', sql: 'insert', abortMs: 0 })]],
-      {
-        server: { isTursodb: true },
-        client: { ignoresAbort },
-        faults: [{ request: 2, kind: 'late', value: 15_000 }],
-      },
+      [[inTransaction(rows('insert'), rows('insert', { abortMs: 0 }))]],
+      { server: { isTursodb: true }, client: { ignoresAbort }, faults: { 2: ['late', 15_000] } },
     ),
   ),
   regression(
     'a server that rejects writers: a transaction waits for its permit and for the lock within one time limit',
     [
       [
-        { do: 'transaction', retry: 1, steps: [{ ...insert, timeoutMs: 2 }], wait: 'never' },
-        { ...insert, wait: 'later' },
+        withOptions(inTransaction(execute('insert', { timeoutMs: 2 })), { retry: 1, wait: 'never' }),
+        later(insert),
         inTransaction(insert, insert),
       ],
     ],
-    { seed: 1678972012, server: { isTursodb: true }, client: { writeLockTimeoutMs: 72 } },
+    { client: { writeLockTimeoutMs: 72 }, server: { isTursodb: true }, seed: 1678972012 },
   ),
   regression(
     'a server that rejects writers: the stream of a rejected write expires while it waits to be sent again',
     [
-      [onStream({ do: 'batch', sql: ['pragma'] })],
-      [
-        {
-          do: 'transaction',
-          mode: 'readonly',
-          steps: [{ do: 'rows', sql: 'returning', steps: [{ do: 'sleep', ms: 10_855 }] }],
-        },
-      ],
+      [onStream(batch(['pragma']))],
+      [withOptions(inTransaction(rows('returning', { steps: [sleep(10_855)] })), { mode: 'readonly' })],
     ],
-    { seed: 1487009526, server: { isTursodb: true } },
+    { server: { isTursodb: true }, seed: 1487009526 },
   ),
   regression(
     'a server that rejects writers: there are no read-only transactions',
     [
-      [{ do: 'transaction', mode: 'readonly', steps: [select, select] }],
-      [{ do: 'batch', sql: ['select', 'select'], mode: 'readonly' }],
+      [withOptions(inTransaction(select, select), { mode: 'readonly' })],
+      [batch(['select', 'select'], { mode: 'readonly' })],
     ],
     { server: { isTursodb: true } },
   ),
@@ -610,31 +406,23 @@ export const REGRESSIONS: readonly Regression[] = [
     [
       [
         onStream(
-          { do: 'execute', sql: 'begin' },
-          {
-            do: 'together',
-            steps: [
-              { do: 'execute', sql: 'child' },
-              { do: 'commit', catches: true },
-              { do: 'execute', sql: 'insert', catches: true },
-            ],
-          },
-          { do: 'commit', catches: true },
+          execute('begin'),
+          together(execute('child'), caught(commit), caught(insert)),
+          caught(commit),
         ),
       ],
     ],
-    {},
   ),
   regression(
     'calls that wait together for the write lock of a server that rejects writers have their whole time limits afterwards',
     [
       [
         onStream(
-          { do: 'begin', mode: 'readonly' },
-          { do: 'execute', sql: 'insert', timeoutMs: 6 },
-          { do: 'commit', catches: true },
+          withOptions(begin, { mode: 'readonly' }),
+          execute('insert', { timeoutMs: 6 }),
+          caught(commit),
         ),
-        inTransaction({ do: 'execute', sql: 'insert', wait: 'later', timeoutMs: 2 }, insert),
+        inTransaction(execute('insert', { wait: 'later', timeoutMs: 2 }), insert),
       ],
     ],
     { client: { requestTimeoutMs: 1, writeLockTimeoutMs: 2 }, server: { isTursodb: true } },
@@ -642,92 +430,53 @@ export const REGRESSIONS: readonly Regression[] = [
   regression(
     'a server that rejects writers: calls that share a request are rejected by the time limit of one in a nested savepoint',
     [
-      [
-        inTransaction(
-          { do: 'rows', sql: 'insert' },
-          { do: 'execute', sql: 'insert' },
-          { do: 'rows', sql: 'insert' },
-        ),
-      ],
-      [{ do: 'execute', sql: 'insert' }],
+      [inTransaction(rows('insert'), insert, rows('insert'))],
+      [insert],
       [
         inTransaction(insert),
-        {
-          do: 'transaction',
-          retry: 1,
-          steps: [
-            {
-              do: 'savepoint',
-              steps: [
-                {
-                  do: 'together',
-                  steps: [
-                    { do: 'batch', sql: ['select'] },
-                    { do: 'savepoint', steps: [{ do: 'execute', sql: 'insert', timeoutMs: 42 }] },
-                  ],
-                },
-              ],
-            },
-          ],
-        },
+        withOptions(
+          inTransaction(
+            inSavepoint(together(batch(['select']), inSavepoint(execute('insert', { timeoutMs: 42 })))),
+          ),
+          { retry: 1 },
+        ),
       ],
     ],
-    { seed: 1_445_798_083, startsAt: [1], server: { isTursodb: true } },
+    { server: { isTursodb: true }, seed: 1445798083, startsAt: [1] },
   ),
   regression(
     'a server that rejects writers: every attempt of a batch has the same steps',
-    [[{ do: 'batch', sql: ['large'], mode: 'immediate', timeoutMs: 5 }], [inTransaction(insert)]],
-    { seed: 286_685_007, startsAt: [1], server: { isTursodb: true } },
+    [[batch(['large'], { mode: 'immediate', timeoutMs: 5 })], [inTransaction(insert)]],
+    { server: { isTursodb: true }, seed: 286685007, startsAt: [1] },
   ),
   regression(
     'a chain whose response is too large does not leave the transaction of the test on a server that ignores conditions',
-    [[onStream({ do: 'chain', sql: ['large', 'large'], catches: true }, insert)]],
+    [[onStream(caught(chain(['large', 'large'])), insert)]],
     { server: { ignoresConditions: true } },
   ),
   regression(
     'a transaction that is idle after its rows were read expires',
-    [[inTransaction({ do: 'rows', sql: 'returning' }, { do: 'sleep', ms: 500 }, select)]],
+    [[inTransaction(rows('returning'), sleep(500), select)]],
     { client: { transactionTimeoutMs: 100 } },
   ),
   ...[false, true].flatMap((hasNoCursor) =>
     [0, 1].map((request) =>
       regression(
         `an aborted transaction whose request for rows gets no response does not keep its write permit: ${hasNoCursor ? 'without cursors' : 'with cursors'}, request ${request}`,
-        [[{ do: 'transaction', steps: [{ do: 'rows', sql: 'insert' }], abortMs: 20 }]],
-        {
-          client: { concurrency: 1 },
-          server: { hasNoCursor },
-          faults: [{ request, kind: 'lost silently' }],
-        },
+        [[withOptions(inTransaction(rows('insert')), { abortMs: 20 })]],
+        { client: { concurrency: 1 }, server: { hasNoCursor }, faults: { [request]: 'lost silently' } },
       ),
     ),
   ),
   regression(
     'calls after a COMMIT that was not sent because there was no token are rejected',
     [
-      [
-        onStream(
-          { do: 'begin' },
-          insert,
-          { do: 'commit', wait: 'never' },
-          { do: 'rollback', wait: 'later' },
-          { do: 'execute', sql: 'insert', wait: 'never' },
-          { do: 'await' },
-        ),
-      ],
-      [{ do: 'rows', sql: 'insert' }],
+      [onStream(begin, insert, unawaited(commit), later(rollback), unawaited(insert), awaitCalls)],
+      [rows('insert')],
     ],
-    { client: { token: { ms: 0, fails: [3] } }, seed: 1_534_676_768 },
+    { client: { token: { ms: 0, fails: [3] } }, seed: 1534676768 },
   ),
   regression('calls of one tick share a request, also if they had to wait for a savepoint', [
-    [
-      {
-        do: 'transaction',
-        steps: [
-          { do: 'savepoint', steps: [], wait: 'later' },
-          { do: 'together', steps: [insert, insert, insert] },
-        ],
-      },
-    ],
+    [inTransaction(later(inSavepoint()), together(insert, insert, insert))],
   ]),
 ]

@@ -5,11 +5,7 @@ import { expectTypeOf, test } from 'vitest'
 
 // Relational queries, which differ in 1.0.
 
-const users = sqliteTable('users', {
-  id: integer().primaryKey(),
-  name: text().notNull(),
-  big: int64(),
-})
+const users = sqliteTable('users', { id: integer().primaryKey(), name: text().notNull(), big: int64() })
 const posts = sqliteTable('posts', {
   id: integer().primaryKey(),
   authorId: integer().notNull(),

@@ -339,10 +339,7 @@ test('a batch through a replica is atomic', async () => {
   await db.batch(['drop table if exists pair', 'create table pair (a unique)'])
   await expect(
     db.batch(['insert into pair values (1)', 'insert into pair values (1)']),
-  ).rejects.toMatchObject({
-    code: 'SQLITE_CONSTRAINT',
-    statementIndex: 1,
-  })
+  ).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
   expect((await db.execute('select a from pair')).rows).toEqual([])
 })
 

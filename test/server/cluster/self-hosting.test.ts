@@ -89,9 +89,7 @@ test('runs a primary with two replicas behind the control plane', async () => {
   await expect(readers[0]?.execute('INSERT INTO t VALUES (2)')).rejects.toThrow('Error parsing auth header')
   await expect(
     createClient({ url: replicas[0]?.url ?? '', headers }).execute('SELECT 1'),
-  ).rejects.toMatchObject({
-    status: 401,
-  })
+  ).rejects.toMatchObject({ status: 401 })
 
   // the state of the control plane survives the restart, and its changes reach the replicas
   await db.close()
@@ -216,9 +214,7 @@ test('backs up to a bucket, and restores after the disk is lost', async () => {
   await expect(selectRows()).rejects.toMatchObject({ status: 404 })
   await expect(
     openPlatformClient(server).databases.create({ name: 'app', group: 'default' }),
-  ).rejects.toMatchObject({
-    status: 409,
-  })
+  ).rejects.toMatchObject({ status: 409 })
   await loseDisk()
 
   // without the list of databases, each database must be created once

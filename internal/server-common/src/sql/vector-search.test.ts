@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { phrases } from '../../../../test/support/words.ts'
 import { limitVectorSearches } from './vector-search.ts'
 
 const bound = (rows: string): string =>
@@ -13,24 +14,12 @@ test.each([
   "insert into note values ('how vector_top_k works')",
 ])('does not change %j', (sql) => expect(limitVectorSearches(sql)).toBe(sql))
 
-test.each([
-  '0',
-  '00',
-  '-1',
-  '100000000',
-  '4294967296',
-  '1.0',
-  '0x10',
-  '?',
-  '?3',
-  ':k',
-  '1-1',
-  't.k',
-  '(select 0)',
-  'max(1, 2)',
-  'case when 1 then 0 end',
-  "'5'",
-])('bounds the number of rows %s', (rows) => {
+test.each(
+  phrases(`
+    0 | 00 | -1 | 100000000 | 4294967296 | 1.0 | 0x10 | ? | ?3 | :k | 1-1 | t.k | (select 0) | max(1, 2)
+    case when 1 then 0 end | '5'
+  `),
+)('bounds the number of rows %s', (rows) => {
   const call = (third: string): string =>
     `select * from vector_top_k('i', vector32('[1,2]'), ${third}) where id > 0`
   expect(limitVectorSearches(call(rows))).toBe(call(bound(rows)))

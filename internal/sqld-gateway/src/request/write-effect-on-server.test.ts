@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { phrases } from '../../../../test/support/words.ts'
 import { findSqld } from '../process/binary.ts'
 import { startSqld } from '../process/process.ts'
 import { getRequestsEffect } from './write-effect.ts'
@@ -36,56 +37,24 @@ const PRAGMAS = (
 ).split(' ')
 
 const STATEMENTS: readonly string[] = [
-  'select 1',
-  'values (1)',
-  'select optimize(f3) from f3 limit 1',
-  'select "optimize"(f3) from f3 limit 1',
-  'with x as (select 1) select * from x',
-  'with replace as (select 1) select * from replace',
-  'with x as (select 9) insert into t(a) select * from x',
-  'with x as (select 1) update t set a = 9 where id in x',
-  'with x as (select 1) delete from t where id in x',
-  'insert into t(a) values (9)',
-  "insert into f3(f3) values ('optimize')",
-  'replace into t values (1, 9)',
-  'update t set a = 9 where id = 1',
-  'delete from t where id = 1',
-  'create table made(a)',
-  'create index made_i on t(a)',
-  'create index made_v on vec(libsql_vector_idx(e))',
-  'create view made_w as select 1',
-  'create trigger made_t after insert on t begin delete from vec; end',
-  'create virtual table made_f using fts5(x)',
-  'drop table t',
-  'drop table vec',
-  'drop index t_a',
-  'drop index vec_e',
-  'drop index if exists vec_e',
-  'drop view w',
-  'alter table t rename to made',
-  'alter table vec rename to made',
-  'alter table t add column b',
-  'analyze',
-  'reindex',
-  'reindex vec_e',
-  'vacuum',
-  'begin',
-  'begin immediate',
-  'begin exclusive',
-  'begin concurrent',
-  'savepoint inner',
-  'commit',
-  'end transaction',
-  'rollback',
-  'rollback to s',
-  'rollback transaction to savepoint s',
-  'release s',
-  'release savepoint s',
-  'commit; begin',
-  'release s; savepoint s',
-  'end; select 1',
-  'select 1; drop index vec_e',
-  'detach main',
+  ...phrases(`
+    select 1 | values (1) | select optimize(f3) from f3 limit 1 | select "optimize"(f3) from f3 limit 1
+    with x as (select 1) select * from x | with replace as (select 1) select * from replace
+    with x as (select 9) insert into t(a) select * from x
+    with x as (select 1) update t set a = 9 where id in x
+    with x as (select 1) delete from t where id in x | insert into t(a) values (9)
+    insert into f3(f3) values ('optimize') | replace into t values (1, 9)
+    update t set a = 9 where id = 1 | delete from t where id = 1 | create table made(a)
+    create index made_i on t(a) | create index made_v on vec(libsql_vector_idx(e))
+    create view made_w as select 1 | create trigger made_t after insert on t begin delete from vec; end
+    create virtual table made_f using fts5(x) | drop table t | drop table vec | drop index t_a
+    drop index vec_e | drop index if exists vec_e | drop view w | alter table t rename to made
+    alter table vec rename to made | alter table t add column b | analyze | reindex | reindex vec_e
+    vacuum | begin | begin immediate | begin exclusive | begin concurrent | savepoint inner | commit
+    end transaction | rollback | rollback to s | rollback transaction to savepoint s | release s
+    release savepoint s | commit; begin | release s; savepoint s | end; select 1
+    select 1; drop index vec_e | detach main
+  `),
   ...PRAGMAS.flatMap((name) => [`pragma ${name}`, `pragma ${name} = 1`, `pragma main.${name}(t)`])
     // the server could execute nothing else
     .filter((sql) => sql !== 'pragma hard_heap_limit = 1'),

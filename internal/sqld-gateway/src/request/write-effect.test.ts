@@ -1,5 +1,6 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, test } from 'vitest'
+import { phrases } from '../../../../test/support/words.ts'
 import { getRequestsEffect, type StoredEffects } from './write-effect.ts'
 
 const execute = (sql: string | null): PipelineRequest => ({
@@ -11,22 +12,13 @@ const getEffect = (...texts: (string | null)[]) => getRequestsEffect(texts.map(e
 test.each([
   'select 1',
   ' VALUES (1)',
-  "select 'insert into t'",
-  '/* insert */ select replace(a, 1, 2) from t; select 2',
-  'with a as (select 1) select * from a',
-  'with replace as (select replace(1, 2, 3)), b as (select 2) select * from replace',
-  'explain insert into t values (1)',
-  'pragma table_info(t)',
-  'begin',
-  'BEGIN DEFERRED',
-  'savepoint a',
-  'rollback to a',
-  'commit',
-  'end',
-  'rollback',
-  'release a',
-  'pragma foreign_keys = on',
-  'attach "other" as o',
+  ...phrases(`
+    select 'insert into t' | /* insert */ select replace(a, 1, 2) from t; select 2
+    with a as (select 1) select * from a
+    with replace as (select replace(1, 2, 3)), b as (select 2) select * from replace
+    explain insert into t values (1) | pragma table_info(t) | begin | BEGIN DEFERRED | savepoint a
+    rollback to a | commit | end | rollback | release a | pragma foreign_keys = on | attach "other" as o
+  `),
   '',
 ])('%s does not acquire the write lock', (sql) => {
   expect(getEffect(sql).mayWrite).toBe(false)

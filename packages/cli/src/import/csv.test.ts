@@ -122,10 +122,7 @@ test('values of one type are exported and imported exactly', async () => {
       fc.option(
         fc.oneof(fc.string({ unit: 'binary' }), numberLike, fc.constantFrom('a\r\nb', '"', ',', '\ufeff')),
       ),
-      {
-        minLength: 1,
-        maxLength: 5,
-      },
+      { minLength: 1, maxLength: 5 },
     ),
   )
   await fc.assert(

@@ -60,11 +60,7 @@ test.each(['autocommit', 'atomic'] as const)('a write is retried until its deadl
 test('a transaction waits for its permit and then for the write lock with one timeout for both', async () => {
   const clock = new ManualClock()
   const fetch = async (): Promise<Response> => Response.json({ baton: null, base_url: null, results: [] })
-  const config = resolveConfig({
-    url: 'http://tursodb.test',
-    fetch,
-    writeLockTimeoutMs: 60_000,
-  })
+  const config = resolveConfig({ url: 'http://tursodb.test', fetch, writeLockTimeoutMs: 60_000 })
   const http = new Http(config, clock)
   http.tursodb = new Tursodb(http)
   const begin = (permit: Permit): Promise<SendResult<string>> => {

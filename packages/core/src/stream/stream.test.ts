@@ -55,7 +55,14 @@ function start(config: Partial<ClientConfig> = {}) {
     clock,
   )
   openedClients.push({ http, clock })
-  const stream = new Stream(new ServerStream(http))
+  const newStream = (): Stream => new Stream(new ServerStream(http))
+  /** Returns streams that have begun a transaction. */
+  const beginStreams = (count: number): Stream[] =>
+    Array.from({ length: count }, () => {
+      const stream = newStream()
+      stream.begin()
+      return stream
+    })
   /** Returns the next request that was sent. */
   const next = async (): Promise<Request> => {
     await settle()
@@ -63,32 +70,28 @@ function start(config: Partial<ClientConfig> = {}) {
     if (!request) throw new Error('nothing was sent')
     return request
   }
+  /** Responds to the next request, and waits for its call. @param sql the statements that the request must have */
+  const answer = async (call: Promise<unknown> | undefined, sql?: readonly string[]): Promise<void> => {
+    const request = await next()
+    if (sql !== undefined) expect(request.sql).toEqual(sql)
+    await request.respond()
+    await call
+  }
   const transactionEvents = () =>
     events.flatMap((event) =>
       event.type.startsWith('transaction:') ? [`${event.type} ${'id' in event ? event.id : ''}`] : [],
     )
-  return { clock, http, stream, next, requests, transactionEvents, events }
+  const stream = newStream()
+  return { clock, http, stream, newStream, beginStreams, next, answer, requests, transactionEvents }
 }
 
-/** Responds to the next request, and waits for its call. @param sql the statements that the request must have */
-async function answer(
-  next: () => Promise<Request>,
-  call: Promise<unknown>,
-  sql?: readonly string[],
-): Promise<void> {
-  const request = await next()
-  if (sql !== undefined) expect(request.sql).toEqual(sql)
-  await request.respond()
-  await call
-}
+const insert = (a: number): string => `insert into t values (${a})`
 
 /** Starts a transaction that has written, and therefore holds the write lock. */
 async function startWithWrite(config?: Partial<ClientConfig>) {
   const context = start(config)
   context.stream.begin()
-  const write = context.stream.execute('insert into t values (1)')
-  await (await context.next()).respond()
-  await write
+  await context.answer(context.stream.execute(insert(1)))
   return context
 }
 
@@ -172,19 +175,28 @@ function scriptedRequest(
 }
 
 const streamClosed = { code: 'STREAM_CLOSED' }
+const timedOut = { code: 'TIMEOUT', outcome: 'not_applied' }
 const abortReason = new Error('changed my mind')
+
+/** Makes a call with a signal. @returns a function that aborts the call, and waits for its rejection */
+function abortable(makeCall: (options: { signal: AbortSignal }) => Promise<unknown>): () => Promise<void> {
+  const controller = new AbortController()
+  const rejected = expect(makeCall({ signal: controller.signal })).rejects.toBe(abortReason)
+  return async () => {
+    controller.abort(abortReason)
+    await rejected
+  }
+}
 
 describe('an aborted commit', () => {
   test('that is in flight rejects later calls, and closes its stream when the response arrives', async () => {
     const { stream, next, requests } = await startWithWrite()
-    const controller = new AbortController()
-    const commit = stream.commit({ signal: controller.signal })
+    const abort = abortable((options) => stream.commit(options))
     const request = await next()
     expect(request.sql).toEqual(['COMMIT'])
-    controller.abort(abortReason)
-    await expect(commit).rejects.toBe(abortReason)
+    await abort()
     // otherwise the statement would be acknowledged in a transaction that is never committed
-    await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(streamClosed)
+    await expect(stream.execute(insert(2))).rejects.toMatchObject(streamClosed)
     expect(() => stream.begin()).toThrow(/COMMIT/)
     expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
     await settle()
@@ -194,14 +206,14 @@ describe('an aborted commit', () => {
   })
 
   test('that was not sent leaves the transaction unchanged', async () => {
-    const { stream, clock, next } = start()
+    const { stream, clock, next, answer } = start()
     stream.begin()
-    const slow = stream.execute('insert into t values (1)')
+    const slow = stream.execute(insert(1))
     const first = await next()
     const commit = stream.commit({ timeoutMs: 20 })
     const later = stream.execute('insert into log values (1)')
     const rejected = Promise.all([
-      expect(commit).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' }),
+      expect(commit).rejects.toMatchObject(timedOut),
       expect(later).rejects.toMatchObject({
         code: 'TRANSACTION_LOST',
         message: expect.stringContaining('not run'),
@@ -212,8 +224,8 @@ describe('an aborted commit', () => {
     expect(stream.inTransaction).toBe(true)
     await first.respond()
     await slow
-    await answer(next, stream.execute('insert into t values (2)'), ['insert into t values (2)'])
-    await answer(next, stream.commit())
+    await answer(stream.execute(insert(2)), [insert(2)])
+    await answer(stream.commit())
     expect(stream.inTransaction).toBe(false)
   })
 
@@ -235,11 +247,8 @@ describe('a COMMIT that may have been duplicated in transit', () => {
     [429, ''],
   ])('has an unknown outcome if its second copy gets %i %s', async (status, text) => {
     const { stream, next } = await startWithWrite({ maxRetries: 0 })
-    const commit = expect(stream.commit()).rejects.toMatchObject({
-      name: 'HttpError',
-      status,
-      outcome: 'unknown',
-    })
+    const rejection = { name: 'HttpError', status, outcome: 'unknown' }
+    const commit = expect(stream.commit()).rejects.toMatchObject(rejection)
     await (await next()).status(status, text)
     await commit
     await expect(stream.execute('select 1')).rejects.toMatchObject(streamClosed)
@@ -247,37 +256,33 @@ describe('a COMMIT that may have been duplicated in transit', () => {
 
   test('is not applied if its stream had certainly expired before it was sent', async () => {
     const { stream, next } = await startWithWrite()
-    const commit = expect(stream.commit()).rejects.toMatchObject({
-      code: 'TRANSACTION_EXPIRED',
-      outcome: 'not_applied',
-    })
+    const rejection = { code: 'TRANSACTION_EXPIRED', outcome: 'not_applied' }
+    const commit = expect(stream.commit()).rejects.toMatchObject(rejection)
     await (await next()).status(400, '{"message":"The stream has expired","code":"STREAM_EXPIRED"}')
     await commit
   })
 })
 
 test('the time limit of a transaction no longer applies once it has ended', async () => {
-  const { stream, next } = await startWithWrite()
+  const { stream, next, answer } = await startWithWrite()
   expect(stream.expiresAt).toEqual(expect.any(Number))
-  await answer(next, stream.commit())
+  await answer(stream.commit())
   expect(stream.expiresAt).toBeNull()
-  const read = expect(stream.execute('select 1')).rejects.toMatchObject({
-    code: 'STREAM_LOST',
-    elapsedMs: null,
-  })
+  const lost = { code: 'STREAM_LOST', elapsedMs: null }
+  const read = expect(stream.execute('select 1')).rejects.toMatchObject(lost)
   await (await next()).status(400, 'Received an invalid baton')
   await read
   expect(stream.expiresAt).toBeNull()
 })
 
 test('no transaction begins until the previous one has ended', async () => {
-  const { stream, next, transactionEvents } = await startWithWrite()
+  const { stream, next, transactionEvents, answer } = await startWithWrite()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
   await (await next()).respond('COMMIT')
   await commit
   expect(stream.inTransaction).toBe(true)
-  await answer(next, stream.commit())
+  await answer(stream.commit())
   stream.begin()
   const id = (index: number): string => transactionEvents()[index]?.split(' ')[1] ?? ''
   expect(transactionEvents()).toEqual([
@@ -289,22 +294,20 @@ test('no transaction begins until the previous one has ended', async () => {
 })
 
 test('a rollback while the COMMIT is in flight waits for its response, and rolls back if the COMMIT was rejected', async () => {
-  const { stream, next, transactionEvents } = await startWithWrite()
+  const { stream, next, transactionEvents, answer } = await startWithWrite()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   const rollback = stream.rollback()
   await (await next()).respond('COMMIT')
   await commit
-  await answer(next, rollback, ['ROLLBACK'])
+  await answer(rollback, ['ROLLBACK'])
   expect(transactionEvents().at(-1)).toMatch('transaction:rollback')
 })
 
 test('a rollback waits for the COMMIT in flight, although a second COMMIT was rejected', async () => {
-  const { stream, next, requests } = await startWithWrite()
+  const { stream, answer, requests } = await startWithWrite()
   const commit = stream.commit()
   await expect(stream.commit()).rejects.toThrow(TypeError)
-  const rollback = stream.rollback()
-  await (await next()).respond()
-  await Promise.all([commit, rollback])
+  await answer(Promise.all([commit, stream.rollback()]))
   expect([stream.isOpen, requests]).toEqual([true, []])
 })
 
@@ -327,19 +330,15 @@ test('a transaction that is idle after its rows were read expires', async () => 
 })
 
 test('a queued cursor is aborted by its signal while the server parses its statement', async () => {
-  const { stream, next } = await startWithWrite()
-  const write = stream.execute('insert into t values (2)')
+  const { stream, next, answer } = await startWithWrite()
+  const write = stream.execute(insert(2))
   await settle()
-  const controller = new AbortController()
-  const rows = readRows(stream, 'select 1', [], { signal: controller.signal })
-  const row = rows.next()
-  await (await next()).respond()
-  await write
+  const abort = abortable((options) => readRows(stream, 'select 1', [], options).next())
+  await answer(write)
   const parse = await next()
-  controller.abort(new Error('stopped'))
-  await expect(row).rejects.toThrow('stopped')
+  await abort()
   await parse.respond()
-  await answer(next, stream.execute('insert into t values (3)'), ['insert into t values (3)'])
+  await answer(stream.execute(insert(3)), [insert(3)])
 })
 
 test('the close of a stream that has lost its transaction is sent separately', async () => {
@@ -355,196 +354,124 @@ test('the close of a stream that has lost its transaction is sent separately', a
 })
 
 test('a transaction that waits for the write lock sends nothing, and its timeout has not started', async () => {
-  const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
-  const openTransaction = (): Stream => {
-    const stream = new Stream(new ServerStream(http))
-    stream.begin()
-    return stream
-  }
-  const [first, second, third] = [openTransaction(), openTransaction(), openTransaction()]
-  const calls = [first, second, third].map((stream) => stream.execute('insert into t values (1)'))
-  await (await next()).respond()
-  await (await next()).respond()
-  await Promise.all(calls.slice(0, 2))
+  const { beginStreams, next, answer, requests, clock } = start({ requestTimeoutMs: 100 })
+  const streams = beginStreams(3)
+  const calls = streams.map((stream) => stream.execute(insert(1)))
+  for (const call of calls.slice(0, 2)) await answer(call)
   await clock.advance(900)
   expect(requests).toEqual([])
-  const rollback = first?.rollback()
-  await (await next()).respond()
-  await rollback
+  await answer(streams[0]?.rollback())
   const lastRequest = await next()
-  expect(lastRequest.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (1)'])
+  expect(lastRequest.sql).toEqual(['BEGIN IMMEDIATE', insert(1)])
   await clock.advance(99)
   await lastRequest.respond()
   await calls[2]
 })
 
 test('calls queued behind a request that has no response yet reject at their own timeouts and signals', async () => {
-  const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
-  const controller = new AbortController()
+  const { stream, next, answer, requests, clock } = start({ requestTimeoutMs: 1_000 })
   const first = stream.execute('select 1')
   // calls outside a transaction never share a request
-  const timedOut = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-  })
-  const abortedCall = expect(stream.execute('select 3', [], { signal: controller.signal })).rejects.toBe(
-    'enough',
-  )
+  const lateCall = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject(timedOut)
+  const abort = abortable((options) => stream.execute('select 3', [], options))
   const lastCall = stream.execute('select 4')
   const request = await next()
   await clock.advance(200)
-  await timedOut
-  controller.abort('enough')
-  await abortedCall
+  await lateCall
+  await abort()
   await request.respond()
   await first
-  await answer(next, lastCall, ['select 4'])
+  await answer(lastCall, ['select 4'])
   expect(requests).toEqual([])
 })
 
 test('the time limits of calls queued while a transaction waits for the write lock start when it acquires the lock', async () => {
-  const { http, next, clock } = start({ requestTimeoutMs: 300 })
-  const openTransaction = (): Stream => {
-    const stream = new Stream(new ServerStream(http))
-    stream.begin()
-    return stream
-  }
-  const [first, second, third] = [openTransaction(), openTransaction(), openTransaction()]
-  const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  const controller = new AbortController()
-  const waiting = [
-    third.execute('insert into t values (2)'),
-    third.execute('insert into t values (3)'),
-    third.execute('insert into t values (4)', [], { signal: controller.signal }),
-  ]
-  const abortedCall = expect(waiting[2]).rejects.toBe('enough')
-  await (await next()).respond()
-  await (await next()).respond()
-  await Promise.all(calls)
+  const { clock, third, rollBackFirst, next } = await openFourStreams({ requestTimeoutMs: 300 })
+  const calls = [third.execute(insert(2)), third.execute(insert(3))]
+  const abort = abortable((options) => third.execute(insert(4), [], options))
   await clock.advance(1_000)
-  controller.abort('enough')
-  await abortedCall
-  await answer(next, first.rollback())
+  await abort()
+  await rollBackFirst()
   const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)', 'insert into t values (3)'])
-  const timedOut = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-  })
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', insert(2), insert(3)])
+  const lateCall = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject(timedOut)
   await clock.advance(50)
-  await timedOut
+  await lateCall
   await request.respond()
-  await Promise.all(waiting.slice(0, 2))
+  await Promise.all(calls)
 })
 
 test('a transaction that stopped waiting does not affect the next one on its stream', async () => {
-  const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
-  // these streams hold the two write permits
-  const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
-  const writes = holders.map((holder) => {
-    holder.begin()
-    return holder.execute('insert into t values (1)')
-  })
-  for (const _ of holders) await (await next()).respond()
-  await Promise.all(writes)
-  const controller = new AbortController()
+  const { stream, rollBackFirst, answer, clock } = await openFourStreams({ requestTimeoutMs: 300 })
   stream.begin()
-  const abortedCall = expect(
-    stream.execute('insert into t values (2)', [], { signal: controller.signal }),
-  ).rejects.toBe('enough')
+  const abort = abortable((options) => stream.execute(insert(2), [], options))
   await settle()
-  controller.abort('enough')
-  await abortedCall
+  await abort()
   await stream.rollback()
   stream.begin()
-  const call = stream.execute('insert into t values (3)')
+  const call = stream.execute(insert(3))
   // its timeout has not started either
   await clock.advance(1_000)
-  const rollback = holders[0]?.rollback()
-  await (await next()).respond()
-  await rollback
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await request.respond()
+  await rollBackFirst()
+  await answer(call, ['BEGIN IMMEDIATE', insert(3)])
   expect(await call).toMatchObject({ rowsAffected: 1 })
 })
 
 /** Two streams that hold the write permits, and two more that have begun. */
 async function openFourStreams(config?: Partial<ClientConfig>) {
   const context = start(config)
-  const [first, second, third, fourth] = Array.from({ length: 4 }, () => {
-    const stream = new Stream(new ServerStream(context.http))
-    stream.begin()
-    return stream
-  }) as [Stream, Stream, Stream, Stream]
-  const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
-  for (const _ of calls) await (await context.next()).respond()
-  await Promise.all(calls)
+  const [first, second, third, fourth] = context.beginStreams(4) as [Stream, Stream, Stream, Stream]
+  const calls = [first, second].map((stream) => stream.execute(insert(1)))
+  for (const call of calls) await context.answer(call)
   /** Rolls back the first transaction, which releases its write permit. */
-  const rollBackFirst = async (): Promise<void> => {
-    const rollback = first.rollback()
-    await (await context.next()).respond()
-    await rollback
-  }
+  const rollBackFirst = (): Promise<void> => context.answer(first.rollback())
   return { ...context, third, fourth, rollBackFirst }
 }
 
 test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
-  const { third, fourth, rollBackFirst, next } = await openFourStreams()
-  const rejected = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
-    code: 'STREAM_CLOSED',
-  })
+  const { third, fourth, rollBackFirst, answer } = await openFourStreams()
+  const rejected = expect(third.execute(insert(2))).rejects.toMatchObject(streamClosed)
   await settle()
   await third.rollback()
   await rejected
-  const call = fourth.execute('insert into t values (3)')
+  const call = fourth.execute(insert(3))
   await rollBackFirst()
-  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await answer(call, ['BEGIN IMMEDIATE', insert(3)])
   expect(third.isOpen).toBe(true)
 })
 
 test('a transaction whose call is aborted while it waits releases its place in the queue', async () => {
-  const { third, fourth, rollBackFirst, next } = await openFourStreams({ queueLimit: 1 })
-  const controller = new AbortController()
-  const waiting = third.execute('insert into t values (2)', undefined, { signal: controller.signal })
-  const rejected = expect(waiting).rejects.toBe('enough')
-  controller.abort('enough')
-  await rejected
-  const call = fourth.execute('insert into t values (3)')
+  const { third, fourth, rollBackFirst, answer } = await openFourStreams({ queueLimit: 1 })
+  await abortable((options) => third.execute(insert(2), undefined, options))()
+  const call = fourth.execute(insert(3))
   await settle()
   await rollBackFirst()
-  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await answer(call, ['BEGIN IMMEDIATE', insert(3)])
 })
 
 test('a COMMIT that was queued before the write lock was acquired can be aborted after the statement that it waits for', async () => {
   const { third, rollBackFirst, next } = await openFourStreams()
-  const controller = new AbortController()
-  const insert = third.execute('insert into t values (2)')
-  const commit = expect(third.commit({ signal: controller.signal })).rejects.toBe('enough')
+  const write = third.execute(insert(2))
+  const abortCommit = abortable((options) => third.commit(options))
   await rollBackFirst()
   const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  controller.abort('enough')
-  await commit
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', insert(2)])
+  await abortCommit()
   expect(third.inTransaction).toBe(true)
   await request.respond()
-  await insert
+  await write
 })
 
 test('a transaction that no longer needs the write lock stops waiting for it, and the time limits of its calls begin', async () => {
-  const { clock, fourth, next, stream, third, rollBackFirst } = await openFourStreams()
+  const { clock, fourth, next, answer, stream, third, rollBackFirst } = await openFourStreams()
   stream.begin('deferred')
-  const controller = new AbortController()
-  const insert = expect(
-    stream.execute('insert into t values (2)', [], { signal: controller.signal }),
-  ).rejects.toBe('enough')
+  const abortWrite = abortable((options) => stream.execute(insert(2), [], options))
   const read = stream.execute('select 1')
   const limits = { signal: new AbortController().signal, timeoutMs: 100 }
   const failures: unknown[] = []
   stream.commit(limits).catch((error: unknown) => failures.push(error))
   await clock.advance(1_000)
-  controller.abort('enough')
-  await insert
+  await abortWrite()
   const request = await next()
   expect(request.sql).toEqual(['BEGIN DEFERRED', 'select 1'])
   // the read is in flight
@@ -553,69 +480,55 @@ test('a transaction that no longer needs the write lock stops waiting for it, an
   await request.respond()
   await read
   // its place in the queue is free
-  const writes = [third, fourth].map((waiting) => waiting.execute('insert into t values (3)'))
+  const writes = [third, fourth].map((waiting) => waiting.execute(insert(3)))
   await rollBackFirst()
-  const writeRequest = await next()
-  expect(writeRequest.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
-  await writeRequest.respond()
-  await writes[0]
+  await answer(writes[0], ['BEGIN IMMEDIATE', insert(3)])
   void writes[1]?.catch(() => {})
 })
 
 test('a stream has its own queue, which is full at queueLimit; COMMIT and ROLLBACK are always accepted', async () => {
-  const { stream, next } = start({ queueLimit: 2 })
+  const { stream, next, answer } = start({ queueLimit: 2 })
   stream.begin()
-  const first = stream.execute('insert into t values (1)')
+  const first = stream.execute(insert(1))
   const request = await next()
-  const waiting = [stream.execute('insert into t values (2)'), stream.execute('insert into t values (3)')]
-  await expect(stream.execute('insert into t values (4)')).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+  const waiting = [stream.execute(insert(2)), stream.execute(insert(3))]
+  await expect(stream.execute(insert(4))).rejects.toMatchObject({ code: 'QUEUE_FULL' })
   const commit = stream.commit()
   await request.respond()
   await first
-  await (await next()).respond()
-  await Promise.all(waiting)
-  await (await next()).respond()
-  await commit
+  await answer(Promise.all(waiting))
+  await answer(commit)
 })
 
 test('a transaction whose first call was aborted while it was queued lets others write', async () => {
-  const { http, next, clock } = start()
-  const newStream = (): Stream => new Stream(new ServerStream(http))
+  const { newStream, next, answer, clock } = start()
   // each of these streams acquires one of the two write permits
   for (const stream of [newStream(), newStream()]) {
     void stream.execute('select 1').catch(() => {})
     await next()
     stream.begin()
-    const timedOut = expect(
-      stream.execute('insert into t values (1)', [], { timeoutMs: 50 }),
-    ).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    const write = expect(stream.execute(insert(1), [], { timeoutMs: 50 })).rejects.toMatchObject(timedOut)
     await clock.advance(50)
-    await timedOut
+    await write
   }
   const nextStream = newStream()
   nextStream.begin()
-  const call = nextStream.execute('insert into t values (2)')
-  const request = await next()
-  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-  await request.respond()
-  await call
+  await answer(nextStream.execute(insert(2)), ['BEGIN IMMEDIATE', insert(2)])
 })
 
 test('if a response never arrives, the call ends at its timeout, and the request some time later', async () => {
-  const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
+  const { stream, next, answer, clock, newStream } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
-  const insert = expect(stream.execute('insert into t values (1)')).rejects.toMatchObject({
+  const lost = expect(stream.execute(insert(1))).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
     cause: { code: 'TIMEOUT', outcome: 'unknown' },
   })
   const request = await next()
   await clock.advance(1_000)
-  await insert
-  const nextStream = new Stream(new ServerStream(http))
+  await lost
+  const nextStream = newStream()
   nextStream.begin()
-  const write = nextStream.execute('insert into t values (2)')
-  await (await next()).respond()
-  await write
+  await answer(nextStream.execute(insert(2)))
   // the first stream still holds one of the two write permits
   await request.respond()
   expect(await next()).toMatchObject({ closes: true })
@@ -638,15 +551,14 @@ describe('a response that does not show what ran', () => {
   ])(
     'to a single read rejects the read, and the transaction continues (%o)',
     async ({ hasWritten, savepoint }) => {
-      const { stream, next } = await startTransaction({ hasWritten })
+      const { stream, next, answer } = await startTransaction({ hasWritten })
       if (savepoint) stream.savepoint('a')
       const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
       await (await next()).reject(tooLarge)
       await read
       expect(stream.inTransaction).toBe(true)
       // the control statements before it have run
-      const write = stream.execute('insert into t values (2)')
-      await answer(next, write, ['insert into t values (2)'])
+      await answer(stream.execute(insert(2)), [insert(2)])
       expect(stream.expiresAt).not.toBeNull()
     },
   )
@@ -657,12 +569,8 @@ describe('a response that does not show what ran', () => {
       const { stream, next } = await startTransaction({ hasWritten })
       const calls = Promise.allSettled([1, 2, 3].map((n) => stream.execute(`select ${n}`)))
       const shared = await next()
-      expect(shared.sql).toEqual([
-        ...(hasWritten ? [] : ['BEGIN IMMEDIATE']),
-        'select 1',
-        'select 2',
-        'select 3',
-      ])
+      const begin = hasWritten ? [] : ['BEGIN IMMEDIATE']
+      expect(shared.sql).toEqual([...begin, 'select 1', 'select 2', 'select 3'])
       await shared.reject(tooLarge)
       for (const n of [1, 2, 3]) {
         const request = await next()
@@ -699,8 +607,7 @@ describe('a response that does not show what ran', () => {
 })
 
 test('a transaction whose first statement cannot be parsed does not block other writers', async () => {
-  const { http, next, requests } = start()
-  const newStream = (): Stream => new Stream(new ServerStream(http))
+  const { newStream, next, answer, requests } = start()
   // each of these streams acquires one of the two write permits
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
@@ -711,19 +618,16 @@ test('a transaction whose first statement cannot be parsed does not block other 
   }
   const nextStream = newStream()
   nextStream.begin()
-  await answer(next, nextStream.execute('insert into t values (2)'), [
-    'BEGIN IMMEDIATE',
-    'insert into t values (2)',
-  ])
+  await answer(nextStream.execute(insert(2)), ['BEGIN IMMEDIATE', insert(2)])
   expect(requests).toEqual([])
 })
 
 test('a cursor is queued after earlier calls and before later ones', async () => {
-  const { stream, next, requests } = start()
+  const { stream, next, answer, requests } = start()
   stream.begin()
   const rows = readRows(stream, 'select 1 as a')
   const row = rows.next()
-  const write = stream.execute('insert into t values (1)')
+  const write = stream.execute(insert(1))
   const begin = await next()
   expect(begin.sql).toEqual(['BEGIN IMMEDIATE', 'SELECT 1'])
   expect(requests).toEqual([])
@@ -737,70 +641,62 @@ test('a cursor is queued after earlier calls and before later ones', async () =>
   expect(requests).toEqual([])
   await expect(stream.execute('select 2')).rejects.toThrow('rows are being read')
   await rows.return()
-  await answer(next, write, ['insert into t values (1)'])
+  await answer(write, [insert(1)])
 })
 
 test('a queued cursor is not opened when the stream is closed', async () => {
-  const { stream, next } = start()
+  const { stream, answer } = start()
   stream.begin()
-  const write = stream.execute('insert into t values (1)')
+  const write = stream.execute(insert(1))
   const rows = readRows(stream, 'select 1').next()
   const closed = stream.close()
   await expect(rows).rejects.toMatchObject(streamClosed)
-  await (await next()).respond()
-  await write
+  await answer(write)
   await closed
 })
 
 test('if fetch ignores its signal, the next transaction writes after two aborted transactions have been dropped', async () => {
-  const { http, next, clock } = start()
-  const newStream = (): Stream => new Stream(new ServerStream(http))
-  for (const stream of [newStream(), newStream()]) {
-    stream.begin()
-    const controller = new AbortController()
-    const write = stream.execute('insert into t values (1)', [], { signal: controller.signal })
+  const { beginStreams, next, answer, clock } = start()
+  const [first, second, third] = beginStreams(3)
+  for (const stream of [first, second]) {
+    const abort = abortable((options) => stream!.execute(insert(1), [], options))
     await next()
-    controller.abort(abortReason)
-    await expect(write).rejects.toBe(abortReason)
+    await abort()
   }
-  const nextStream = newStream()
-  nextStream.begin()
-  const call = nextStream.execute('insert into t values (2)')
+  const call = third?.execute(insert(2))
   await clock.advance(1_000)
-  await answer(next, call, ['BEGIN IMMEDIATE', 'insert into t values (2)'])
+  await answer(call, ['BEGIN IMMEDIATE', insert(2)])
 })
 
 test('a savepoint without statements is not sent', async () => {
-  const { stream, next } = start()
+  const { stream, answer } = start()
   stream.begin()
   for (const undo of [false, true]) {
     stream.savepoint('a')
     if (undo) stream.rollbackTo('a')
     stream.release('a')
   }
-  await answer(next, stream.execute('insert'), ['BEGIN IMMEDIATE', 'insert'])
+  await answer(stream.execute('insert'), ['BEGIN IMMEDIATE', 'insert'])
 })
 
 test('a savepoint is not mistaken for a BEGIN because of its name', async () => {
-  const { stream, next } = start()
+  const { stream, answer } = start()
   stream.begin('deferred')
   stream.savepoint('immediate_report')
-  await answer(next, stream.execute('select 1'))
+  await answer(stream.execute('select 1'))
   expect(stream.expiresAt).toBeNull()
 })
 
 test('a request that was rejected, and aborted before its retry, was not applied', async () => {
-  const { stream, next, clock, requests } = start()
+  const { stream, next, answer, clock, requests } = start()
   stream.begin('readonly')
-  const controller = new AbortController()
-  const read = stream.execute('select 1', [], { signal: controller.signal })
+  const abort = abortable((options) => stream.execute('select 1', [], options))
   await (await next()).status(429, '')
-  controller.abort(abortReason)
-  await expect(read).rejects.toBe(abortReason)
+  await abort()
   await clock.advance(1_000)
   expect(requests).toEqual([])
   // the request was not executed, so nothing is lost
-  await answer(next, stream.execute('select 2'), ['BEGIN READONLY', 'select 2'])
+  await answer(stream.execute('select 2'), ['BEGIN READONLY', 'select 2'])
 })
 
 describe('a cursor whose handle is closed before the response begins', () => {
@@ -817,7 +713,7 @@ describe('a cursor whose handle is closed before the response begins', () => {
       owner: stream,
       rejection: { type: 'stream', code: 'STREAM_CLOSED', message: 'closed' },
     })
-    const write = stream.execute('insert into t values (2)')
+    const write = stream.execute(insert(2))
     await settle()
     // a request would continue the stream with a used baton
     expect(context.requests).toEqual([])
@@ -825,27 +721,25 @@ describe('a cursor whose handle is closed before the response begins', () => {
   }
 
   test('a read is dropped as soon as its baton has arrived, and the stream continues', async () => {
-    const { request, ended, write, next } = await readAndStop('select 1')
+    const { request, ended, write, answer } = await readAndStop('select 1')
     await request.sendRow()
     await ended
-    await answer(next, write, ['insert into t values (2)'])
+    await answer(write, [insert(2)])
   })
 
   test('a write is read completely, because aborting it midway would end the transaction', async () => {
-    const { request, ended, write, next, requests } = await readAndStop(
-      'insert into t values (3) returning a',
-    )
+    const { request, ended, write, answer, requests } = await readAndStop(`${insert(3)} returning a`)
     await request.sendRow()
     await settle()
     expect(requests).toEqual([])
     request.endRows()
     await ended
-    await answer(next, write, ['insert into t values (2)'])
+    await answer(write, [insert(2)])
   })
 })
 
 test('a savepoint that fails while its rows are read stops the cursor, and the transaction continues', async () => {
-  const { stream, next } = start()
+  const { stream, next, answer } = start()
   stream.begin()
   const transaction = Transaction.run(getServerStream(stream), async (tx) => {
     const savepoint = tx.savepoint(async (inner) => {
@@ -857,54 +751,48 @@ test('a savepoint that fails while its rows are read stops the cursor, and the t
   })
   await (await next()).respond()
   await (await next()).sendRow()
-  const insert = await next()
-  expect(insert.sql.slice(-1)).toEqual(['insert'])
-  await insert.respond()
-  await (await next()).respond()
-  await transaction
+  const request = await next()
+  expect(request.sql.slice(-1)).toEqual(['insert'])
+  await request.respond()
+  await answer(transaction)
 })
 
 test('the first read of a readonly transaction is retried', async () => {
-  const { stream, next, clock } = start()
+  const { stream, next, answer, clock } = start()
   stream.begin('readonly')
   const read = stream.execute('select 1')
   await (await next()).status(503, 'busy')
   await clock.advance(10_000)
-  await answer(next, read, ['BEGIN READONLY', 'select 1'])
+  await answer(read, ['BEGIN READONLY', 'select 1'])
 })
 
 test('while the client is being closed, only calls that have already begun can open a stream', async () => {
-  const { http, next } = start()
+  const { http, newStream, answer } = start()
   http.lifetime.begin()
   const closed = http.close(60_000)
-  await expect(new Stream(new ServerStream(http)).execute('select 1')).rejects.toMatchObject({
-    code: 'CLOSED',
-  })
+  await expect(newStream().execute('select 1')).rejects.toMatchObject({ code: 'CLOSED' })
   const stream = new Stream(new ServerStream(http, true))
-  await answer(next, stream.execute('select 1'))
-  await answer(next, stream.close())
+  await answer(stream.execute('select 1'))
+  await answer(stream.close())
   http.lifetime.end()
   await closed
 })
 
 test('a stream that is closed while its cursor waits for the write lock does not wait for it', async () => {
   const { third } = await openFourStreams()
-  const rows = expect(readRows(third, 'insert into t values (2) returning a').next()).rejects.toMatchObject({
-    code: 'STREAM_CLOSED',
-  })
+  const rows = expect(readRows(third, `${insert(2)} returning a`).next()).rejects.toMatchObject(streamClosed)
   await settle()
   await third.close()
   await rows
 })
 
 test('an aborted write keeps the only permit until its response arrives', async () => {
-  const { http, clock, next, requests } = start({ concurrency: 1 })
-  const write = (timeoutMs?: number) =>
-    new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
-  const timedOut = expect(write(50)).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const { newStream, clock, next, answer, requests } = start({ concurrency: 1 })
+  const write = (timeoutMs?: number) => newStream().execute(insert(1), [], { timeoutMs })
+  const lateCall = expect(write(50)).rejects.toMatchObject({ code: 'TIMEOUT' })
   const request = await next()
   await clock.advance(50)
-  await timedOut
+  await lateCall
   const writes = [write(), write()]
   await settle()
   expect(requests).toEqual([])
@@ -915,8 +803,7 @@ test('an aborted write keeps the only permit until its response arrives', async 
   expect(requests).toEqual([])
   for (const request of followUps) await request.respond()
   await writes[0]
-  await (await next()).respond()
-  await writes[1]
+  await answer(writes[1])
 })
 
 test('closing a client closes its open streams, and waits until they are closed', async () => {
@@ -930,9 +817,9 @@ test('closing a client closes its open streams, and waits until they are closed'
 })
 
 test('closing a client does not wait for a closed stream', async () => {
-  const { http, stream, next, requests } = start()
-  await answer(next, stream.execute('select 1'))
-  await answer(next, stream.close())
+  const { http, stream, answer, requests } = start()
+  await answer(stream.execute('select 1'))
+  await answer(stream.close())
   await http.close(60_000)
   expect(requests).toEqual([])
 })
@@ -964,11 +851,10 @@ test('the connection of a cursor that is aborted between rows is dropped at once
 })
 
 test('a read that continues a stream is not retried, because its baton has been used', async () => {
-  const { stream, next, requests, clock } = start()
+  const { stream, next, answer, requests, clock } = start()
   stream.begin('readonly')
-  await answer(next, stream.execute('select 1'))
-  const second = stream.execute('select 2')
-  const lost = expect(second).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await answer(stream.execute('select 1'))
+  const lost = expect(stream.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   await (await next()).status(503, 'gone')
   await clock.advance(1_000)
   await lost
@@ -980,12 +866,8 @@ test('the timeout of a call covers the token and the response together', async (
   const token = Promise.withResolvers<string>()
   const { clock, stream, next } = start({ authToken: () => token.promise })
   let isSettled = false
-  const call = expect(
-    stream.execute('insert into t values (1)', [], { timeoutMs: 150 }),
-  ).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'unknown',
-  })
+  const timeout = { code: 'TIMEOUT', outcome: 'unknown' }
+  const call = expect(stream.execute(insert(1), [], { timeoutMs: 150 })).rejects.toMatchObject(timeout)
   void call.then(() => (isSettled = true))
   await clock.advance(100)
   token.resolve('token')
@@ -1011,15 +893,13 @@ test('calls that share a request time out at the earliest of their time limits',
 })
 
 test('reading the rows of a statement that does not parse leaves the transaction as it was', async () => {
-  const { stream, next } = await startWithWrite()
-  const error = {
-    message: 'SQL string could not be parsed: near SELEC: syntax error',
-    code: 'SQL_PARSE_ERROR',
-  }
+  const { stream, next, answer } = await startWithWrite()
+  const message = 'SQL string could not be parsed: near SELEC: syntax error'
+  const error = { message, code: 'SQL_PARSE_ERROR' }
   const rows = expect(readRows(stream, 'selec 1').next()).rejects.toMatchObject({ ...error, sql: 'selec 1' })
   await (await next()).reject(error)
   await rows
-  await answer(next, stream.execute('insert into t values (2)'), ['insert into t values (2)'])
+  await answer(stream.execute(insert(2)), [insert(2)])
 })
 
 test('a cursor whose statement the server rejects although it has parsed it ends the stream', async () => {

@@ -76,10 +76,7 @@ test('reports a network error if fetch rejects with an error that is its own cau
   cyclic.cause = cyclic
   await expect(
     clientWith(() => Promise.reject(cyclic)).execute('insert into t values (1)'),
-  ).rejects.toMatchObject({
-    code: 'NETWORK',
-    message: expect.stringContaining('circular cause'),
-  })
+  ).rejects.toMatchObject({ code: 'NETWORK', message: expect.stringContaining('circular cause') })
 })
 
 test.each<unknown>([undefined, null, 5, {}])(

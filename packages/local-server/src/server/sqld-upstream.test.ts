@@ -46,10 +46,7 @@ test('keeps few connections to libsql-server open after a burst of requests', as
   await using sqld = await startSqld({ namespaces: true })
   const connections = new Connections()
   const url = await listenFor(connections, sqld.port)
-  await using server = await startLocalServer({
-    backend: 'sqld',
-    sqld: { url, ...sqld.adminAccess },
-  })
+  await using server = await startLocalServer({ backend: 'sqld', sqld: { url, ...sqld.adminAccess } })
   const body = JSON.stringify({
     requests: [{ type: 'execute', stmt: { sql: 'select 1' } }, { type: 'close' }],
   })

@@ -33,10 +33,7 @@ const BookSchema = defineEntity({
 class Book extends BookSchema.class {}
 BookSchema.setClass(Book)
 
-const TagSchema = defineEntity({
-  name: 'Tag',
-  properties: { name: p.string().primary() },
-})
+const TagSchema = defineEntity({ name: 'Tag', properties: { name: p.string().primary() } })
 class Tag extends TagSchema.class {}
 TagSchema.setClass(Tag)
 
