@@ -19,7 +19,10 @@ const NAMES = [
     t | order | a b | it's | x;y | -- | Ünï | select | a.b | [b] | %s | /* | END | rowid | oid | __proto__ | inf
     💥 | _rowid_ | null | main
   `),
-  ...[' ', 'a\nb', '\\', '`'],
+  ' ',
+  'a\nb',
+  '\\',
+  '`',
 ]
 // libsql-server cannot dump these
 if (inject('target') === 'embedded') NAMES.push('', '"', 'a"b')
