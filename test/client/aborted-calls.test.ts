@@ -1,70 +1,61 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, coalesce, createClient, readRows, SqlError, type TransactionMode } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
-import { FaultProxy } from '../support/fault-proxy.ts'
+import { beforeEach, describe, expect, inject, test, vi } from 'vitest'
+import { NO_FAULT } from '../support/fault-proxy.ts'
+import { openFaultyDatabase } from '../support/faulty-database.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
-import { openTestServer } from '../support/test-server.ts'
 
 // An aborted call settles at once, and its stream is closed, so that no other call has to wait: for a stream that is not closed,
 // the server keeps the write lock for up to 5 s.
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-const proxy = await FaultProxy.start(database.url)
-afterAll(async () => {
-  await direct.close()
-  await proxy.close()
-})
-beforeEach(async () => {
-  proxy.next = () => ({ kind: 'none' })
-  await direct.batch(['drop table if exists t', 'create table t (a)'])
-})
+const { server, database, direct, proxy } = await openFaultyDatabase()
+beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
+const readValues = async (): Promise<unknown[]> =>
+  (await direct.execute('select a from t', [], { rowMode: 'array' })).rows.flat()
+const insert = (a: number): string => `insert into t values (${a})`
 /** Writes with another client, which must not have to wait for the lock. */
-const writeWithOtherClient = (): Promise<unknown> =>
-  expectNoStall(() => direct.execute('insert into t values (0)'))
+const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute(insert(0)))
 
-/** Creates a client whose responses to statements are delayed until the test releases them. */
-function createClientWithHeldResponses() {
+/** Creates a client whose responses to matching requests are delayed until the test releases them. */
+function createClientWithHeldResponses(isHeld = (body: string): boolean => !body.includes('"close"')) {
   const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
-    if (body.includes('"close"')) return { kind: 'none' }
+    if (!isHeld(body)) return NO_FAULT
     arrived.resolve()
     return { kind: 'hold-response', until }
   }
-  return {
-    db: createClient({ ...database.config, url: proxy.url }),
-    releaseResponse,
-    arrived: arrived.promise,
-  }
+  const db = createClient({ ...database.config, url: proxy.url })
+  return { db, releaseResponse, arrived: arrived.promise }
 }
+const isCommit = (body: string): boolean => body.includes('COMMIT')
 
 describe('a transaction that is aborted', () => {
   const reasons = ['by a signal', 'by its timeout'] as const
   /** Returns the options of a transaction, and the error with which it rejects; a signal must be aborted by the test. */
   const limit = (cause: (typeof reasons)[number]) => {
     const controller = new AbortController()
+    const abort = (): void => controller.abort(new Error('stopped'))
     return cause === 'by a signal'
-      ? { controller, options: { signal: controller.signal }, error: { message: 'stopped' } }
-      : { controller, options: { timeoutMs: 200 }, error: { code: 'TIMEOUT', outcome: 'not_applied' } }
+      ? { abort, options: { signal: controller.signal }, error: { message: 'stopped' } }
+      : { abort, options: { timeoutMs: 200 }, error: { code: 'TIMEOUT', outcome: 'not_applied' } }
   }
 
   test.each(reasons)(
     '%s, while a statement is in flight: rejects at once, and releases its lock',
     async (cause) => {
       const { db, releaseResponse, arrived } = createClientWithHeldResponses()
-      const { controller, options, error } = limit(cause)
-      const transaction = db.transaction((tx) => tx.execute('insert into t values (1)'), options)
+      const { abort, options, error } = limit(cause)
+      const transaction = db.transaction((tx) => tx.execute(insert(1)), options)
       const rejected = expect(transaction).rejects.toMatchObject(error)
       await arrived
-      controller.abort(new Error('stopped'))
+      abort()
       await rejected
       releaseResponse()
       await writeWithOtherClient()
       await db.close()
-      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+      expect(await readValues()).toEqual([0])
     },
   )
 
@@ -72,59 +63,57 @@ describe('a transaction that is aborted', () => {
     '%s, while its callback waits for something else: rejects at once, and accepts no statement',
     async (cause) => {
       await using db = createClient(database.config)
-      const { controller, options, error } = limit(cause)
+      const { abort, options, error } = limit(cause)
       const waiting = Promise.withResolvers<void>()
       const resume = Promise.withResolvers<void>()
       let late: Promise<unknown> | undefined
       const rejected = expect(
         db.transaction(async (tx) => {
-          await tx.execute('insert into t values (1)')
+          await tx.execute(insert(1))
           waiting.resolve()
           await resume.promise
-          late = expect(tx.execute('insert into t values (2)')).rejects.toBeDefined()
+          late = expect(tx.execute(insert(2))).rejects.toBeDefined()
         }, options),
       ).rejects.toMatchObject(error)
       await waiting.promise
-      controller.abort(new Error('stopped'))
+      abort()
       await rejected
       await writeWithOtherClient()
       resume.resolve()
       await expect.poll(() => late).toBeDefined()
       await late
-      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+      expect(await readValues()).toEqual([0])
     },
   )
 
   test.each(reasons)('%s, in a savepoint: undoes the whole transaction', async (cause) => {
     await using db = createClient(database.config)
-    const { controller, options, error } = limit(cause)
+    const { abort, options, error } = limit(cause)
     const waiting = Promise.withResolvers<void>()
     const rejected = expect(
       db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
+        await tx.execute(insert(1))
         await tx.savepoint(async (inner) => {
-          await inner.execute('insert into t values (2)')
+          await inner.execute(insert(2))
           waiting.resolve()
           await new Promise(() => {})
         })
       }, options),
     ).rejects.toMatchObject(error)
     await waiting.promise
-    controller.abort(new Error('stopped'))
+    abort()
     await rejected
     await writeWithOtherClient()
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+    expect(await readValues()).toEqual([0])
   })
 
   test('by its timeout, during its COMMIT: the outcome is unknown', async () => {
-    const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
-    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
-    const db = createClient({ ...database.config, url: proxy.url })
-    const transaction = db.transaction((tx) => tx.execute('insert into t values (1)'), { timeoutMs: 200 })
+    const { db, releaseResponse } = createClientWithHeldResponses(isCommit)
+    const transaction = db.transaction((tx) => tx.execute(insert(1)), { timeoutMs: 200 })
     await expect(transaction).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
     releaseResponse()
     await db.close()
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }])
+    expect(await readValues()).toEqual([1])
   })
 
   test('before it begins: does not delay the end of its client', async () => {
@@ -160,11 +149,11 @@ describe('a transaction that is aborted', () => {
     const { signal } = controller
     const added = vi.spyOn(signal, 'addEventListener')
     const removed = vi.spyOn(signal, 'removeEventListener')
-    await db.transaction((tx) => tx.execute('insert into t values (1)'), { signal, timeoutMs: 60_000 })
+    await db.transaction((tx) => tx.execute(insert(1)), { signal, timeoutMs: 60_000 })
     controller.abort()
     expect(added.mock.calls.length).toBeGreaterThan(0)
     expect(removed.mock.calls.length).toBe(added.mock.calls.length)
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }])
+    expect(await readValues()).toEqual([1])
   })
 })
 
@@ -175,46 +164,39 @@ describe('a call that is aborted while its response is in flight', () => {
       const { db, releaseResponse, arrived } = createClientWithHeldResponses()
       const controller = new AbortController()
       const options = cause === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
-      const transaction = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
-      const rejected =
-        cause === 'by a signal'
-          ? expect(transaction).rejects.toThrow('aborted')
-          : expect(transaction).rejects.toMatchObject({
-              code: 'TRANSACTION_LOST',
-              cause: { code: 'TIMEOUT' },
-            })
+      const transaction = db.transaction((tx) => tx.execute(insert(1), [], options))
+      const timeout = { code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } }
+      const rejected = expect(transaction).rejects.toMatchObject(
+        cause === 'by a signal' ? { message: 'aborted' } : timeout,
+      )
       await arrived
       controller.abort(new Error('aborted'))
       // while the response is delayed
       await rejected
       releaseResponse()
       await writeWithOtherClient()
-      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+      expect(await readValues()).toEqual([0])
       await db.close()
     },
   )
 
   test('an aborted commit may have been applied, and its outcome is unknown', async () => {
-    const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
-    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-response', until } : { kind: 'none' })
-    await using db = createClient({ ...database.config, url: proxy.url })
+    const { db, releaseResponse } = createClientWithHeldResponses(isCommit)
+    await using _db = db
     await using stream = openStream(db)
     stream.begin()
-    await stream.execute('insert into t values (1)')
-    await expect(stream.commit({ timeoutMs: 60 })).rejects.toMatchObject({
-      code: 'TIMEOUT',
-      outcome: 'unknown',
-    })
+    await stream.execute(insert(1))
+    const timeout = { code: 'TIMEOUT', outcome: 'unknown' }
+    await expect(stream.commit({ timeoutMs: 60 })).rejects.toMatchObject(timeout)
     releaseResponse()
     expect(stream.inTransaction).toBe(false)
     await writeWithOtherClient()
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
+    expect(await readValues()).toEqual([1, 0])
   })
 
   test('if a read outside a transaction times out, its request is aborted, so that the server stops the statement', async () => {
     await using db = createClient(database.config)
-    const endless = ENDLESS_READ
-    await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+    await expect(db.execute(ENDLESS_READ, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
     await writeWithOtherClient()
   })
 })
@@ -224,11 +206,8 @@ describe('close', () => {
     const db = createClient(database.config)
     const requestsBefore = database.requestCount()
     const call = db.execute(ENDLESS_WRITE)
-    const rejected = expect(call).rejects.toMatchObject({
-      name: 'TransportError',
-      code: 'CLOSED',
-      outcome: 'unknown',
-    })
+    const rejection = { name: 'TransportError', code: 'CLOSED', outcome: 'unknown' }
+    const rejected = expect(call).rejects.toMatchObject(rejection)
     await expect.poll(() => database.requestCount() - requestsBefore).toBe(1)
     const closed = db.close()
     expect(await settlesBefore(call, closed)).toBe(true)
@@ -241,7 +220,7 @@ describe('close', () => {
     const db = createClient(database.config)
     let requestsBefore = Infinity
     const transaction = db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
+      await tx.execute(insert(1))
       requestsBefore = database.requestCount()
       await tx.execute(ENDLESS_WRITE)
     })
@@ -250,12 +229,12 @@ describe('close', () => {
     await db.close()
     await rejected
     await writeWithOtherClient()
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+    expect(await readValues()).toEqual([0])
   })
 
   test('aborts calls that wait for a token', async () => {
     const db = createClient({ ...database.config, authToken: () => new Promise<string>(() => {}) })
-    const call = db.execute('insert into t values (1)')
+    const call = db.execute(insert(1))
     const rejection = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
     await pause(10)
     await db.close()
@@ -272,32 +251,31 @@ describe('before a request is sent', () => {
       authToken: () => (isSlow ? pause(60, token) : token),
     })
     await db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
+      await tx.execute(insert(1))
       isSlow = true
       const reason = new Error('changed my mind')
       const controller = new AbortController()
-      const aborted = tx.execute('insert into t values (2)', [], { signal: controller.signal })
-      const concurrent = tx.execute('insert into t values (3)')
+      const aborted = tx.execute(insert(2), [], { signal: controller.signal })
+      const concurrent = tx.execute(insert(3))
       setTimeout(() => controller.abort(reason), 20)
       await expect(aborted).rejects.toBe(reason)
       await concurrent
     })
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
+    expect(await readValues()).toEqual([1, 3])
   })
 
   test('queued writes that time out are not sent, so none of them has an unknown outcome', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     const release = await holdWriteLock(direct)
     const calls = await Promise.allSettled(
-      Array.from({ length: 400 }, () => db.execute('insert into t values (1)', [], { timeoutMs: 500 })),
+      Array.from({ length: 400 }, () => db.execute(insert(1), [], { timeoutMs: 500 })),
     )
     await release()
-    const outcomes = calls.map((call) =>
-      call.status === 'rejected' ? (call.reason as { outcome: string }).outcome : '',
-    )
+    const withOutcome = (outcome: string): unknown[] =>
+      calls.filter((call) => call.status === 'rejected' && call.reason.outcome === outcome)
     // the two with a write permit were waiting for the lock when they timed out
-    expect(outcomes.filter((outcome) => outcome === 'unknown')).toHaveLength(2)
-    expect(outcomes.filter((outcome) => outcome === 'not_applied')).toHaveLength(398)
+    expect(withOutcome('unknown')).toHaveLength(2)
+    expect(withOutcome('not_applied')).toHaveLength(398)
   })
 })
 
@@ -309,7 +287,7 @@ describe('many transactions at once', () => {
       if (body.includes('BEGIN IMMEDIATE'))
         maxOpenTransactions = Math.max(maxOpenTransactions, (openTransactions += 1))
       if (body.includes('"close"')) openTransactions -= 1
-      return { kind: 'none' }
+      return NO_FAULT
     }
     await using db = createClient({ ...database.config, url: proxy.url })
     const run = (i: number) => db.transaction((tx) => tx.execute('insert into t values (?)', [i]))
@@ -323,15 +301,13 @@ describe('many transactions at once', () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const hold = () =>
       db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
+        await tx.execute(insert(1))
         await released
       })
     const [first, second, third] = [hold(), hold(), hold()]
-    await expect(third).rejects.toMatchObject({
-      code: 'TIMEOUT',
-      outcome: 'not_applied',
-      message: 'waited 0.12 s for the write lock behind 2 transactions of this client (writeLockTimeoutMs)',
-    })
+    const message =
+      'waited 0.12 s for the write lock behind 2 transactions of this client (writeLockTimeoutMs)'
+    await expect(third).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied', message })
     release()
     await Promise.all([first, second])
   })
@@ -341,65 +317,68 @@ describe('many transactions at once', () => {
     const lockHeld = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
     const holder = db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
+      await tx.execute(insert(1))
       lockHeld.resolve()
       await released.promise
     })
     await lockHeld.promise
     const queued = Array.from({ length: 10 }, () =>
-      db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
+      db.transaction((tx) => tx.execute(insert(2), [], { signal: AbortSignal.timeout(30) })),
     )
     for (const transaction of queued)
       await expect(transaction).rejects.toMatchObject({ name: 'TimeoutError' })
     released.resolve()
     await holder
-    await db.transaction((tx) => tx.execute('insert into t values (3)'))
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
+    await db.transaction((tx) => tx.execute(insert(3)))
+    expect(await readValues()).toEqual([1, 3])
   })
 })
 
 describe.runIf(inject('target') !== 'url')('a call on the client inside a transaction callback', () => {
   test.each([
-    ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
-    ['a statement', (db: Client) => db.execute('insert into t values (2)')],
-    ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
+    ['a transaction', (db: Client) => db.transaction((tx) => tx.execute(insert(2)))],
+    ['a statement', (db: Client) => db.execute(insert(2))],
+    ['a batch', (db: Client) => db.batch([insert(2)])],
   ])(
     '%s: the transaction expires, the error mentions the call, and only the write of the call is applied',
     async (_, call) => {
       await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
       const transaction = db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
+        await tx.execute(insert(1))
         await call(db)
       })
+      const message = expect.stringMatching(
+        /another call of this client waited for the write lock.*own handle/,
+      )
       await expect(transaction).rejects.toMatchObject({
         code: 'TRANSACTION_EXPIRED',
         outcome: 'not_applied',
-        message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
+        message,
       })
-      expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
+      expect(await readValues()).toEqual([2])
     },
   )
 
   /** Calls that take over the write lock on the server, before the transaction's own time limit. */
   const TAKEOVERS: Record<string, (db: Client) => Promise<unknown>> = {
-    'a transaction': (db) => db.transaction((tx) => tx.execute('insert into t values (2)')),
+    'a transaction': (db) => db.transaction((tx) => tx.execute(insert(2))),
     'a deferred transaction': (db) =>
       db.transaction(
         async (tx) => {
           await tx.execute('select 1')
-          await tx.execute('insert into t values (2)')
+          await tx.execute(insert(2))
         },
         { mode: 'deferred' },
       ),
-    'a statement': (db) => db.execute('insert into t values (2)'),
-    'a batch': (db) => db.batch(['insert into t values (2)']),
+    'a statement': (db) => db.execute(insert(2)),
+    'a batch': (db) => db.batch([insert(2)]),
     'rows of a write': async (db) => {
       for await (const _ of readRows(db, 'insert into t values (2) returning a'));
     },
     'a stream in use': async (db) => {
       await using stream = openStream(db)
       await stream.execute('select 1')
-      await stream.execute('insert into t values (2)')
+      await stream.execute(insert(2))
     },
   }
   const takeOver = async (
@@ -413,8 +392,8 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
     const transaction = db.transaction(
       async (tx) => {
         await tx.execute('select 1')
-        await tx.execute('insert into t values (1)')
-        await tx.execute('insert into t values (1)')
+        await tx.execute(insert(1))
+        await tx.execute(insert(1))
         await call(db, other)
         await tx.execute('select 1')
       },
@@ -429,16 +408,15 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
   test.concurrent.each(Object.entries(TAKEOVERS))(
     '%s takes over the write lock: the error mentions the call',
     async (_, call) => {
-      expect((await takeOver(call)).message).toMatch(
-        /another writer took the write lock.*another call of this client.*own handle/,
-      )
+      const message = /another writer took the write lock.*another call of this client.*own handle/
+      expect((await takeOver(call)).message).toMatch(message)
     },
   )
 
   test.concurrent.each(['immediate', 'deferred'] as const)(
     'the error does not mention it if another client has taken over the lock (%s)',
     async (mode) => {
-      const error = await takeOver((_, other) => other.execute('insert into t values (2)'), mode)
+      const error = await takeOver((_, other) => other.execute(insert(2)), mode)
       expect(error.message).toMatch(/another writer took the write lock after 5 s \(/)
     },
   )
@@ -448,17 +426,15 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
       direct.transaction(
         async (tx) => {
           await tx.execute('select * from t')
-          await writer.execute('insert into t values (2)')
-          await tx.execute('insert into t values (1)')
+          await writer.execute(insert(2))
+          await tx.execute(insert(1))
         },
         { mode: 'deferred' },
       )
     const busy = { code: 'SQLITE_BUSY', outcome: 'not_applied' }
     const own = await run(direct).catch((reason: unknown) => reason)
-    expect(own).toMatchObject({
-      ...busy,
-      message: expect.stringMatching(/another call of this client.*own handle/),
-    })
+    const message = expect.stringMatching(/another call of this client.*own handle/)
+    expect(own).toMatchObject({ ...busy, message })
     await using other = createClient(database.config)
     const foreign = await run(other).catch((reason: unknown) => reason)
     expect(foreign).toMatchObject({ ...busy, message: 'SQLite error: database is locked' })
@@ -466,22 +442,18 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
 
   const SHORT_TIMEOUT = { timeoutMs: 300 }
   test.each([
-    [
-      'a transaction',
-      (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], SHORT_TIMEOUT)),
-    ],
-    ['a statement', (db: Client) => db.execute('insert into t values (2)', [], SHORT_TIMEOUT)],
-    ['a batch', (db: Client) => db.batch(['insert into t values (2)'], SHORT_TIMEOUT)],
+    ['a transaction', (db: Client) => db.transaction((tx) => tx.execute(insert(2), [], SHORT_TIMEOUT))],
+    ['a statement', (db: Client) => db.execute(insert(2), [], SHORT_TIMEOUT)],
+    ['a batch', (db: Client) => db.batch([insert(2)], SHORT_TIMEOUT)],
   ])('%s with its own, shorter timeout: the error states what it waited for', async (_, call) => {
     for (const coalesceOption of [undefined, coalesce]) {
       await using db = createClient({ ...database.config, coalesce: coalesceOption })
       const transaction = db.transaction(async (tx) => {
-        await tx.execute('insert into t values (1)')
+        await tx.execute(insert(1))
         await call(db)
       })
-      await expect(transaction).rejects.toThrow(
-        /within 300 ms; another transaction of this client held the write lock.*own handle/,
-      )
+      const message = /within 300 ms; another transaction of this client held the write lock.*own handle/
+      await expect(transaction).rejects.toThrow(message)
     }
   })
 
@@ -490,8 +462,8 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
     let write: Promise<unknown> | undefined
     let pragma: Promise<unknown> | undefined
     await db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
-      write = db.execute('insert into t values (2)')
+      await tx.execute(insert(1))
+      write = db.execute(insert(2))
       pragma = db.execute('pragma table_info(t)')
       await pause(500)
     })
@@ -503,21 +475,21 @@ describe.runIf(inject('target') !== 'url')('a call on the client inside a transa
     await using db = createClient(database.config)
     let write: Promise<unknown> | undefined
     await db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
-      write = db.execute('insert into t values (2)')
+      await tx.execute(insert(1))
+      write = db.execute(insert(2))
       for (const a of [3, 4, 5]) {
         await pause(30)
         await tx.execute('insert into t values (?)', [a])
       }
     })
     await write
-    expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
+    expect(await readValues()).toEqual([1, 3, 4, 5, 2])
   })
 
   test('neither a read-only transaction nor a read by another client waits for the transaction', async () => {
     await using db = createClient(database.config)
     await db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
+      await tx.execute(insert(1))
       await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
       await direct.execute('select count(*) from t')
     })

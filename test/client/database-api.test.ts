@@ -9,7 +9,7 @@ import {
   RestoreError,
   restore,
 } from '@batonsql/core'
-import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
@@ -27,18 +27,12 @@ const open = (config: ClientConfig): Client => {
 const embedded = await startLocalServer()
 afterAll(() => embedded.close())
 let count = 0
-const openOn = async (
-  localServer: LocalServer,
-  name: string,
-  options?: Parameters<LocalServer['createDatabase']>[1],
-): Promise<Client> => {
-  return open(await localServer.createDatabase(name, options))
-}
 /** Creates an empty database on the server under test or on an embedded one, and opens a client for it. */
 const openEmpty = {
   'the server under test': async () => open((await server.createDatabase()).config),
-  'an embedded server': async () => openOn(embedded, `copy-${(count += 1)}`),
+  'an embedded server': async () => open(await embedded.createDatabase(`copy-${(count += 1)}`)),
 }
+const openTested = openEmpty['the server under test']
 type ServerKind = keyof typeof openEmpty
 
 const SAMPLE_SCRIPT = `
@@ -76,15 +70,17 @@ async function readContents(db: Client): Promise<unknown> {
     "select type, name, sql from sqlite_schema where name not like 'libsql%' and sql is not null order by type, name",
   )
   const tables = schema.rows.filter(({ type }) => type === 'table').map(({ name }) => name)
+  const queries = tables.map((name) => `select * from "${name}" order by 1`)
+  const rowMode = { rowMode: 'array' } as const
+  // some tables have only one column
   const rows = await db
     .batch(
-      tables.map((name) => `select * from "${name}" order by 1, 2`),
-      { rowMode: 'array' },
+      queries.map((query) => `${query}, 2`),
+      rowMode,
     )
     .catch(async () => {
       const results = []
-      for (const name of tables)
-        results.push(await db.execute(`select * from "${name}" order by 1`, [], { rowMode: 'array' }))
+      for (const query of queries) results.push(await db.execute(query, [], rowMode))
       return results
     })
   return {
@@ -170,22 +166,17 @@ describe('restore', () => {
     database = await server.createDatabase()
     db = open(database.config)
   }
-  const listTables = async (): Promise<unknown[]> =>
-    (
-      await db.execute(
-        "select name from sqlite_schema where type = 'table' and name not like 'libsql%' order by 1",
-        [],
-        { rowMode: 'array' },
-      )
-    ).rows.flat()
-  const readCountAndSum = async (): Promise<unknown> =>
-    (await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })).rows[0]
-  const expectedCountAndSum = (rows: number): number[] => [rows, (rows * (rows - 1)) / 2]
-  const EXPECTED_COUNT_AND_SUM = expectedCountAndSum(ROW_COUNT)
+  const readAll = async (sql: string, on = db): Promise<unknown[]> =>
+    (await on.execute(sql, [], { rowMode: 'array' })).rows.flat()
+  const listTables = (on = db): Promise<unknown[]> =>
+    readAll("select name from sqlite_schema where type = 'table' and name not like 'libsql%' order by 1", on)
+  /** Checks that all rows of the script, or of a number of rows, were inserted once. */
+  const expectAllRows = async (rows = ROW_COUNT, on = db): Promise<void> =>
+    expect(await readAll('select count(*), sum(n) from t', on)).toEqual([rows, (rows * (rows - 1)) / 2])
 
   /** Creates a client that loses the responses or the requests of the given batches, or whose batches a proxy rejects. */
   const createLossyClient = (
-    losses: ReadonlyMap<number, 'response' | 'request' | 'rejected'>,
+    losses: Readonly<Record<number, 'response' | 'request' | 'rejected'>>,
     intMode: ClientConfig['intMode'] = 'auto',
   ): Client => {
     let batches = 0
@@ -194,7 +185,7 @@ describe('restore', () => {
       maxRetries: 0,
       intMode,
       fetch: async (url, init) => {
-        const loss = init.body?.includes('"batch"') ? losses.get((batches += 1)) : undefined
+        const loss = init.body?.includes('"batch"') ? losses[(batches += 1)] : undefined
         if (loss === 'request') throw new TypeError('the request was lost')
         if (loss === 'rejected') return new Response('no such token', { status: 401 })
         const response = await fetch(url, init)
@@ -209,20 +200,15 @@ describe('restore', () => {
     'the number of applied statements is read correctly with intMode %s',
     async (intMode) => {
       await createEmptyDatabase()
-      const { statements } = await restore(
-        createLossyClient(new Map([[2, 'response']]), intMode),
-        LARGE_SCRIPT,
-      )
+      const { statements } = await restore(createLossyClient({ 2: 'response' }, intMode), LARGE_SCRIPT)
       expect(statements).toBe(LARGE_SCRIPT.length + 2)
-      expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+      await expectAllRows()
       await createEmptyDatabase()
-      const losingClient = createLossyClient(
-        new Map([2, 3, 4, 5, 6].map((batch) => [batch, 'request'])),
-        intMode,
-      )
+      const losses = { 2: 'request', 3: 'request', 4: 'request', 5: 'request', 6: 'request' } as const
+      const losingClient = createLossyClient(losses, intMode)
       await expect(restore(losingClient, LARGE_SCRIPT)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
       await restore(open({ ...database.config, intMode }), LARGE_SCRIPT, { resume: true })
-      expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+      await expectAllRows()
     },
   )
 
@@ -237,24 +223,16 @@ describe('restore', () => {
     })
     expect(statements).toBe(LARGE_SCRIPT.length + 2)
     await closed
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
     await expect(restore(client, LARGE_SCRIPT)).rejects.toThrow('the client is closed')
   })
 
   test('each batch is applied once, regardless of which request or response is lost', async () => {
     await createEmptyDatabase()
-    const unreliable = createLossyClient(
-      new Map([
-        [1, 'response'],
-        [2, 'request'],
-        [3, 'response'],
-        [5, 'request'],
-        [6, 'response'],
-      ]),
-    )
-    const { statements } = await restore(unreliable, LARGE_SCRIPT)
+    const losses = { 1: 'response', 2: 'request', 3: 'response', 5: 'request', 6: 'response' } as const
+    const { statements } = await restore(createLossyClient(losses), LARGE_SCRIPT)
     expect(statements).toBe(LARGE_SCRIPT.length + 2)
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
     expect(await listTables()).toEqual(['t'])
   })
 
@@ -262,21 +240,19 @@ describe('restore', () => {
     await createEmptyDatabase()
     const shortScript = createScript(12_000, 0)
     expect(shortScript.join('').length).toBeGreaterThan(300_000)
-    await expect(
-      restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n')),
-    ).rejects.toMatchObject({ applied: 0 })
+    const failing = restore(db, shortScript.with(12_000, 'INSERT INTO missing VALUES(1);\n'))
+    await expect(failing).rejects.toMatchObject({ applied: 0 })
     expect(await listTables()).toEqual([])
     const before = database.requestCount()
     await restore(db, shortScript)
     // the existing objects are read first
     expect(database.requestCount() - before).toBeLessThanOrEqual(2)
-    expect(await readCountAndSum()).toEqual(expectedCountAndSum(12_000))
+    await expectAllRows(12_000)
   })
 
   test('an interrupted restore reports its progress, and resumes from there', async () => {
     await createEmptyDatabase()
-    const failingScript = LARGE_SCRIPT.with(450, "INSERT INTO missing VALUES('x');\n")
-    const stopped = restore(db, failingScript)
+    const stopped = restore(db, LARGE_SCRIPT.with(450, "INSERT INTO missing VALUES('x');\n"))
     await expect(stopped).rejects.toMatchObject({
       name: 'RestoreError',
       code: 'RESTORE_STOPPED',
@@ -291,32 +267,28 @@ describe('restore', () => {
     expect(applied).toBeGreaterThan(200)
     expect(applied).toBeLessThan(452)
     expect(await listTables()).toEqual(['baton_restore_progress', 't'])
-    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow(
-      `another restore has applied ${applied} statements`,
-    )
+    const another = restore(db, LARGE_SCRIPT)
+    await expect(another).rejects.toThrow(`another restore has applied ${applied} statements`)
     const progressCounts: number[] = []
     await restore(db, LARGE_SCRIPT, {
       resume: true,
       onProgress: ({ statements }) => progressCounts.push(statements),
     })
     expect(progressCounts[0]).toBeGreaterThan(applied)
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
     expect(await listTables()).toEqual(['t'])
   })
 
   test('the outcome is unknown if a batch whose response was lost is then rejected', async () => {
     await createEmptyDatabase()
-    const losses = new Map([[2, 'request'] as const, [3, 'rejected'] as const])
-    await expect(restore(createLossyClient(losses), LARGE_SCRIPT)).rejects.toMatchObject({
-      name: 'RestoreError',
-      outcome: 'unknown',
-      cause: { name: 'HttpError', outcome: 'not_applied' },
-    })
+    const restoring = restore(createLossyClient({ 2: 'request', 3: 'rejected' }), LARGE_SCRIPT)
+    const cause = { name: 'HttpError', outcome: 'not_applied' }
+    await expect(restoring).rejects.toMatchObject({ name: 'RestoreError', outcome: 'unknown', cause })
     await expect(restore(db, 'create table t (n);', { resume: true })).rejects.toThrow(
       /^this is not the source of the interrupted restore: it has 1 statements, of which \d+ were applied$/,
     )
     await restore(db, LARGE_SCRIPT, { resume: true })
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
   })
 
   test('another process can resume an aborted restore', async () => {
@@ -326,7 +298,7 @@ describe('restore', () => {
     await expect(stopped).rejects.toBe('enough')
     const secondClient = open(database.config)
     await restore(secondClient, LARGE_SCRIPT, { resume: true })
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
   })
 
   test('a source that never yields is abandoned when the signal is aborted, the client closed or a statement fails', async () => {
@@ -386,24 +358,18 @@ describe('restore', () => {
       expect(attempt).toBeLessThan(8)
     }
     expect(restarts).toBeGreaterThan(2)
-    const { rows } = await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })
-    expect(rows).toEqual([EXPECTED_COUNT_AND_SUM])
-    const { rows: names } = await db.execute(
-      "select name from sqlite_schema where type = 'table' and name not like 'libsql%'",
-    )
-    expect(names).toEqual([{ name: 't' }])
+    await expectAllRows(ROW_COUNT, db)
+    expect(await listTables(db)).toEqual(['t'])
   })
 
   test('a restore from a truncated source is rejected, and can be resumed', async () => {
     await createEmptyDatabase()
-    await expect(restore(db, LARGE_SCRIPT.slice(0, -1))).rejects.toMatchObject({
-      cause: { name: 'ProtocolError' },
-    })
-    await expect(restore(db, LARGE_SCRIPT.join('').slice(0, -1_000), { resume: true })).rejects.toThrow(
-      /ends/,
-    )
+    const truncated = restore(db, LARGE_SCRIPT.slice(0, -1))
+    await expect(truncated).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
+    const shorter = restore(db, LARGE_SCRIPT.join('').slice(0, -1_000), { resume: true })
+    await expect(shorter).rejects.toThrow(/ends/)
     await restore(db, LARGE_SCRIPT, { resume: true })
-    expect(await readCountAndSum()).toEqual(EXPECTED_COUNT_AND_SUM)
+    await expectAllRows()
   })
 
   test.each([
@@ -434,10 +400,8 @@ describe('restore', () => {
   test('rejects a database with tables', async () => {
     await createEmptyDatabase()
     await db.execute('create table mine (a)')
-    await expect(restore(db, LARGE_SCRIPT)).rejects.toThrow('the database already has tables')
-    await expect(restore(db, LARGE_SCRIPT, { resume: true })).rejects.toThrow(
-      'the database already has tables',
-    )
+    for (const options of [{}, { resume: true }])
+      await expect(restore(db, LARGE_SCRIPT, options)).rejects.toThrow('the database already has tables')
     expect(await listTables()).toEqual(['mine'])
   })
 
@@ -459,8 +423,7 @@ describe('restore', () => {
 
 describe('dump', () => {
   test('is a snapshot, and does not block writers while its reader pauses', async () => {
-    const { config } = await server.createDatabase()
-    const db = open(config)
+    const db = await openTested()
     await db.batch([
       'create table a (x)',
       'create table z (x)',
@@ -478,14 +441,12 @@ describe('dump', () => {
     await reader.read()
     await reader.cancel()
     await db.execute('insert into z values (2)')
-    expect((await collectStatements(dump(db))).filter((statement) => /INTO z /.test(statement))).toHaveLength(
-      2,
-    )
+    const statements = await collectStatements(dump(db))
+    expect(statements.filter((statement) => /INTO z /.test(statement))).toHaveLength(2)
   })
 
   test('a server failure is an error, never a partial dump', async () => {
-    const { config } = await server.createDatabase()
-    const db = open(config)
+    const db = await openTested()
     await db.batch(['create table t ("a""b")', "insert into t values ('x')"])
     const text = await readText(dump(db)).catch((error: unknown) => error)
     if (inject('target') === 'embedded') expect(text).toMatch(/INSERT INTO t VALUES\('x'\);\nCOMMIT;\n$/)
@@ -494,8 +455,7 @@ describe('dump', () => {
 })
 
 test('describes a statement', async () => {
-  const { config } = await server.createDatabase()
-  const db = open(config)
+  const db = await openTested()
   await db.execute('create table t (a integer, b text)')
   expect(await describeStatement(db, 'select a, b || 1 as c from t where a = ? and b = :name')).toEqual({
     params: [{ name: null }, { name: ':name' }],
@@ -506,15 +466,11 @@ test('describes a statement', async () => {
     isExplain: false,
     isReadOnly: true,
   })
-  expect(await describeStatement(db, 'insert into t values (1, 2)')).toMatchObject({
-    isReadOnly: false,
-    columns: [],
-  })
+  const write = await describeStatement(db, 'insert into t values (1, 2)')
+  expect(write).toMatchObject({ isReadOnly: false, columns: [] })
   expect(await describeStatement(db, 'explain select 1;')).toMatchObject({ isExplain: true })
-  await expect(describeStatement(db, 'select nope from t')).rejects.toMatchObject({
-    name: 'SqlError',
-    sql: 'select nope from t',
-  })
+  const sql = 'select nope from t'
+  await expect(describeStatement(db, sql)).rejects.toMatchObject({ name: 'SqlError', sql })
   expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
 })
 
@@ -537,8 +493,7 @@ describe('listen', () => {
   }
 
   test('counts each of 300 committed changes once, and does not count changes that were rolled back', async () => {
-    const { config } = await server.createDatabase()
-    const db = open(config)
+    const db = await openTested()
     await db.execute('create table t (a)')
     const { promise, resolve } = Promise.withResolvers<void>()
     const collected = collectInserts(db, 301, resolve)
@@ -550,9 +505,8 @@ describe('listen', () => {
         await db.execute('insert into t values (1)')
         await db.batch(['insert into t values (2)', 'insert into t values (3)'])
         await executeMultiple(db, 'begin; insert into t values (4); rollback')
-        await expect(
-          db.batch(['insert into t values (4)', 'insert into missing values (1)']),
-        ).rejects.toThrow()
+        const failing = db.batch(['insert into t values (4)', 'insert into missing values (1)'])
+        await expect(failing).rejects.toThrow()
         // libsql-server counts changes that are undone when their stream ends, together with the next committed ones
         if (inject('target') !== 'embedded') continue
         const thrown = db.transaction(async (tx) => {
@@ -573,8 +527,7 @@ describe('listen', () => {
   })
 
   test('reports only the requested actions', async () => {
-    const { config } = await server.createDatabase()
-    const db = open(config)
+    const db = await openTested()
     await db.batch(['create table t (a)', 'insert into t values (1), (2)'])
     const listener = listen(db, { table: 't', actions: ['delete', 'update'] })
     expect((await listener.next()).value).toEqual({ type: 'ready' })
@@ -615,15 +568,14 @@ describe('listen', () => {
 test('jobs report a schema change that was applied to the children, and one that failed', async ({
   skip,
 }) => {
-  const target = inject('target')
-  if (target !== 'embedded' && target !== 'sqld')
-    skip('a server on which the test cannot create schema databases')
-  await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })
-  const parent = await openOn(schemas, 'parent', { isSchema: true })
+  const backend = inject('target')
+  if (backend !== 'embedded' && backend !== 'sqld')
+    return skip('a server on which the test cannot create schema databases')
+  await using schemas = await startLocalServer({ backend })
+  const parent = open(await schemas.createDatabase('parent', { isSchema: true }))
   await parent.execute('create table t (a integer primary key, b)')
-  const children = await Promise.all(
-    ['one', 'two'].map((name) => openOn(schemas, name, { schema: 'parent' })),
-  )
+  const childConfigs = ['one', 'two'].map((name) => schemas.createDatabase(name, { schema: 'parent' }))
+  const children = (await Promise.all(childConfigs)).map(open)
   await parent.execute('alter table t add column c')
   const { jobs: jobList } = await jobs.list(parent)
   expect(jobList[0]).toMatchObject({ status: 'RunSuccess' })
@@ -643,10 +595,8 @@ test('jobs report a schema change that was applied to the children, and one that
   await expect(parent.execute('create unique index u on t (b)')).rejects.toThrow()
   const failedId = (await jobs.list(parent)).jobs[0]?.id as number
   expect(failedId).toBeGreaterThan(id)
-  await expect(jobs.wait(parent, failedId)).rejects.toMatchObject({
-    name: 'SqlError',
-    code: 'SCHEMA_MIGRATION_ERROR',
-  })
+  const failure = { name: 'SqlError', code: 'SCHEMA_MIGRATION_ERROR' }
+  await expect(jobs.wait(parent, failedId)).rejects.toMatchObject(failure)
   const { status, error, progress } = await jobs.get(parent, failedId)
   expect([status, new Set(progress.map((task) => task.status))]).toEqual(['RunFailure', new Set(['Failure'])])
   expect(error).toContain('UNIQUE constraint failed')

@@ -1,13 +1,14 @@
 import { type Client, createClient } from '@batonsql/core'
 import { afterAll, beforeEach } from 'vitest'
 import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
-import { openTestServer, type TestDatabase } from './test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from './test-server.ts'
 
 /** Returns the size or the time limit of a run, which an environment variable can override. */
 export const runSize = (variable: string, defaultSize: number): number =>
   Number(process.env[variable] ?? defaultSize)
 
 interface FaultyDatabase {
+  readonly server: TestServer
   readonly database: TestDatabase
   /** A client that connects to the database directly. */
   readonly direct: Client
@@ -29,5 +30,5 @@ export async function openFaultyDatabase(): Promise<FaultyDatabase> {
     proxy.next = () => NO_FAULT
     proxy.hidesV3 = false
   })
-  return { database, direct, proxy }
+  return { server, database, direct, proxy }
 }

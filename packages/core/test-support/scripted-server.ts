@@ -69,6 +69,23 @@ export const status =
     response.end(text)
   }
 
+/** Responds with one row. */
+export const answer: Script = (_, response) => respond(response, executed)
+/** Never responds. */
+export const noResponse: Script = () => {}
+/** Breaks the connection. */
+export const disconnect: Script = (_, response) => void response.destroy()
+/** Runs the scripts one after another, and the last one for all further requests. */
+export const inOrder =
+  (...scripts: readonly [Script, ...Script[]]): Script =>
+  (request, response, count) =>
+    scripts[Math.min(count, scripts.length) - 1]?.(request, response, count)
+/** Runs one of two scripts, depending on the body of the request. */
+export const ifIncludes =
+  (text: string, script: Script, otherwise: Script): Script =>
+  (request, response, count) =>
+    (request.body.includes(text) ? script : otherwise)(request, response, count)
+
 /** A server with minimal streams: every step of a batch whose condition is true succeeds. */
 export const streams =
   (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>

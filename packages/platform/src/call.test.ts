@@ -4,7 +4,6 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   fetchFailure,
-  type PlatformScript,
   type ScriptedResponse,
   scriptedPlatform,
   TOKEN,
@@ -27,12 +26,9 @@ const getRejection = async (promise: Promise<unknown>): Promise<PlatformError> =
   expect(error).toBeInstanceOf(PlatformError)
   return error as PlatformError
 }
-/** Sends the given responses in order, and then repeats the last one. */
-const respondInOrder =
-  (...responses: ScriptedResponse[]): PlatformScript =>
-  (_, count) =>
-    responses[Math.min(count, responses.length) - 1] as ScriptedResponse
 const retrySoon = { 'retry-after-ms': '1' }
+const unavailable = { status: 503, headers: retrySoon }
+const noGroups = { body: { groups: [] } }
 const never = new Promise<never>(() => {})
 
 afterEach(() => {
@@ -41,33 +37,22 @@ afterEach(() => {
 
 describe('addresses', () => {
   test.each(['', '/', '/proxy', '/proxy/', '/a/b//'])('accepts a URL that ends with "%s"', async (end) => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }), {
-      url: `http://api.test:81${end}`,
-    })
+    const { platform, received } = scriptedPlatform(noGroups, { url: `http://api.test:81${end}` })
     await platform.groups.list()
     const url = `${end.replace(/\/+$/, '')}/v1/organizations/acme/groups`
     expect(received[0]).toMatchObject({ host: 'api.test:81', url })
   })
 
   test('encodes each part of a path', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ status: 404, body: { error: 'none' } }))
+    const { platform, received } = scriptedPlatform({ status: 404, body: { error: 'none' } })
     for (const name of ['a/../b', 'a b', '%2e%2e', 'ü', '?x=1', '#f', 'a\\b', '...', 'a;b'])
       await platform.databases.delete(name, { missingOk: true })
-    expect(received.map(({ url }) => url.replace('/v1/organizations/acme/databases/', ''))).toEqual([
-      'a%2F..%2Fb',
-      'a%20b',
-      '%252e%252e',
-      '%C3%BC',
-      '%3Fx%3D1',
-      '%23f',
-      'a%5Cb',
-      '...',
-      'a%3Bb',
-    ])
+    const encoded = received.map(({ url }) => url.replace('/v1/organizations/acme/databases/', ''))
+    expect(encoded.join(' ')).toBe('a%2F..%2Fb a%20b %252e%252e %C3%BC %3Fx%3D1 %23f a%5Cb ... a%3Bb')
   })
 
   test.each(['', '.', '..', '\ud800', 7, undefined, null])('rejects the invalid name %j', async (name) => {
-    const { platform, received } = scriptedPlatform(() => ({}))
+    const { platform, received } = scriptedPlatform({})
     await expect(platform.databases.get(name as string)).rejects.toThrow(TypeError)
     await expect(platform.forOrganization(name as string).groups.list()).rejects.toThrow(TypeError)
     expect(received).toEqual([])
@@ -85,7 +70,7 @@ describe('addresses', () => {
     ['/v1/a\\b', 'segments encoded'],
     ['/v1/%zz', 'segments encoded'],
   ])('request() rejects the path %s', async (path, words) => {
-    const { platform, received } = scriptedPlatform(() => ({}))
+    const { platform, received } = scriptedPlatform({})
     await expect(platform.request('GET', path)).rejects.toThrow(words)
     expect(received).toEqual([])
   })
@@ -104,17 +89,17 @@ describe('addresses', () => {
   })
 
   test('forOrganization() sends calls to another organization', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }))
+    const { platform, received } = scriptedPlatform(noGroups)
     await platform.forOrganization('other').groups.list()
     await platform.groups.list()
-    expect(received.map(({ url }) => url)).toEqual([
-      '/v1/organizations/other/groups',
-      '/v1/organizations/acme/groups',
-    ])
+    const organizations = ['other', 'acme']
+    expect(received.map(({ url }) => url)).toEqual(
+      organizations.map((name) => `/v1/organizations/${name}/groups`),
+    )
   })
 
   test('Turso Cloud is the default service', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { exp: -1 } }), { url: undefined })
+    const { platform, received } = scriptedPlatform({ body: { exp: -1 } }, { url: undefined })
     await platform.apiTokens.validate()
     expect(received[0]?.host).toBe('api.turso.tech')
   })
@@ -126,7 +111,7 @@ describe('errors', () => {
     async (status) => {
       const body = { error: 'these words', code: 'this_code', more: 1 }
       const response = { status, headers: { 'x-request-id': 'r1' }, body }
-      const { platform } = scriptedPlatform(() => response, { maxRetries: 0 })
+      const { platform } = scriptedPlatform(response, { maxRetries: 0 })
       const error = await getRejection(platform.groups.get('g'))
       expect(error).toMatchObject({
         name: 'PlatformError',
@@ -141,9 +126,7 @@ describe('errors', () => {
         body: JSON.stringify(body),
       })
       expect(error.headers['content-type']).toBe('application/json')
-      expect(error.message).toMatch(
-        `GET /v1/organizations/acme/groups/g returned HTTP ${status}: these words`,
-      )
+      expect(error.message).toMatch(`GET ${error.path} returned HTTP ${status}: these words`)
       expect([isNotFound(error), isAlreadyExists(error)]).toEqual([status === 404, status === 409])
     },
   )
@@ -156,7 +139,7 @@ describe('errors', () => {
     ['JSON without an error', '[1]', null, /returned HTTP 404: \[1\]$/],
     ['truncated JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
   ])('reads a rejection with %s', async (_, text, reason, words) => {
-    const { platform } = scriptedPlatform(() => ({ status: 404, text }))
+    const { platform } = scriptedPlatform({ status: 404, text })
     const error = await getRejection(platform.users.current())
     expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
     expect(error.message).toMatch(words)
@@ -165,14 +148,14 @@ describe('errors', () => {
   })
 
   test('truncates the text of a rejection to 4,096 characters', async () => {
-    const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
+    const { platform } = scriptedPlatform({ status: 500, text: 'x'.repeat(5_000) })
     const { body, message } = await getRejection(platform.users.current())
     expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user returned HTTP 500: '.length + 500])
   })
 
   test('isAlreadyExists() recognizes the statuses and messages of the service', async () => {
     const isRecognized = async (response: ScriptedResponse): Promise<boolean> => {
-      const { platform } = scriptedPlatform(() => response)
+      const { platform } = scriptedPlatform(response)
       return isAlreadyExists(await getRejection(platform.groups.create({ name: 'g', location: 'l' })))
     }
     const nameTaken = { error: 'database with same name already exists' }
@@ -192,7 +175,7 @@ describe('errors', () => {
     ['null for a list', { body: { groups: null } }, /has no list "groups"/],
     ['an item that is not an object', { body: { groups: ['g'] } }, /that is not an object/],
   ])('rejects a successful response with %s', async (_, response, words) => {
-    const { platform, received } = scriptedPlatform(() => response)
+    const { platform, received } = scriptedPlatform(response)
     const error = await getRejection(platform.groups.list())
     expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
     expect(error.message).toMatch(words)
@@ -200,37 +183,31 @@ describe('errors', () => {
   })
 
   test('rejects an object without its required fields', async () => {
-    const { platform } = scriptedPlatform(() => ({ body: { message: 'ok' } }))
+    const { platform } = scriptedPlatform({ body: { message: 'ok' } })
     await expect(platform.databases.get('db')).rejects.toThrow('has no object "database" with "hostname"')
     await expect(platform.databases.createToken('db')).rejects.toThrow('has no string "jwt"')
     await expect(platform.locations.list()).rejects.toThrow('has no object "locations"')
     await expect(platform.apiTokens.validate()).rejects.toThrow('has no number "exp"')
     for (const locations of [null, ['fra'], 'fra']) {
-      const malformed = scriptedPlatform(() => ({ body: { locations } }))
+      const malformed = scriptedPlatform({ body: { locations } })
       await expect(malformed.platform.locations.list()).rejects.toMatchObject({ code: 'DECODE' })
     }
   })
 
   test('no error contains the token, regardless of the response', async () => {
     const jwt = unsignedJwt({ a: 'rw' })
+    const body = { error: `the token ${TOKEN} is not valid` }
     const responses: ScriptedResponse[] = [
-      {
-        status: 401,
-        body: { error: `the token ${TOKEN} is not valid` },
-        headers: { 'x-was': `Bearer ${TOKEN}` },
-      },
+      { status: 401, body, headers: { 'x-was': `Bearer ${TOKEN}` } },
       { status: 500, text: `<p>${TOKEN} ${jwt}</p>` },
       { status: 200, text: `{"jwt": "${jwt}"` },
       { drop: true },
     ]
-    const { platform } = scriptedPlatform(respondInOrder(...responses), { maxRetries: 0 })
+    const { platform } = scriptedPlatform(responses, { maxRetries: 0 })
+    const print = (error: unknown): string => inspect(error, { depth: 9, showHidden: true })
     for (const _ of responses) {
       const error = await getRejection(platform.databases.createToken('db'))
-      const printed = [
-        inspect(error, { depth: 9, showHidden: true }),
-        error.body,
-        JSON.stringify(error.headers),
-      ]
+      const printed = [print(error), error.body, JSON.stringify(error.headers)]
       for (const secret of [TOKEN, jwt]) expect(printed.join()).not.toContain(secret)
     }
     const fetch = (): never => {
@@ -238,10 +215,9 @@ describe('errors', () => {
         headers: { authorization: TOKEN },
       })
     }
-    const error = await getRejection(
-      createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 }).users.current(),
-    )
-    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(TOKEN)
+    const failing = createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 })
+    const error = await getRejection(failing.users.current())
+    expect(print(error)).not.toContain(TOKEN)
     expect(error.message).toContain('[token] is not a header')
   })
 })
@@ -269,15 +245,13 @@ describe('tokens', () => {
 
   test('a token function is called before every attempt, and its result is checked', async () => {
     let tokenCount = 0
-    const script = respondInOrder({ status: 503, headers: retrySoon }, { body: { groups: [] } })
+    const script = [unavailable, noGroups]
     const { platform, received } = scriptedPlatform(script, { token: async () => `t${(tokenCount += 1)}` })
     await platform.groups.list()
     expect(received.map(({ headers }) => headers['authorization'])).toEqual(['Bearer t1', 'Bearer t2'])
 
-    const databaseTokenClient = createPlatformClient({
-      token: () => unsignedJwt({ a: 'ro' }),
-      organization: 'acme',
-    })
+    const databaseToken = { token: () => unsignedJwt({ a: 'ro' }), organization: 'acme' }
+    const databaseTokenClient = createPlatformClient(databaseToken)
     await expect(databaseTokenClient.groups.list()).rejects.toThrow('token is a database token')
     const failing = createPlatformClient({ token: () => Promise.reject(new Error('vault is sealed')) })
     await expect(failing.users.current()).rejects.toThrow('vault is sealed')
@@ -289,7 +263,7 @@ describe('tokens', () => {
       const token = 'abc/def"ghi'
       const escapedToken = JSON.stringify(token).slice(1, -1).replace('/', slash)
       const response = { status: 400, text: `{"error":"bad token ${escapedToken}"}` }
-      const { platform } = scriptedPlatform(() => response, { token })
+      const { platform } = scriptedPlatform(response, { token })
       const error = await getRejection(platform.groups.list())
       expect(error.message).toContain('[token]')
       const { message, reason } = error
@@ -299,7 +273,7 @@ describe('tokens', () => {
 
   test('the error of a 401 states that the token is a database token', async () => {
     const rejection = { status: 401, body: { error: 'could not parse jwt id' } }
-    const { platform } = scriptedPlatform(() => rejection)
+    const { platform } = scriptedPlatform(rejection)
     await expect(platform.users.current()).rejects.toThrow('this is a database token')
   })
 })
@@ -310,21 +284,19 @@ describe('retries', () => {
 
   test.each([408, 429, 502, 503, 504])('a read after HTTP %d', async (status) => {
     const busy = { status, headers: retrySoon }
-    const { platform, received } = scriptedPlatform(respondInOrder(busy, busy, { body: { groups: [] } }))
+    const { platform, received } = scriptedPlatform([busy, busy, noGroups])
     expect(await platform.groups.list()).toEqual([])
     expect(received).toHaveLength(3)
   })
 
   test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('no read after HTTP %d', async (status) => {
-    const { platform, received } = scriptedPlatform(() => ({ status, headers: retrySoon }))
+    const { platform, received } = scriptedPlatform({ status, headers: retrySoon })
     await getRejection(platform.groups.list())
     expect(received).toHaveLength(1)
   })
 
   test.each([0, 3])('at most %d times', async (maxRetries) => {
-    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: retrySoon }), {
-      maxRetries,
-    })
+    const { platform, received } = scriptedPlatform(unavailable, { maxRetries })
     await getRejection(platform.groups.list())
     expect(received).toHaveLength(1 + maxRetries)
   })
@@ -343,10 +315,10 @@ describe('retries', () => {
 
   test.each([
     ['a lost connection', { drop: true }],
-    ['HTTP 503', { status: 503, headers: retrySoon }],
+    ['HTTP 503', unavailable],
     ['HTTP 408', { status: 408, headers: retrySoon }],
   ])('never a creation, a mint or a rotation, after %s', async (_, response) => {
-    const { platform, received } = scriptedPlatform(() => response)
+    const { platform, received } = scriptedPlatform(response)
     const calls = [
       () => platform.groups.create(create),
       () => platform.databases.createToken('db'),
@@ -362,9 +334,7 @@ describe('retries', () => {
   })
 
   test('a creation after 429, or if no connection was made', async () => {
-    const { platform, received, fetch } = scriptedPlatform(
-      respondInOrder({ status: 429, headers: retrySoon }, group),
-    )
+    const { platform, received, fetch } = scriptedPlatform([{ status: 429, headers: retrySoon }, group])
     expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
     expect(received).toHaveLength(2)
 
@@ -383,16 +353,14 @@ describe('retries', () => {
   })
 
   test('a custom request that is declared idempotent', async () => {
-    const { platform, received } = scriptedPlatform(
-      respondInOrder({ status: 503, headers: retrySoon }, { body: 1 }),
-    )
+    const { platform, received } = scriptedPlatform([unavailable, { body: 1 }])
     expect(await platform.request('POST', '/v1/look', { isIdempotent: true })).toBe(1)
     expect(received).toHaveLength(2)
   })
 
   test('no request after a conflict', async () => {
     const conflict = { status: 409, headers: retrySoon, body: { error: 'x' } }
-    const { platform, received } = scriptedPlatform(() => conflict)
+    const { platform, received } = scriptedPlatform(conflict)
     await getRejection(platform.groups.create(create))
     await getRejection(platform.groups.updateConfiguration('g', {}))
     await getRejection(platform.groups.delete('g'))
@@ -401,22 +369,21 @@ describe('retries', () => {
 
   test('a delete, which succeeds if the first response was lost and the retry finds nothing', async () => {
     const notFound = { status: 404, body: { error: 'could not find database' } }
-    const { platform, received } = scriptedPlatform(
-      respondInOrder({ status: 502, headers: retrySoon }, notFound),
-    )
+    const { platform, received } = scriptedPlatform([{ status: 502, headers: retrySoon }, notFound])
     expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
     expect(received).toHaveLength(2)
     // it is an error if no earlier response was lost
     expect(isNotFound(await getRejection(platform.databases.delete('db')))).toBe(true)
     // or if the earlier attempt certainly did nothing
-    const limited = scriptedPlatform(respondInOrder({ status: 429, headers: retrySoon }, notFound))
+    const limited = scriptedPlatform([{ status: 429, headers: retrySoon }, notFound])
     expect(await getRejection(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
   test('the outcome stays unknown, regardless of the last response', async () => {
-    const { platform } = scriptedPlatform(
-      respondInOrder({ status: 502, headers: retrySoon }, { status: 403, body: { error: 'no' } }),
-    )
+    const { platform } = scriptedPlatform([
+      { status: 502, headers: retrySoon },
+      { status: 403, body: { error: 'no' } },
+    ])
     expect(await getRejection(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
@@ -449,7 +416,7 @@ describe('waits', () => {
 
   const delaysAfter = async (response: ScriptedResponse): Promise<number[]> => {
     const delays: number[] = []
-    const { platform } = scriptedPlatform(() => response, {
+    const { platform } = scriptedPlatform(response, {
       maxRetries: 6,
       requestTimeoutMs: 1e9,
       observe: (event) => event.type === 'retry' && delays.push(event.delayMs),
@@ -489,14 +456,14 @@ describe('waits', () => {
 
   test('are skipped if retry-after is more than a minute; the error contains the delay', async () => {
     const busy = { status: 429, headers: { 'retry-after': '61' } }
-    const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
+    const { platform, received } = scriptedPlatform(busy, { requestTimeoutMs: 1e9 })
     expect(await getRejection(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect(received).toHaveLength(1)
   })
 
   test('are skipped if they would exceed the timeout of the call', async () => {
     const busy = { status: 503, headers: { 'retry-after': '30' } }
-    const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
+    const { platform, received } = scriptedPlatform(busy, { requestTimeoutMs: 20_000 })
     expect(await getRejection(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
     expect(received).toHaveLength(1)
     expect(vi.getTimerCount()).toBe(0)
@@ -505,14 +472,12 @@ describe('waits', () => {
 
 describe('timeouts and signals', () => {
   test('the timeout covers the token, the response and its body', async () => {
-    const { platform } = scriptedPlatform(() => ({ hang: true }), { requestTimeoutMs: 40 })
+    const { platform } = scriptedPlatform({ hang: true }, { requestTimeoutMs: 40 })
     const error = await getRejection(platform.databases.createToken('db'))
     expect(error).toMatchObject({ code: 'TIMEOUT', status: null, outcome: 'unknown' })
     const noToken = createPlatformClient({ token: () => never, requestTimeoutMs: 40 })
-    expect(await getRejection(noToken.users.current())).toMatchObject({
-      code: 'TIMEOUT',
-      outcome: 'not_applied',
-    })
+    const noTokenError = await getRejection(noToken.users.current())
+    expect(noTokenError).toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
     const stalled = createPlatformClient({
       token: TOKEN,
       requestTimeoutMs: 40,
@@ -522,7 +487,7 @@ describe('timeouts and signals', () => {
   })
 
   test('a call can have its own timeout', async () => {
-    const { platform } = scriptedPlatform(() => ({ hang: true }))
+    const { platform } = scriptedPlatform({ hang: true })
     await expect(platform.users.current({ timeoutMs: 30 })).rejects.toThrow('within 30 ms')
     await expect(platform.users.current({ timeoutMs: -1 })).rejects.toThrow(
       'timeoutMs must be a positive number',
@@ -531,7 +496,7 @@ describe('timeouts and signals', () => {
   })
 
   test('with requestTimeoutMs: Infinity there is no time limit', async () => {
-    const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { requestTimeoutMs: Infinity })
+    const { platform } = scriptedPlatform(noGroups, { requestTimeoutMs: Infinity })
     expect(await platform.groups.list()).toEqual([])
   })
 
@@ -553,9 +518,8 @@ describe('timeouts and signals', () => {
     expect(received[0]?.signal.aborted).toBe(true)
 
     const waitController = new AbortController()
-    const waitingCall = getRejection(
-      platform.groups.create({ name: 'g', location: 'l' }, { signal: waitController.signal }),
-    )
+    const { signal } = waitController
+    const waitingCall = getRejection(platform.groups.create({ name: 'g', location: 'l' }, { signal }))
     await expect.poll(() => received).toHaveLength(2)
     await new Promise((resolve) => setTimeout(resolve, 30))
     waitController.abort()
@@ -570,21 +534,19 @@ describe('timeouts and signals', () => {
     const { signal } = new AbortController()
     const addListener = vi.spyOn(signal, 'addEventListener')
     const removeListener = vi.spyOn(signal, 'removeEventListener')
-    const { platform } = scriptedPlatform(respondInOrder({ body: { groups: [] } }, { status: 403 }))
+    const { platform } = scriptedPlatform([noGroups, { status: 403 }])
     await platform.groups.list({ signal })
     await getRejection(platform.groups.list({ signal }))
-    expect([addListener.mock.calls.length, removeListener.mock.calls.length, vi.getTimerCount()]).toEqual([
-      2, 2, 0,
-    ])
+    for (const listeners of [addListener, removeListener]) expect(listeners).toHaveBeenCalledTimes(2)
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 
 describe('requests and responses', () => {
   test('sends a user agent, the token and, only with a body, a content type', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
-      userAgent: 'deploy/1.2',
-      headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
-    })
+    const headers = { 'X-Extra': 'yes', Authorization: 'Bearer other' }
+    const config = { userAgent: 'deploy/1.2', headers }
+    const { platform, received } = scriptedPlatform({ body: { group: { name: 'g' } } }, config)
     await platform.groups.get('g')
     await platform.groups.create({ name: 'g', location: 'l' })
     expect(received.map(({ headers }) => headers)).toMatchObject([
@@ -593,36 +555,36 @@ describe('requests and responses', () => {
     ])
     expect(received[0]?.headers['content-type']).toBeUndefined()
     for (const headers of [new Headers({ 'X-Extra': 'a' }), [['x-extra', 'a'] as const]]) {
-      const scripted = scriptedPlatform(() => ({ body: { exp: -1 } }), { headers })
+      const scripted = scriptedPlatform({ body: { exp: -1 } }, { headers })
       await scripted.platform.apiTokens.validate()
       expect(scripted.received[0]?.headers['x-extra']).toBe('a')
     }
   })
 
   test('withResponse() returns the data and the response', async () => {
-    const { platform } = scriptedPlatform(
-      respondInOrder(
-        { status: 503, headers: retrySoon },
-        { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
-      ),
-    )
+    const { platform } = scriptedPlatform([
+      unavailable,
+      { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
+    ])
     const { data, response } = await platform.groups.list().withResponse()
     expect(data).toEqual([])
     expect(response).toMatchObject({ status: 200, requestId: 'ray1', attempts: 2 })
     expect(response.headers).toMatchObject({ 'cf-ray': 'ray1' })
     expect(response.headers['set-cookie']).toBeUndefined()
-    const { platform: rejecting } = scriptedPlatform(() => ({ status: 403 }))
+    const { platform: rejecting } = scriptedPlatform({ status: 403 })
     // no rejection is left unhandled
     await expect(rejecting.groups.list().withResponse()).rejects.toThrow('HTTP 403')
   })
 
   test('request() sends the token, throws the same errors, and returns the JSON unchanged, or undefined for an empty body', async () => {
-    const { platform, received } = scriptedPlatform(
-      respondInOrder({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
-    )
-    expect(await platform.request('POST', '/v9/new/a%2Fb', { query: { q: 'x y' }, body: { a: 1 } })).toEqual({
-      Some_Key: [1],
-    })
+    const { platform, received } = scriptedPlatform([
+      { body: { Some_Key: [1] } },
+      {},
+      { status: 404, body: { error: 'none' } },
+      {},
+    ])
+    const options = { query: { q: 'x y' }, body: { a: 1 } }
+    expect(await platform.request('POST', '/v9/new/a%2Fb', options)).toEqual({ Some_Key: [1] })
     expect(received[0]).toMatchObject({ method: 'POST', url: '/v9/new/a%2Fb?q=x+y', body: '{"a":1}' })
     expect(received[0]?.headers['authorization']).toBe(`Bearer ${TOKEN}`)
     expect(await platform.request('GET', '/v9/empty')).toBeUndefined()
@@ -633,20 +595,19 @@ describe('requests and responses', () => {
     expect(received[3]?.headers['content-type']).toBeUndefined()
     await expect(platform.request('POST', '/v1', { body: { count: 1n } })).rejects.toThrow(TypeError)
     await expect(platform.request('TRACE' as 'GET', '/v1')).rejects.toThrow('method must be one of')
-    await expect(platform.request('GET', '/v1', { retry: 1 } as object)).rejects.toThrow(
-      'unknown option retry',
-    )
+    const misspelled = platform.request('GET', '/v1', { retry: 1 } as object)
+    await expect(misspelled).rejects.toThrow('unknown option retry')
   })
 
   test('events report every attempt, and contain no token', async () => {
     const events: unknown[] = []
     vi.spyOn(Math, 'random').mockReturnValue(0)
     const { platform } = scriptedPlatform(
-      respondInOrder(
+      [
         { status: 503, headers: { ...retrySoon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
         { drop: true },
-        { body: { groups: [] } },
-      ),
+        noGroups,
+      ],
       { observe: (event) => events.push(event) },
     )
     await platform.groups.list()
@@ -679,7 +640,7 @@ describe('requests and responses', () => {
       const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
       onTestFinished(() => warn.mockRestore())
       const observe = vi.fn(() => fail() as undefined)
-      const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { observe })
+      const { platform } = scriptedPlatform(noGroups, { observe })
       expect(await platform.groups.list()).toEqual([])
       expect(await platform.groups.list()).toEqual([])
       expect(observe).toHaveBeenCalledTimes(4)
@@ -694,11 +655,14 @@ describe('over HTTP, with the global fetch', () => {
   /** Starts a server. @returns its address */
   async function serve(listener: http.RequestListener): Promise<string> {
     const server = http.createServer(listener)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     })
+    return await listen(server)
+  }
+  async function listen(server: http.Server): Promise<string> {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
@@ -726,18 +690,14 @@ describe('over HTTP, with the global fetch', () => {
     controller.abort()
     expect(await call).toMatchObject({ code: 'ABORTED' })
     await closed.promise
-    expect(await getRejection(platform.locations.list())).toMatchObject({
-      code: 'NETWORK',
-      outcome: 'unknown',
-    })
+    const truncated = await getRejection(platform.locations.list())
+    expect(truncated).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   })
 
   test('a call to a port on which no server listens is not applied', async () => {
     const server = http.createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const url = await listen(server)
     await new Promise((resolve) => server.close(resolve))
-    const url = `http://127.0.0.1:${port}`
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
     const error = await getRejection(platform.apiTokens.create({ name: 'ci' }))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })

@@ -24,7 +24,7 @@ describe('decoding', () => {
       ['__proto__']: { polluted: true },
     }
     const text = `{"database":${JSON.stringify(raw).replace('}', ',"__proto__":{"polluted":true}}')}}`
-    const { platform } = scriptedPlatform(() => ({ text }))
+    const { platform } = scriptedPlatform({ text })
     const result = await platform.databases.get('db')
     expect(result).toMatchObject({
       name: 'db',
@@ -45,7 +45,7 @@ describe('decoding', () => {
 
   test('for a key that occurs in both spellings, returns one value, and keeps both in raw', async () => {
     const rawDatabase = { ...database, block_reads: true, blockReads: 'odd' }
-    const { platform } = scriptedPlatform(() => ({ body: { database: rawDatabase } }))
+    const { platform } = scriptedPlatform({ body: { database: rawDatabase } })
     expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: rawDatabase })
   })
 
@@ -53,7 +53,7 @@ describe('decoding', () => {
     ['bare', [{ slug: 'a' }]],
     ['wrapped', { organizations: [{ slug: 'a' }] }],
   ])('reads a list that is %s', async (_, body) => {
-    const { platform } = scriptedPlatform(() => ({ body }))
+    const { platform } = scriptedPlatform({ body })
     expect(await platform.organizations.list()).toEqual([{ slug: 'a' }])
   })
 
@@ -61,7 +61,7 @@ describe('decoding', () => {
     ['bare', { name: 'g' }],
     ['wrapped', { group: { name: 'g' } }],
   ])('reads an object that is %s', async (_, body) => {
-    const { platform } = scriptedPlatform(() => ({ body }))
+    const { platform } = scriptedPlatform({ body })
     expect(await platform.groups.transfer('g', 'other')).toEqual({ name: 'g' })
   })
 
@@ -84,10 +84,9 @@ describe('decoding', () => {
   test.each<unknown>([{}, [1], 5, new Date(Number.NaN)])(
     'rejects the period %o before it is sent',
     async (from) => {
-      const { platform, received } = scriptedPlatform(() => ({ body: {} }))
-      await expect(platform.databases.usage('db', { from } as never)).rejects.toThrow(
-        /^from must be a valid Date or text/,
-      )
+      const { platform, received } = scriptedPlatform({ body: {} })
+      const usage = platform.databases.usage('db', { from } as never)
+      await expect(usage).rejects.toThrow(/^from must be a valid Date or text/)
       expect(received).toEqual([])
     },
   )
@@ -120,12 +119,10 @@ describe('decoding', () => {
 
 describe('requests', () => {
   test('a token without permissions is requested without a body, because some engines reject one', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { jwt: 'j' } }))
+    const { platform, received } = scriptedPlatform({ body: { jwt: 'j' } })
     await platform.databases.createToken('db')
-    await platform.groups.createToken('g', {
-      expiration: '1h',
-      permissions: [{ tables: null, actions: ['data_read'] }],
-    })
+    const permissions = [{ tables: null, actions: ['data_read' as const] }]
+    await platform.groups.createToken('g', { expiration: '1h', permissions })
     await platform.databases.createToken('db', { readAttach: ['other'] })
     expect(received.map(({ url, body }) => [url.split('/').at(-1), body])).toEqual([
       ['tokens', ''],
@@ -143,21 +140,18 @@ describe('requests', () => {
       { maxRetries: 2 },
     )
     expect(await platform.organizations.create({ name: 'Acme' })).toEqual({ name: 'Acme', slug: 'acme' })
-    await expect(platform.organizations.create({ name: 'Other' })).rejects.toMatchObject({
-      status: 502,
-      outcome: 'unknown',
-    })
+    const failing = platform.organizations.create({ name: 'Other' })
+    await expect(failing).rejects.toMatchObject({ status: 502, outcome: 'unknown' })
     expect(received).toHaveLength(2)
     // @ts-expect-error -- not declared in the types either
     await expect(platform.organizations.create({ name: 'Acme', slug: 'acme' })).rejects.toThrow(TypeError)
-    const malformed = scriptedPlatform(() => ({ body: { org: {} } }))
-    await expect(malformed.platform.organizations.create({ name: 'Acme' })).rejects.toMatchObject({
-      code: 'DECODE',
-    })
+    const malformed = scriptedPlatform({ body: { org: {} } })
+    const created = malformed.platform.organizations.create({ name: 'Acme' })
+    await expect(created).rejects.toMatchObject({ code: 'DECODE' })
   })
 
   test('an unrestricted API token is requested without a body', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { id: '1', name: 'n', token: 's' } }))
+    const { platform, received } = scriptedPlatform({ body: { id: '1', name: 'n', token: 's' } })
     expect(await platform.apiTokens.create({ name: 'n' })).toMatchObject({ token: 's' })
     await platform.apiTokens.create({ name: 'n', organization: 'acme', group: 'g', scopes: ['full-access'] })
     expect(received.map(({ body }) => body)).toEqual([
@@ -167,7 +161,7 @@ describe('requests', () => {
   })
 
   test('a seed is sent unchanged, with its time as a string', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { database } }))
+    const { platform, received } = scriptedPlatform({ body: { database } })
     const seed = Object.freeze({ type: 'database', name: 'old', timestamp: new Date(0) } as const)
     await platform.databases.create({ name: 'db', group: 'default', seed })
     expect(JSON.parse(received[0]?.body as string)).toEqual({
@@ -179,23 +173,21 @@ describe('requests', () => {
   })
 
   test('misspelled options are rejected before anything is sent', async () => {
-    const { platform, received } = scriptedPlatform(() => ({}))
-    await expect(
-      platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never),
-    ).rejects.toThrow('sizelimit')
-    await expect(platform.databases.updateConfiguration('a', { blockRead: true } as never)).rejects.toThrow(
-      'blockRead',
-    )
-    await expect(platform.databases.createToken('a', { authorization: 'read' as never })).rejects.toThrow(
-      "'read-only'",
-    )
-    await expect(platform.databases.list({ page: 1 } as never).toArray()).rejects.toThrow('page')
-    await expect(platform.databases.list({ pageSize: 0 }).toArray()).rejects.toThrow('pageSize')
-    await expect(platform.invites.create({ email: 'a', username: 'b' } as never)).rejects.toThrow('either')
-    await expect(platform.invites.create({} as never)).rejects.toThrow('either')
+    const { platform, received } = scriptedPlatform({})
+    const { databases, groups, invites } = platform
     const misspelled = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
-    await expect(platform.databases.ensure(misspelled)).rejects.toThrow('unknown option location')
-    await expect(platform.groups.ensure(misspelled)).rejects.toThrow('unknown option group')
+    for (const [call, words] of [
+      [() => databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never), 'sizelimit'],
+      [() => databases.updateConfiguration('a', { blockRead: true } as never), 'blockRead'],
+      [() => databases.createToken('a', { authorization: 'read' as never }), "'read-only'"],
+      [() => databases.list({ page: 1 } as never).toArray(), 'page'],
+      [() => databases.list({ pageSize: 0 }).toArray(), 'pageSize'],
+      [() => invites.create({ email: 'a', username: 'b' } as never), 'either'],
+      [() => invites.create({} as never), 'either'],
+      [() => databases.ensure(misspelled), 'unknown option location'],
+      [() => groups.ensure(misspelled), 'unknown option group'],
+    ] as const)
+      await expect(call()).rejects.toThrow(words)
     expect(received).toEqual([])
   })
 })
@@ -231,15 +223,15 @@ describe('pages', () => {
   })
 
   test('a service without pagination returns a single page', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { databases: [database] } }))
+    const { platform, received } = scriptedPlatform({ body: { databases: [database] } })
     expect(await platform.databases.list().toArray()).toHaveLength(1)
     expect(received).toHaveLength(1)
   })
 
   test('a page that refers to itself is an error', async () => {
-    const { platform, received } = scriptedPlatform(() => ({
+    const { platform, received } = scriptedPlatform({
       body: { databases: [], pagination: { next: 'x' } },
-    }))
+    })
     await expect(platform.databases.list().toArray()).rejects.toThrow('the list does not end')
     expect(received).toHaveLength(2)
   })
@@ -255,9 +247,9 @@ describe('pages', () => {
   })
 
   test('numbered pages end with an empty page, regardless of the reported count', async () => {
-    const { platform, received } = scriptedPlatform(() => ({
+    const { platform, received } = scriptedPlatform({
       body: { audit_logs: [], pagination: { total_pages: 1_000_000 } },
-    }))
+    })
     expect(await platform.auditLogs.list().toArray()).toEqual([])
     expect(received).toHaveLength(1)
   })
@@ -283,14 +275,9 @@ describe('ensure', () => {
 
   test('creates a missing resource, and leaves an existing one unchanged', async () => {
     const fresh = service(null, respondCreated)
-    expect(await fresh.platform.databases.ensure(requestedDatabase)).toMatchObject({
-      created: true,
-      database: { name: 'db' },
-    })
-    expect(await fresh.platform.databases.ensure(requestedDatabase)).toMatchObject({
-      created: false,
-      database: { name: 'db' },
-    })
+    const ensure = () => fresh.platform.databases.ensure(requestedDatabase)
+    expect(await ensure()).toMatchObject({ created: true, database: { name: 'db' } })
+    expect(await ensure()).toMatchObject({ created: false, database: { name: 'db' } })
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
@@ -310,36 +297,26 @@ describe('ensure', () => {
     expect(await lossyService.platform.databases.ensure(requestedDatabase)).toMatchObject({ created: true })
     expect(lossyService.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
     const failingService = service(null, () => ({ drop: true }))
-    await expect(failingService.platform.databases.ensure(requestedDatabase)).rejects.toMatchObject({
-      outcome: 'unknown',
-    })
+    const failing = failingService.platform.databases.ensure(requestedDatabase)
+    await expect(failing).rejects.toMatchObject({ outcome: 'unknown' })
   })
 
+  const seed = { type: 'database', name: 'old' } as const
+  const branch = { ...database, parent: { name: 'old' } }
   test.each([
-    [
-      'in another group',
-      { ...database, group: 'eu' },
-      requestedDatabase,
-      'it is in group "eu", not "default"',
-    ],
-    ['a branch', { ...database, parent: { name: 'old' } }, requestedDatabase, 'it was branched from "old"'],
-    [
-      'not a branch',
-      database,
-      { ...requestedDatabase, seed: { type: 'database', name: 'old' } } as const,
-      'it was not branched from a database',
-    ],
+    ['in another group', { ...database, group: 'eu' }, {}, 'it is in group "eu", not "default"'],
+    ['a branch', branch, {}, 'it was branched from "old"'],
+    ['not a branch', database, { seed }, 'it was not branched from a database'],
   ])('an existing database that is %s is a mismatch', async (_, existing, requested, words) => {
     const { platform } = service(existing, failOnCreate)
-    const call = platform.databases.ensure(requested)
+    const call = platform.databases.ensure({ ...requestedDatabase, ...requested })
     const path = '/v1/organizations/acme/databases/db'
     await expect(call).rejects.toMatchObject({ code: 'MISMATCH', outcome: 'not_applied', path })
     await expect(call).rejects.toThrow(words)
   })
 
   test('accepts a branch of the requested database', async () => {
-    const { platform } = service({ ...database, parent: { name: 'old' } }, failOnCreate)
-    const seed = { type: 'database', name: 'old' } as const
+    const { platform } = service(branch, failOnCreate)
     expect(await platform.databases.ensure({ ...requestedDatabase, seed })).toMatchObject({ created: false })
   })
 
@@ -347,10 +324,8 @@ describe('ensure', () => {
     const { platform, received } = service(null, () => ({ status: 400, body: { error: 'group not found' } }))
     await expect(platform.databases.ensure(requestedDatabase)).rejects.toThrow('group not found')
     expect(received).toHaveLength(2)
-    const { platform: foreign } = scriptedPlatform(() => ({
-      status: 404,
-      body: { error: 'organization not found' },
-    }))
+    const noOrganization = { status: 404, body: { error: 'organization not found' } }
+    const { platform: foreign } = scriptedPlatform(noOrganization)
     await expect(foreign.databases.ensure(requestedDatabase)).rejects.toThrow('organization not found')
   })
 
@@ -364,11 +339,10 @@ describe('ensure', () => {
       stored = group
       return { body: { group } }
     })
-    expect(await platform.groups.ensure({ name: 'g', location: 'local' })).toMatchObject({ created: true })
-    expect(await platform.groups.ensure({ name: 'g', location: 'local' })).toMatchObject({ created: false })
-    await expect(platform.groups.ensure({ name: 'g', location: 'ams' })).rejects.toThrow(
-      'its primary is in "local"',
-    )
+    for (const created of [true, false])
+      expect(await platform.groups.ensure({ name: 'g', location: 'local' })).toMatchObject({ created })
+    const elsewhere = platform.groups.ensure({ name: 'g', location: 'ams' })
+    await expect(elsewhere).rejects.toThrow('its primary is in "local"')
   })
 })
 
@@ -412,10 +386,8 @@ describe('readiness', () => {
     const { platform, received } = newDatabase([{ status: 404 }, { status: 200 }])
     const created = await platform.databases.get('db')
     await platform.databases.waitUntilReady(created, { authToken: async () => 'database-token' })
-    expect(received.slice(1).map(({ headers }) => headers['authorization'])).toEqual([
-      'Bearer database-token',
-      'Bearer database-token',
-    ])
+    const tokens = received.slice(1).map(({ headers }) => headers['authorization'])
+    expect(tokens).toEqual(['Bearer database-token', 'Bearer database-token'])
   })
 
   test('an invalid token or hostname is rejected at once', async () => {
@@ -426,10 +398,10 @@ describe('readiness', () => {
       expect(failure).toBeInstanceOf(TypeError)
       expect(failure.message).toMatch(/^authToken (?!.*(?:a\nb|tök))/)
     }
-    for (const hostname of [undefined, null, '', 'a b', 'a:b'])
-      await expect(platform.databases.waitUntilReady({ ...created, hostname } as never)).rejects.toThrow(
-        'hostname is invalid',
-      )
+    for (const hostname of [undefined, null, '', 'a b', 'a:b']) {
+      const wait = platform.databases.waitUntilReady({ ...created, hostname } as never)
+      await expect(wait).rejects.toThrow('hostname is invalid')
+    }
     expect(countProbes(received)).toBe(0)
   })
 
@@ -449,32 +421,28 @@ describe('readiness', () => {
 
   test('ensure waits for a new database, even if the response to its creation was lost', async () => {
     let isCreated = false
-    const service = (response: ScriptedResponse) =>
-      scriptedPlatform(({ host, method }) => {
-        if (host === 'db.example.com') return { status: 200 }
-        if (method === 'GET') return isCreated ? { body: { database } } : notFound
-        isCreated = true
-        return response
-      })
-    const requestedDatabase = { name: 'db', group: 'default' }
-    for (const [response, created] of [
+    for (const [response, isNew] of [
       [{ body: { database } }, true],
       [{ drop: true }, true],
       [alreadyExists, false],
     ] as const) {
       isCreated = false
-      const { platform, received } = service(response)
-      expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({ created })
-      expect(countProbes(received)).toBe(1)
-      expect(await platform.databases.ensure(requestedDatabase, { wait: true })).toMatchObject({
-        created: false,
+      const { platform, received } = scriptedPlatform(({ host, method }) => {
+        if (host === 'db.example.com') return { status: 200 }
+        if (method === 'GET') return isCreated ? { body: { database } } : notFound
+        isCreated = true
+        return response
       })
-      expect(countProbes(received)).toBe(1)
+      for (const created of [isNew, false]) {
+        const ensured = platform.databases.ensure({ name: 'db', group: 'default' }, { wait: true })
+        expect(await ensured).toMatchObject({ created })
+        expect(countProbes(received)).toBe(1)
+      }
     }
   })
 
   test('addLocation can wait for the new location', async () => {
-    const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }))
+    const { platform, received } = scriptedPlatform({ body: { group: { name: 'g' } } })
     expect(await platform.groups.addLocation('g', 'ams', { wait: true })).toMatchObject({ name: 'g' })
     expect(received.map(({ method, url }) => `${method} ${url.split('/groups/')[1]}`)).toEqual([
       'POST g/locations/ams',
@@ -590,18 +558,16 @@ describe('databaseToken', () => {
     'rejects the invalid duration %j',
     async (expiration) => {
       const { platform } = tokenService(1)
-      expect(() => platform.databaseToken({ database: 'db', expiration })).toThrow(
-        'expiration must be a duration',
-      )
+      const call = () => platform.databaseToken({ database: 'db', expiration })
+      expect(call).toThrow('expiration must be a duration')
     },
   )
 
   test('requires either a database or a group', async () => {
     const { platform } = tokenService(1)
     expect(() => platform.databaseToken({ expiration: '1h' } as never)).toThrow('either database or group')
-    expect(() => platform.databaseToken({ expiration: '1h', database: 'a', group: 'b' } as never)).toThrow(
-      'either',
-    )
+    const both = { expiration: '1h', database: 'a', group: 'b' } as never
+    expect(() => platform.databaseToken(both)).toThrow('either')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a' } as never)).toThrow('ttl')
   })
 })

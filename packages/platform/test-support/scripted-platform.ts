@@ -32,9 +32,12 @@ export const TOKEN = 'platform-token'
 export const fetchFailure = (code: string, syscall = 'connect'): TypeError =>
   new TypeError('fetch failed', { cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }) })
 
-/** A client whose `fetch` responds as a test specifies. A request that hangs ignores its signal. */
+/**
+ * A client whose `fetch` responds as a test specifies: always the same, in order (and then the last), or as a function returns. A
+ * request that hangs ignores its signal.
+ */
 export function scriptedPlatform(
-  script: PlatformScript,
+  script: PlatformScript | ScriptedResponse | readonly ScriptedResponse[],
   config: Partial<PlatformConfig> = {},
 ): {
   readonly platform: PlatformClient
@@ -45,7 +48,10 @@ export function scriptedPlatform(
   const fetch: PlatformFetch = async (address, { method, headers, body = '', signal, redirect }) => {
     const { host, pathname, search } = new URL(address)
     const request = { method, host, url: pathname + search, headers, body, signal, redirect }
-    const response = script(request, received.push(request))
+    const count = received.push(request)
+    const inOrder = [script].flat()
+    const next = inOrder[Math.min(count, inOrder.length) - 1]
+    const response = typeof next === 'function' ? next(request, count) : next
     if (response.drop) throw fetchFailure('ECONNRESET', 'read')
     if (response.hang) return await new Promise(() => {})
     const text = response.text ?? (response.body === undefined ? '' : JSON.stringify(response.body))

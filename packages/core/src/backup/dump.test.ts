@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { cleanUp, respond, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
@@ -44,19 +45,14 @@ test('each chunk has memory of its own', async () => {
 })
 
 test('reads chunks of any size, even through a custom fetch', async () => {
-  const writePieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
+  const writePieces = async (response: ServerResponse): Promise<void> => {
     for (const char of DUMP) {
-      write(char)
+      response.write(char)
       await new Promise(setImmediate)
     }
-    end()
+    response.end()
   }
-  const { db, url } = await scripted((_, response) => {
-    void writePieces(
-      (piece) => response.write(piece),
-      () => response.end(),
-    )
-  })
+  const { db, url } = await scripted((_, response) => void writePieces(response))
   expect(await readAll(dump(db))).toEqual(STATEMENTS)
   const withCustomFetch = createClient({ url, fetch: (address, init) => fetch(address, init) })
   cleanUp.push(() => withCustomFetch.close())
@@ -122,10 +118,8 @@ describe.each(READERS)('%s', (_, read) => {
     onTestFinished(() => void vi.useRealTimers())
     const { readable, writable } = new TransformStream<string, string>()
     const body = readable.pipeThrough(new TextEncoderStream())
-    const db = createClient({
-      url: 'http://x',
-      fetch: async () => ({ status: 200, text: async () => '', body }),
-    })
+    const fetch = async () => ({ status: 200, text: async () => '', body })
+    const db = createClient({ url: 'http://x', fetch })
     const result = read(dump(db, { timeoutMs: 600 }))
     const writer = writable.getWriter()
     for (const line of STATEMENTS) {
@@ -183,16 +177,8 @@ test('reports its request to `observe`', async () => {
     observe: (event) => events.push(event),
   })
   await readAll(dump(db))
-  expect(events).toMatchObject([
-    {
-      type: 'request',
-      method: 'GET',
-      path: '/dump',
-      status: 200,
-      requestBytes: 0,
-      responseBytes: DUMP.length,
-    },
-  ])
+  const request = { type: 'request', method: 'GET', path: '/dump', status: 200 }
+  expect(events).toMatchObject([{ ...request, requestBytes: 0, responseBytes: DUMP.length }])
 })
 
 test('the stack of the error contains the caller', async () => {

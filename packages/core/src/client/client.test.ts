@@ -1,6 +1,16 @@
 import { expect, test, vi } from 'vitest'
 import { batchResponse, isNever, type ScriptedStep } from '../../test-support/scripted-batch.ts'
-import { respond, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import {
+  disconnect,
+  ifIncludes,
+  inOrder,
+  respond,
+  row,
+  type Script,
+  scripted,
+  status,
+  streams,
+} from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
@@ -38,13 +48,8 @@ test.each(['', '<html>no such page</html>', 'not found'])(
     })
     await db.transaction((tx) => tx.execute('select 3'))
     expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', ...Array<string>(4).fill('/v2/pipeline')])
-    expect(getSteps(received[1]?.body).map(({ stmt }) => stmt.sql)).toEqual([
-      'BEGIN IMMEDIATE',
-      'select 1',
-      'BEGIN DEFERRED',
-      'select 2',
-      'ROLLBACK',
-    ])
+    const sql = getSteps(received[1]?.body).map(({ stmt }) => stmt.sql)
+    expect(sql).toEqual(['BEGIN IMMEDIATE', 'select 1', 'BEGIN DEFERRED', 'select 2', 'ROLLBACK'])
     expect(received[1]?.body).not.toContain('is_autocommit')
   },
 )
@@ -88,30 +93,22 @@ test('a batch with foreignKeys off disables them before it begins, and runs noth
   expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)
   await db.batch(['drop table b', 'select 1'], { foreignKeys: 'off' })
   const ok = (step: number): unknown => ({ type: 'ok', step })
-  expect(getSteps(received[0]?.body).map(({ stmt }) => stmt.sql)).toEqual([
+  const sql = [
     'PRAGMA foreign_keys = off',
     'BEGIN IMMEDIATE',
     'drop table a',
     'select 1',
     'COMMIT',
     'ROLLBACK',
-  ])
+  ]
+  expect(getSteps(received[0]?.body).map(({ stmt }) => stmt.sql)).toEqual(sql)
+  const conditions = [ok(0), ok(1), ok(2), ok(3), { type: 'not', cond: ok(4) }]
+  const steps = sql.with(2, 'drop table b').map((sql, index) => ({
+    stmt: { sql },
+    ...(index > 0 && { condition: conditions[index - 1] }),
+  }))
   expect(JSON.parse(received[1]?.body ?? '')).toMatchObject({
-    requests: [
-      {
-        batch: {
-          steps: [
-            { stmt: { sql: 'PRAGMA foreign_keys = off' } },
-            { stmt: { sql: 'BEGIN IMMEDIATE' }, condition: ok(0) },
-            { stmt: { sql: 'drop table b' }, condition: ok(1) },
-            { stmt: { sql: 'select 1' }, condition: ok(2) },
-            { stmt: { sql: 'COMMIT' }, condition: ok(3) },
-            { stmt: { sql: 'ROLLBACK' }, condition: { type: 'not', cond: ok(4) } },
-          ],
-        },
-      },
-      { type: 'close' },
-    ],
+    requests: [{ batch: { steps } }, { type: 'close' }],
   })
 })
 
@@ -186,10 +183,7 @@ test.each([
 ])(
   'a lost stream (%i %s) rejects the current call and all later ones with the same typed error',
   async (code, text, type, expected) => {
-    const { db, received } = await scripted((request, response, count) => {
-      if (count === 1) streams()(request, response, count)
-      else status(code, text, type)(request, response, count)
-    })
+    const { db, received } = await scripted(inOrder(streams(), status(code, text, type)))
     const errors: unknown[] = []
     const transaction = db.transaction(async (tx) => {
       await tx.execute('select 1')
@@ -203,18 +197,13 @@ test.each([
 )
 
 test('a commit whose response is lost has an unknown outcome', async () => {
-  const { db } = await scripted((request, response, count) => {
-    if (request.body.includes('COMMIT')) response.destroy()
-    else streams()(request, response, count)
-  })
-  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
-    code: 'NETWORK',
-    outcome: 'unknown',
-  })
+  const { db } = await scripted(ifIncludes('COMMIT', disconnect, streams()))
+  const transaction = db.transaction((tx) => tx.execute('select 1'))
+  await expect(transaction).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
 })
 
 test('a transaction that has lost a response sends nothing more, and its rollback does not reject', async () => {
-  const { db, received } = await scripted((_, response) => response.destroy())
+  const { db, received } = await scripted(disconnect)
   const callbackError = new Error('own error')
   const transaction = db.transaction(async (tx) => {
     await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
@@ -321,10 +310,9 @@ test('a transaction without its own time limit ends when the server has closed i
     await vi.advanceTimersByTimeAsync(9_900)
     expect(stream.isOpen).toBe(true)
     await vi.advanceTimersByTimeAsync(200)
-    await expect(stream.execute('insert into t values (3)')).rejects.toMatchObject({
-      code: 'TRANSACTION_EXPIRED',
-      message: expect.stringContaining('after 10 s without a request'),
-    })
+    const message = expect.stringContaining('after 10 s without a request')
+    const late = stream.execute('insert into t values (3)')
+    await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED', message })
   } finally {
     vi.useRealTimers()
   }
@@ -349,10 +337,7 @@ test('retry runs the callback again after a lost transaction, at most `retry` ti
 })
 
 test("retry applies neither to the callback's own errors nor to lost commits", async () => {
-  const { db } = await scripted((request, response, count) => {
-    if (request.body.includes('COMMIT')) response.destroy()
-    else streams()(request, response, count)
-  })
+  const { db } = await scripted(ifIncludes('COMMIT', disconnect, streams()))
   let runs = 0
   const count = (): number => (runs += 1)
   await expect(
@@ -376,24 +361,16 @@ test('if a whole request is rejected, the error contains the SQL only if there w
     respond(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
   )
   await expect(db.execute('selec 1')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR', sql: 'selec 1' })
-  await expect(db.batch(['selec 1', 'select 2'])).rejects.toMatchObject({
-    code: 'SQL_PARSE_ERROR',
-    sql: null,
-  })
+  const batch = db.batch(['selec 1', 'select 2'])
+  await expect(batch).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR', sql: null })
 })
 
 test('the error of a script contains the position of the failing statement', async () => {
   const failed = { message: 'UNIQUE constraint failed: t.a', code: 'SQLITE_CONSTRAINT' }
   const result = { step_results: [null], step_errors: [failed] }
-  const { db } = await scripted((request, response, count) =>
-    request.body.includes('insert')
-      ? respond(response, {
-          baton: 'b',
-          base_url: null,
-          results: [{ type: 'ok', response: { type: 'batch', result } }],
-        })
-      : streams()(request, response, count),
-  )
+  const results = [{ type: 'ok', response: { type: 'batch', result } }]
+  const fail: Script = (_, response) => respond(response, { baton: 'b', base_url: null, results })
+  const { db } = await scripted(ifIncludes('insert', fail, streams()))
   await expect(executeMultiple(db, '\n insert into t values (1)')).rejects.toMatchObject({
     message: 'line 2, column 2: UNIQUE constraint failed: t.a',
     statementIndex: 0,
@@ -401,10 +378,8 @@ test('the error of a script contains the position of the failing statement', asy
 })
 
 test('a 404 from a missing database does not determine whether the server has /v3', async () => {
-  const { db, received } = await scripted((request, response, count) => {
-    if (count <= 2) status(404, '<html>not ready</html>')(request, response, count)
-    else streams()(request, response, count)
-  })
+  const notReady = status(404, '<html>not ready</html>')
+  const { db, received } = await scripted(inOrder(notReady, notReady, streams()))
   const transaction = () => db.transaction((tx) => tx.execute('select 1'))
   await expect(transaction()).rejects.toMatchObject({ status: 404 })
   await transaction()

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { dump } from '../backup/dump.ts'
 import { exportFile } from '../backup/export-file.ts'
 import { DatabaseError } from '../base/errors.ts'
+import type { ClientConfig } from '../config.ts'
 import { describe as describeStatement } from '../endpoints/describe.ts'
 import { jobs } from '../endpoints/jobs.ts'
 import { coalesce } from '../request/coalescer.ts'
-import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'
 
@@ -29,21 +29,10 @@ const result = {
   replication_index: '7',
 }
 const executeResult = { type: 'ok', response: { type: 'execute', result } }
-const batchResult = {
-  type: 'ok',
-  response: {
-    type: 'batch',
-    result: {
-      step_results: [result, result, result, null],
-      step_errors: [null, null, null, null],
-      replication_index: '7',
-    },
-  },
-}
-const errorResult = {
-  type: 'error',
-  error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' },
-}
+const steps = { step_results: [result, result, result, null], step_errors: [null, null, null, null] }
+const batchResult = { type: 'ok', response: { type: 'batch', result: { ...steps, replication_index: '7' } } }
+const noTable = { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' }
+const errorResult = { type: 'error', error: noTable }
 const closeResult = { type: 'ok', response: { type: 'close' } }
 const responses = [executeResult, batchResult, errorResult].map((first) => ({
   baton: 'b',
@@ -51,23 +40,8 @@ const responses = [executeResult, batchResult, errorResult].map((first) => ({
   results: [first, closeResult],
 }))
 
-const WRONG_VALUES = [
-  null,
-  undefined,
-  0,
-  1,
-  -1,
-  1e300,
-  '',
-  'x',
-  '7',
-  true,
-  [],
-  {},
-  [null],
-  { type: 'ok' },
-  { type: 'error' },
-]
+const WRONG_TYPES = [{ type: 'ok' }, { type: 'error' }]
+const WRONG_VALUES = [null, undefined, 0, 1, -1, 1e300, '', 'x', '7', true, [], {}, [null], ...WRONG_TYPES]
 
 /** Returns a copy of a value with some of its parts replaced. */
 function replaceParts(value: unknown, replacements: readonly { at: number; by: unknown }[]): unknown {
@@ -88,20 +62,15 @@ function replaceParts(value: unknown, replacements: readonly { at: number; by: u
   return copy
 }
 
+const replacements = (lastPart: number) =>
+  fc.array(fc.record({ at: fc.nat(lastPart), by: fc.constantFrom(...WRONG_VALUES) }), { maxLength: 3 })
 const malformedBody = fc
-  .tuple(
-    fc.constantFrom(...responses),
-    fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG_VALUES) }), {
-      minLength: 0,
-      maxLength: 3,
-    }),
-  )
-  .map(([response, replacements]) => JSON.stringify(replaceParts(response, replacements)))
+  .tuple(fc.constantFrom(...responses), replacements(60))
+  .map(([response, changes]) => JSON.stringify(replaceParts(response, changes)))
 
-const respondWith =
-  (body: string): Fetch =>
-  () =>
-    Promise.resolve(new Response(body) as unknown as Awaited<ReturnType<Fetch>>)
+/** Creates a client that gets one response to every request. */
+const clientWith = (body: string, config: Partial<ClientConfig> = {}) =>
+  createClient({ url: 'http://127.0.0.1:1', fetch: async () => new Response(body), maxRetries: 0, ...config })
 
 /** @param isRead whether the call can change nothing, regardless of the response */
 async function expectToSettle(call: () => Promise<unknown>, isRead = true): Promise<void> {
@@ -141,12 +110,7 @@ describe.each([
   test('settles with a result or one of our errors', async () => {
     await fc.assert(
       fc.asyncProperty(malformedBody, async (body) => {
-        await using db = createClient({
-          url: 'http://127.0.0.1:1',
-          fetch: respondWith(body),
-          maxRetries: 0,
-          coalesce,
-        })
+        await using db = clientWith(body, { coalesce })
         // a transaction has the outcome of its COMMIT
         await expectToSettle(() => call(db), !String(call).includes('transaction'))
       }),
@@ -164,29 +128,18 @@ test('reading the rows of a cursor also settles', async () => {
     { type: 'replication_index', replication_index: '7' },
   ]
   await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.record({ at: fc.nat(40), by: fc.constantFrom(...WRONG_VALUES) }), { maxLength: 3 }),
-      async (replacements) => {
-        const body = (replaceParts(lines, replacements) as unknown[])
-          .map((line) => JSON.stringify(line))
-          .join('\n')
-        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: respondWith(body), maxRetries: 0 })
-        await expectToSettle(async () => {
-          for await (const _ of readRows(db, 'select 1'));
-        })
-      },
-    ),
+    fc.asyncProperty(replacements(40), async (changes) => {
+      const body = (replaceParts(lines, changes) as unknown[]).map((line) => JSON.stringify(line)).join('\n')
+      await using db = clientWith(body)
+      await expectToSettle(() => consume(readRows(db, 'select 1')))
+    }),
     { numRuns: 400 },
   )
 })
 
 test('the response of another request is not accepted', async () => {
   for (const body of responses.slice(0, 2)) {
-    await using db = createClient({
-      url: 'http://127.0.0.1:1',
-      fetch: respondWith(JSON.stringify(body)),
-      maxRetries: 0,
-    })
+    await using db = clientWith(JSON.stringify(body))
     const mismatchedCall = body === responses[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
     await expect(mismatchedCall).rejects.toMatchObject({ code: 'PROTOCOL' })
   }

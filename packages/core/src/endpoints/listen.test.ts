@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test-support/manual-clock.ts'
-import { type Script, scripted, status } from '../../test-support/scripted-server.ts'
+import { inOrder, type Script, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
@@ -37,8 +37,8 @@ async function collect(
   return { events, error, urls: received.map(({ url }) => url), observed }
 }
 
-/** A listener whose time and responses the test controls. */
-function controlledListener(options: { readonly timeoutMs?: number } = {}) {
+/** A listener that waits for its first event for 150 ms, and whose time and responses the test controls. */
+async function readyListener() {
   const clock = new ManualClock()
   const bodies: ReadableStreamDefaultController<Uint8Array>[] = []
   const observed: ClientEvent[] = []
@@ -49,9 +49,9 @@ function controlledListener(options: { readonly timeoutMs?: number } = {}) {
   })
   const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
   const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
-  const { timeoutMs: idleTimeoutMs = 40_000 } = options
-  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs })
-  return { clock, bodies, observed, events }
+  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs: 150 })
+  expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
+  return { clock, bodies, observed, events, next: events.next() }
 }
 
 test('reports the counts of each transaction, regardless of white space and of where the text is split', async () => {
@@ -114,7 +114,7 @@ describe('reconnects', () => {
     { type: 'changes', insert: 2 },
   ]
   const endFirstResponse =
-    (end: (response: ServerResponse) => void): Script =>
+    (end: (response: ServerResponse) => unknown): Script =>
     (_, response, count) => {
       begin(response, changes(`{"insert":${count}}`))
       if (count === 1) setTimeout(() => end(response), 30)
@@ -124,10 +124,7 @@ describe('reconnects', () => {
     ['ended', (response: ServerResponse) => response.end()],
     ['was interrupted', (response: ServerResponse) => response.destroy()],
   ])('because the response %s', async (_, end) => {
-    const { events, observed } = await collect(
-      endFirstResponse((response) => void end(response)),
-      4,
-    )
+    const { events, observed } = await collect(endFirstResponse(end), 4)
     expect(events).toMatchObject(reconnected)
     expect(observed.filter(({ type }) => type === 'retry')).toMatchObject([
       { attempt: 1, error: { code: 'NETWORK' } },
@@ -135,9 +132,7 @@ describe('reconnects', () => {
   })
 
   test('if the server is unresponsive for too long', async () => {
-    const { clock, events, bodies, observed } = controlledListener({ timeoutMs: 150 })
-    expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
-    const next = events.next()
+    const { clock, bodies, observed, next, events } = await readyListener()
     await clock.advance(149)
     expect(observed).toEqual([])
     await clock.advance(1)
@@ -149,9 +144,7 @@ describe('reconnects', () => {
   })
 
   test('only if no keep-alives arrive', async () => {
-    const { clock, events, bodies, observed } = controlledListener({ timeoutMs: 150 })
-    expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
-    const next = events.next()
+    const { clock, bodies, observed, next, events } = await readyListener()
     const [body] = bodies as [ReadableStreamDefaultController<Uint8Array>]
     for (let index = 0; index < 8; index++) {
       await clock.advance(100)
@@ -179,14 +172,11 @@ describe('reconnects', () => {
   })
 
   test('until the server rejects the request', async () => {
-    const { events, error } = await collect((request, response, count) => {
-      if (count > 1) {
-        status(401, '{"error":"Unauthorized"}')(request, response, count)
-        return
-      }
+    const beginAndEnd: Script = (_, response) => {
       begin(response)
       setTimeout(() => response.end(), 20)
-    }, 9)
+    }
+    const { events, error } = await collect(inOrder(beginAndEnd, status(401, '{"error":"Unauthorized"}')), 9)
     expect(events).toEqual([{ type: 'ready' }])
     expect(error).toBeInstanceOf(HttpError)
     expect(error).toMatchObject({ status: 401 })
@@ -245,14 +235,9 @@ describe('is ended by', () => {
   })
 
   test('empty event streams, of which only a few in a row are tolerated', async () => {
-    const empty = (response: ServerResponse): void => {
-      begin(response)
-      response.end()
-    }
     const { events, error, urls } = await collect((_, response, count) => {
-      if (count === 3) begin(response, ':keep-alive\n\n')
-      if (count === 3) response.end()
-      else empty(response)
+      begin(response, count === 3 ? ':keep-alive\n\n' : '')
+      response.end()
     }, 99)
     expect(events.map(({ type }) => type)).toEqual(['ready', ...Array.from({ length: 5 }, () => 'lost')])
     expect(error).toBeInstanceOf(ProtocolError)

@@ -1,11 +1,27 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { cleanUp, executed, respond, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import {
+  answer,
+  cleanUp,
+  disconnect,
+  executed,
+  ifIncludes,
+  inOrder,
+  noResponse,
+  respond,
+  scripted,
+  status,
+  streams,
+} from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
 import { isHealthy, serverVersion } from '../endpoints/server-status.ts'
 import type { Fetch } from '../transport/transport.ts'
 
 // Requests to servers that respond incorrectly. Each test scripts its own.
+
+const timedOut = { code: 'TIMEOUT', outcome: 'not_applied' }
+const WRITE = 'insert into t values (1)'
+const neverReturns = () => new Promise<string>(() => {})
 
 test.each([
   [401, 'Unauthorized: `no`', /HTTP 401: Unauthorized.*authToken/],
@@ -20,12 +36,8 @@ test.each([
   const { db } = await scripted(status(code, text))
   const error = await db.execute('select 1').catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(HttpError)
-  expect(error).toMatchObject({
-    code: 'HTTP_STATUS',
-    status: code,
-    body: text,
-    message: expect.stringMatching(message),
-  })
+  expect(error).toMatchObject({ code: 'HTTP_STATUS', status: code, body: text })
+  expect((error as HttpError).message).toMatch(message)
 })
 
 test.each([
@@ -39,39 +51,28 @@ test.each([
   const { db } = await scripted((__, response) => respond(response, body))
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'PROTOCOL' })
   await expect(db.batch(['select 1'])).rejects.toMatchObject({ code: 'PROTOCOL' })
-  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
-    code: 'TRANSACTION_LOST',
-    outcome: 'not_applied',
-    cause: { code: 'PROTOCOL' },
-  })
+  const lost = { code: 'TRANSACTION_LOST', outcome: 'not_applied', cause: { code: 'PROTOCOL' } }
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(lost)
 })
 
 test.each([502, 503, 504, 429])('a read is retried after HTTP %i', async (code) => {
-  const { db, received } = await scripted((request, response, count) =>
-    count < 3 ? status(code, '<html>')(request, response, count) : respond(response, executed),
-  )
+  const failure = status(code, '<html>')
+  const { db, received } = await scripted(inOrder(failure, failure, answer))
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   expect(received).toHaveLength(3)
 })
 
 test('a read, but not a write, is retried on a replica that has not received the database yet', async () => {
-  const unauthorized = status(
-    500,
-    '{"error":"Error parsing auth header: Expected authorization header but none given"}',
-  )
-  const { db, received } = await scripted((request, response, count) =>
-    count === 2 ? respond(response, executed) : unauthorized(request, response, count),
-  )
+  const error = 'Error parsing auth header: Expected authorization header but none given'
+  const unauthorized = status(500, JSON.stringify({ error }))
+  const { db, received } = await scripted(inOrder(unauthorized, answer, unauthorized))
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
-  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
-    status: 500,
-    outcome: 'unknown',
-  })
+  await expect(db.execute(WRITE)).rejects.toMatchObject({ status: 500, outcome: 'unknown' })
   expect(received).toHaveLength(3)
 })
 
 test('a read is retried when the connection breaks, and sent at most three times in total', async () => {
-  const { db, received } = await scripted((_, response) => response.destroy())
+  const { db, received } = await scripted(disconnect)
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
   expect(received).toHaveLength(3)
 })
@@ -83,13 +84,13 @@ test.each([
   ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
   ['a read declared as a write', (db: Client) => db.execute('select f()', [], { readOnly: false })],
 ])('%s is not retried if it may have run', async (_, call) => {
-  const { db, received } = await scripted((__, response) => response.destroy())
+  const { db, received } = await scripted(disconnect)
   await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(received).toHaveLength(1)
 })
 
 test('a statement in a transaction is not retried; nothing was kept, because it was not committed', async () => {
-  const { db, received } = await scripted((_, response) => response.destroy())
+  const { db, received } = await scripted(disconnect)
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
     code: 'TRANSACTION_LOST',
     outcome: 'not_applied',
@@ -101,12 +102,9 @@ test('a statement in a transaction is not retried; nothing was kept, because it 
 })
 
 test('a write is retried after HTTP 429, because it was not executed', async () => {
-  const { db, received } = await scripted((request, response, count) =>
-    count === 1
-      ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
-      : respond(response, executed),
-  )
-  await db.execute('insert into t values (1)')
+  const tooMany = status(429, '{"error":"Too many concurrent requests"}')
+  const { db, received } = await scripted(inOrder(tooMany, answer))
+  await db.execute(WRITE)
   expect(received).toHaveLength(2)
 })
 
@@ -115,10 +113,8 @@ test('does not retry if the server requests a delay beyond the deadline', async 
     response.writeHead(503, { 'retry-after': '600' })
     response.end()
   })
-  await expect(db.execute('select 1', [], { timeoutMs: 60_000 })).rejects.toMatchObject({
-    status: 503,
-    retryAfterMs: 600_000,
-  })
+  const call = db.execute('select 1', [], { timeoutMs: 60_000 })
+  await expect(call).rejects.toMatchObject({ status: 503, retryAfterMs: 600_000 })
   expect(received).toHaveLength(1)
 })
 
@@ -162,9 +158,7 @@ test('requests to a failing server share a retry budget', async () => {
 
 test('ten successful calls restore one retry', async () => {
   let isHealthyNow = false
-  const { db, received } = await scripted((request, response, count) =>
-    isHealthyNow ? respond(response, executed) : status(503, '')(request, response, count),
-  )
+  const { db, received } = await scripted((...args) => (isHealthyNow ? answer : status(503, ''))(...args))
   const attempts = async (calls: number): Promise<number> => {
     const before = received.length
     await Promise.allSettled(Array.from({ length: calls }, () => db.execute('select 1')))
@@ -187,18 +181,11 @@ test('with maxRetries: 0, a request is sent once', async () => {
 test('if no server is listening, the request was not sent', async () => {
   const db = createClient({ url: 'http://127.0.0.1:1' })
   cleanUp.push(() => db.close())
+  const message = expect.stringMatching(/127\.0\.0\.1:1.*ECONNREFUSED/)
   await expect(db.execute('select 1')).rejects.toMatchObject({
     code: 'NETWORK',
     outcome: 'not_applied',
-    message: expect.stringMatching(/127\.0\.0\.1:1.*ECONNREFUSED/),
-  })
-})
-
-test('if the connection breaks after the request, the outcome is unknown', async () => {
-  const { db } = await scripted((_, response) => response.destroy())
-  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
-    code: 'NETWORK',
-    outcome: 'unknown',
+    message,
   })
 })
 
@@ -215,12 +202,9 @@ test('if the response is truncated, a read has changed nothing, and the outcome 
 })
 
 test('a call to a server that never responds rejects at its deadline', async () => {
-  const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
-  await expect(db.execute('select 1')).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-    message: expect.stringContaining('40 ms'),
-  })
+  const { db } = await scripted(noResponse, { requestTimeoutMs: 40 })
+  const message = expect.stringContaining('40 ms')
+  await expect(db.execute('select 1')).rejects.toMatchObject({ ...timedOut, message })
 })
 
 test('the deadline includes reading the body', async () => {
@@ -232,24 +216,16 @@ test('the deadline includes reading the body', async () => {
 })
 
 test('the deadline includes queueing; a request that is still queued when it passes is never sent', async () => {
-  const { db, received } = await scripted(() => {}, { concurrency: 1 })
+  const { db, received } = await scripted(noResponse, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
-  await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-  })
-  await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+  await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject(timedOut)
+  await expect(first).rejects.toMatchObject(timedOut)
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
 })
 
 test('the deadline includes fetching the token, and the signal ends that wait', async () => {
-  const { db, received } = await scripted((_, response) => respond(response, executed), {
-    authToken: () => new Promise<string>(() => {}),
-  })
-  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-  })
+  const { db, received } = await scripted(answer, { authToken: neverReturns })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject(timedOut)
   const reason = new Error('changed my mind')
   const controller = new AbortController()
   const call = db.execute('select 1', [], { signal: controller.signal, timeoutMs: Infinity })
@@ -259,18 +235,14 @@ test('the deadline includes fetching the token, and the signal ends that wait', 
 })
 
 test('a call that hangs does not delay others', async () => {
-  const { db } = await scripted((request, response) => {
-    if (!request.body.includes('hang')) respond(response, executed)
-  })
-  const hanging = expect(db.execute('select hang', [], { timeoutMs: 200 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-  })
+  const { db } = await scripted(ifIncludes('hang', noResponse, answer))
+  const hanging = expect(db.execute('select hang', [], { timeoutMs: 200 })).rejects.toMatchObject(timedOut)
   for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await hanging
 })
 
 test("an aborted call rejects with the signal's reason", async () => {
-  const { db, received } = await scripted(() => {})
+  const { db, received } = await scripted(noResponse)
   const reason = new Error('changed my mind')
   await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   expect(received).toHaveLength(0)
@@ -281,14 +253,14 @@ test("an aborted call rejects with the signal's reason", async () => {
 })
 
 test.each([0, -1, Number.NaN, 2 ** 31])('rejects a deadline of %o', async (timeoutMs) => {
-  const { db, received } = await scripted(() => {})
+  const { db, received } = await scripted(noResponse)
   await expect(db.execute('select 1', [], { timeoutMs })).rejects.toThrow(TypeError)
   expect(received).toHaveLength(0)
 })
 
 test('sends the token and the headers; a token function is called for each request', async () => {
   let count = 0
-  const { db, received } = await scripted((_, response) => respond(response, executed), {
+  const { db, received } = await scripted(answer, {
     authToken: async () => `token-${(count += 1)}`,
     headers: { 'X-Encryption-Key': 'k' },
     namespace: 'foo',
@@ -306,10 +278,7 @@ test('sends the token and the headers; a token function is called for each reque
 test('a call with an expired token is rejected and not applied; the next call uses a new token', async () => {
   const tokens = ['old', 'new']
   const { db, received } = await scripted(
-    ({ headers }, response) =>
-      headers.authorization === 'Bearer new'
-        ? respond(response, executed)
-        : response.writeHead(401).end('over'),
+    (...args) => (args[0].headers.authorization === 'Bearer new' ? answer : status(401, 'over'))(...args),
     { authToken: async () => tokens.shift() ?? 'none' },
   )
   await expect(db.execute('select 1')).rejects.toMatchObject({ status: 401, outcome: 'not_applied' })
@@ -319,14 +288,14 @@ test('a call with an expired token is rejected and not applied; the next call us
 
 test('an empty token is ignored', async () => {
   for (const authToken of ['', () => '']) {
-    const { db, received } = await scripted((_, response) => respond(response, executed), { authToken })
+    const { db, received } = await scripted(answer, { authToken })
     await db.execute('select 1')
     expect(received[0]?.headers.authorization).toBeUndefined()
   }
 })
 
 test('a call rejects with the error of the token function', async () => {
-  const { db, received } = await scripted(() => {}, {
+  const { db, received } = await scripted(noResponse, {
     authToken: () => {
       throw new Error('no vault')
     },
@@ -336,12 +305,9 @@ test('a call rejects with the error of the token function', async () => {
 })
 
 test('the error of a token function that does not return in time names it', async () => {
-  const { db, received } = await scripted(() => {}, { authToken: () => new Promise<string>(() => {}) })
-  await expect(db.execute('select 1', [], { timeoutMs: 20 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    message: 'authToken() returned no token within 20 ms',
-    outcome: 'not_applied',
-  })
+  const { db, received } = await scripted(noResponse, { authToken: neverReturns })
+  const message = 'authToken() returned no token within 20 ms'
+  await expect(db.execute('select 1', [], { timeoutMs: 20 })).rejects.toMatchObject({ ...timedOut, message })
   expect(received).toHaveLength(0)
 })
 
@@ -352,8 +318,8 @@ test('an invalid token is rejected without being shown', () => {
 })
 
 test('adds the base path to every route', async () => {
-  const { url } = await scripted((_, response) => respond(response, executed))
-  const { received, url: otherUrl } = await scripted((_, response) => respond(response, executed))
+  const { url } = await scripted(answer)
+  const { received, url: otherUrl } = await scripted(answer)
   expect(url).not.toBe(otherUrl)
   await using db = createClient({ url: `${otherUrl}/some/where/` })
   await db.execute('select 1')
@@ -373,7 +339,7 @@ test('isHealthy() and serverVersion() return what the server reports', async () 
 })
 
 test('sends nothing after close, which can be called twice', async () => {
-  const { db, received } = await scripted((_, response) => respond(response, executed))
+  const { db, received } = await scripted(answer)
   await db.execute('select 1')
   await db.close()
   await db.close()
@@ -382,7 +348,7 @@ test('sends nothing after close, which can be called twice', async () => {
 })
 
 test('close aborts calls in flight', async () => {
-  const { db } = await scripted(() => {})
+  const { db } = await scripted(noResponse)
   const call = db.execute('select 1')
   const outcome = expect(call).rejects.toBeInstanceOf(Error)
   setTimeout(() => void db.close(), 20)
@@ -390,9 +356,7 @@ test('close aborts calls in flight', async () => {
 })
 
 test('a custom fetch sends all requests', async () => {
-  const { url, received } = await scripted((request, response, count) =>
-    request.body.includes('batch') ? streams()(request, response, count) : respond(response, executed),
-  )
+  const { url, received } = await scripted(ifIncludes('batch', streams(), answer))
   const fetchedUrls: string[] = []
   const customFetch: Fetch = async (input, init) => {
     fetchedUrls.push(`${init.method} ${input}`)
@@ -407,9 +371,7 @@ test('a custom fetch sends all requests', async () => {
 })
 
 test('with a custom fetch, a deadline, an abort, a broken connection and close reject the call', async () => {
-  const { url } = await scripted((request, response) => {
-    if (request.body.includes('break')) response.destroy()
-  })
+  const { url } = await scripted(ifIncludes('break', disconnect, noResponse))
   const db = createClient({ url, fetch: (input, init) => fetch(input, init) })
   await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   const reason = new Error('own error')

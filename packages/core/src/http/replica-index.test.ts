@@ -70,6 +70,12 @@ class Replica {
   }
 }
 
+/** Starts a replica, and a client that requires its index to be 100. */
+const requiringIndex = (config: Partial<ClientConfig> = {}) => {
+  const replica = new Replica()
+  return { replica, db: replica.client({ minReplicationIndex: 100, ...config }) }
+}
+
 /** Advances the clock, and then returns the outcomes of the calls. */
 async function getOutcomesAfter(ms: number, calls: readonly Promise<unknown>[]) {
   const settled = calls.map((call) =>
@@ -105,8 +111,7 @@ test('slow reads share one request for the index, and send no other once the rep
 })
 
 test('an index that the primary does not have is reset to the index of the primary, also for queued reads', async () => {
-  const replica = new Replica()
-  const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
+  const { replica, db } = requiringIndex({ concurrency: 2 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
   expect(new Set(await getOutcomesAfter(3_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(1)
@@ -116,9 +121,8 @@ test('an index that the primary does not have is reset to the index of the prima
 })
 
 test('reads wait for a slow replica, however long it takes, and the index does not decrease', async () => {
-  const replica = new Replica()
+  const { replica, db } = requiringIndex()
   replica.primary = 100
-  const db = replica.client({ minReplicationIndex: 100 })
   const calls = Array.from({ length: 20 }, () => db.execute(READ))
   expect(new Set(await getOutcomesAfter(29_000, calls))).toEqual(new Set(['not yet']))
   expect([db.replicationIndex, replica.probes]).toEqual(['100', 14])
@@ -128,9 +132,8 @@ test('reads wait for a slow replica, however long it takes, and the index does n
 })
 
 test('a read of a replica that does not catch up is rejected at its deadline, and the error says so', async () => {
-  const replica = new Replica()
+  const { replica, db } = requiringIndex()
   replica.primary = 100
-  const db = replica.client({ minReplicationIndex: 100 })
   expect(await getOutcomesAfter(30_000, [db.execute(READ)])).toEqual([
     expect.stringContaining('within 30000 ms; its replica has not received what this client has written'),
   ])
@@ -141,9 +144,8 @@ test('a read of a replica that does not catch up is rejected at its deadline, an
 })
 
 test('without a response from the primary, reads wait; when it responds with a lower index, they are sent again', async () => {
-  const replica = new Replica()
+  const { replica, db } = requiringIndex()
   replica.primary = 'down'
-  const db = replica.client({ minReplicationIndex: 100 })
   const call = db.execute(READ)
   expect(await getOutcomesAfter(20_000, [call])).toEqual(['not yet'])
   expect(db.replicationIndex).toBe('100')
@@ -153,16 +155,14 @@ test('without a response from the primary, reads wait; when it responds with a l
 })
 
 test('after a short time limit, the index is reset for the next read', async () => {
-  const replica = new Replica()
-  const db = replica.client({ minReplicationIndex: 100 })
+  const { db } = requiringIndex()
   const outcomes = await getOutcomesAfter(600, [db.execute(READ, [], { timeoutMs: 500 })])
   expect([outcomes, db.replicationIndex]).toEqual([[expect.stringContaining('within 500 ms')], '5'])
   expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
 })
 
 test('an index that was reset and is received again is waited for again', async () => {
-  const replica = new Replica()
-  const db = replica.client({ minReplicationIndex: 100 })
+  const { replica, db } = requiringIndex()
   expect(await getOutcomesAfter(2_200, [db.execute(READ)])).toEqual(['ok'])
   replica.receive(100)
   expect(await getOutcomesAfter(100, [db.execute(READ)])).toEqual(['ok'])
@@ -219,17 +219,15 @@ test('a deadline that passes during the wait is a timeout', async () => {
 })
 
 test('after a wait that ends early, the call has only the rest of its time limit', async () => {
-  const replica = new Replica()
+  const { replica, db } = requiringIndex()
   replica.responseMs = 1_000
-  const db = replica.client({ minReplicationIndex: 100 })
   expect(await getOutcomesAfter(2_700, [db.execute(READ, [], { timeoutMs: 2_600 })])).toEqual([
     expect.stringMatching(/^TransportError: no response/),
   ])
 })
 
 test('a read that is retried while the client is being closed with drainMs finishes', async () => {
-  const replica = new Replica()
-  const db = replica.client({ minReplicationIndex: 100 })
+  const { db } = requiringIndex()
   const call = db.execute(READ)
   await vi.advanceTimersByTimeAsync(1_000)
   const closed = db.close({ drainMs: 10_000 })
@@ -238,9 +236,8 @@ test('a read that is retried while the client is being closed with drainMs finis
 })
 
 test('a cursor has its full idle timeout', async () => {
-  const replica = new Replica()
+  const { replica, db } = requiringIndex()
   replica.responseMs = 2_500
-  const db = replica.client({ minReplicationIndex: 100 })
   const read = async () => {
     for await (const _ of readRows(db, READ, [], { timeoutMs: 3_000 }));
   }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { respond, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { coalesce } from './coalescer.ts'
 
+const fulfilled = { status: 'fulfilled' }
 /** Returns the statements of each request. */
 const getStatements = (received: readonly { readonly body: string }[]): string[][] =>
   received.map(({ body }) =>
@@ -41,9 +42,8 @@ test('batches and transactions are not coalesced', async () => {
     db.transaction((tx) => tx.execute('select 3')),
     db.execute('select 4'),
   ])
-  expect(getStatements(received).filter((statements) => statements.length > 0)).toEqual([
-    ['select 1', 'select 4'],
-  ])
+  const coalesced = getStatements(received).filter((statements) => statements.length > 0)
+  expect(coalesced).toEqual([['select 1', 'select 4']])
 })
 
 test('a request has at most 16 statements, and a long statement has its own request', async () => {
@@ -82,14 +82,9 @@ const failing: Script = (request, response, count) =>
 
 test('if reads share a request, only the read whose result cannot be encoded fails', async () => {
   const { db, received } = await scripted(failing, { coalesce })
-  const outcomes = await Promise.allSettled(
-    ['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)),
-  )
-  expect(outcomes).toMatchObject([
-    { status: 'fulfilled' },
-    { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
-    { status: 'fulfilled' },
-  ])
+  const reads = ['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql))
+  const reason = { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' }
+  expect(await Promise.allSettled(reads)).toMatchObject([fulfilled, { reason }, fulfilled])
   // first in one request, then each separately
   expect(received).toHaveLength(4)
 })
@@ -110,7 +105,6 @@ test('writes that return rows do not share a request with other writes', async (
     statements.slice(4),
   ])
   const unknown = { reason: { status: 500, outcome: 'unknown' } }
-  const fulfilled = { status: 'fulfilled' }
   expect(outcomes).toMatchObject([fulfilled, fulfilled, unknown, unknown, fulfilled])
 })
 
@@ -124,11 +118,7 @@ test('a missing result fails only its own call', async () => {
   }
   const { db } = await scripted(script, { coalesce })
   const outcomes = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
-  expect(outcomes).toMatchObject([
-    { status: 'fulfilled' },
-    { reason: { code: 'PROTOCOL', outcome: 'unknown' } },
-    { status: 'fulfilled' },
-  ])
+  expect(outcomes).toMatchObject([fulfilled, { reason: { code: 'PROTOCOL', outcome: 'unknown' } }, fulfilled])
 })
 
 test('a read that times out has changed nothing', async () => {
@@ -155,10 +145,8 @@ test('an aborted call does not affect the results of the others', async () => {
   const { db, received } = await scripted(script, { coalesce })
   const controller = new AbortController()
   const abortedCall = db.execute('select 1', [], { signal: controller.signal })
-  const timedOutCall = expect(db.execute('select 2', [], { timeoutMs: 100 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    message: expect.stringContaining('100 ms'),
-  })
+  const timeout = { code: 'TIMEOUT', message: expect.stringContaining('100 ms') }
+  const timedOutCall = expect(db.execute('select 2', [], { timeoutMs: 100 })).rejects.toMatchObject(timeout)
   const pendingCall = db.execute('select 3')
   await expect.poll(() => received.length).toBe(1)
   controller.abort(new Error('no longer wanted'))
@@ -174,10 +162,8 @@ test('a call that times out while its request is queued is not applied', async (
   const call = db.execute('insert into t values (1)', [], { timeoutMs: 500 })
   const earlierCall = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
   await expect.poll(() => received.length).toBe(1)
-  await expect(db.execute('insert into t values (5)', [], { timeoutMs: 50 })).rejects.toMatchObject({
-    code: 'TIMEOUT',
-    outcome: 'not_applied',
-  })
+  const queued = db.execute('insert into t values (5)', [], { timeoutMs: 50 })
+  await expect(queued).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
   await earlierCall
   expect(getStatements(received).flat()).not.toContain('insert into t values (5)')
 })
@@ -201,21 +187,14 @@ test('when all calls are aborted, the connection is dropped', async () => {
     { coalesce },
   )
   const calls = [1, 2].map((n) => db.execute(`select ${n}`, [], { timeoutMs: 50 * n }))
-  expect((await Promise.allSettled(calls)).map(({ status: outcome }) => outcome)).toEqual([
-    'rejected',
-    'rejected',
-  ])
+  expect(await Promise.allSettled(calls)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
   await expect.poll(() => ends).toEqual([false])
   expect(received).toHaveLength(1)
 })
 
 test('a response with too few results fails the calls without one', async () => {
-  const row = { cols: [], rows: [], affected_row_count: 0, last_insert_rowid: null }
-  const { db } = await scripted(
-    (_, response) =>
-      respond(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
-    { coalesce },
-  )
+  const results = [{ type: 'ok', response: { type: 'execute', result: row } }]
+  const { db } = await scripted((_, response) => respond(response, { results }), { coalesce })
   const [first, second] = await Promise.allSettled([db.execute('select 1'), db.execute('select 2')])
   expect(first.status).toBe('fulfilled')
   expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PROTOCOL' } })

@@ -111,13 +111,11 @@ test('aborted writes with a fetch that ignores its signal do not keep their perm
 describe('rows over fetch', () => {
   test('slow consumption does not time out', async () => {
     let signal: AbortSignal | undefined
-    const rows = readRows(
-      clientWith((url, init) => {
-        signal = init.signal
-        return sendRows(3)(url, init)
-      }),
-      'select a',
-    )
+    const db = clientWith((url, init) => {
+      signal = init.signal
+      return sendRows(3)(url, init)
+    })
+    const rows = readRows(db, 'select a')
     for (const a of [0, 1, 2]) {
       expect(await rows.next()).toEqual({ done: false, value: { a } })
       await pause(150)
@@ -128,14 +126,8 @@ describe('rows over fetch', () => {
 
   test.each([0, 1])('rejects at the deadline if the rows stop after %j', async (count) => {
     let isCanceled = false
-    const rows = readRows(
-      clientWith(
-        sendRows(count, () => {
-          isCanceled = true
-        }),
-      ),
-      'select a',
-    )
+    const db = clientWith(sendRows(count, () => void (isCanceled = true)))
+    const rows = readRows(db, 'select a')
     for (let index = 0; index < count; index++) await rows.next()
     await expect(rows.next()).rejects.toMatchObject(timeoutFailure)
     await expect.poll(() => isCanceled, { timeout: 60_000 }).toBe(true)
@@ -146,9 +138,8 @@ describe('rows over fetch', () => {
   })
 
   test('rejects at the deadline even if the stream cannot be canceled', async () => {
-    await expect(readRows(clientWith(sendRows(0, never)), 'select a').next()).rejects.toMatchObject(
-      timeoutFailure,
-    )
+    const rows = readRows(clientWith(sendRows(0, never)), 'select a')
+    await expect(rows.next()).rejects.toMatchObject(timeoutFailure)
   })
 
   test.each([1, 5])('ends after %j rows when the client is closed', async (count) => {
@@ -179,10 +170,8 @@ test('a cursor that was rejected with 429 is retried, because nothing was execut
     if (requestCount < 3) return { status: 429, text: async () => '', body: null }
     return await sendRows(1)(url, init)
   }, 2_000)
-  expect(await readRows(db, 'insert into t values (1) returning a').next()).toEqual({
-    done: false,
-    value: { a: 0 },
-  })
+  const row = await readRows(db, 'insert into t values (1) returning a').next()
+  expect(row).toEqual({ done: false, value: { a: 0 } })
   expect(requestCount).toBe(3)
 })
 
@@ -227,10 +216,7 @@ describe('node', () => {
   test('if no connection can be made for a cursor, its request was not sent', async () => {
     const db = createClient({ url: 'http://127.0.0.1:1' })
     onTestFinished(() => db.close())
-    await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject({
-      name: 'TransportError',
-      code: 'NETWORK',
-      outcome: 'not_applied',
-    })
+    const failure = { name: 'TransportError', code: 'NETWORK', outcome: 'not_applied' }
+    await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject(failure)
   })
 })
