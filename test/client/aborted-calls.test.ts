@@ -3,7 +3,7 @@ import { type Client, coalesce, createClient, readRows, SqlError, type Transacti
 import { openStream } from '@batonsql/core/adapter'
 import { beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { NO_FAULT } from '../support/fault-proxy.ts'
-import { openFaultyDatabase } from '../support/faulty-database.ts'
+import { createClientWithHeldResponses, openFaultyDatabase } from '../support/faulty-database.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 
@@ -18,19 +18,6 @@ const insert = (a: number): string => `insert into t values (${a})`
 const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute(insert(0)))
 
 type HeldClient = ReturnType<typeof createClientWithHeldResponses>
-
-/** Creates a client whose responses to matching requests are delayed until the test releases them. */
-function createClientWithHeldResponses(isHeld = (body: string): boolean => !body.includes('"close"')) {
-  const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
-  const arrived = Promise.withResolvers<void>()
-  proxy.next = (body) => {
-    if (!isHeld(body)) return NO_FAULT
-    arrived.resolve()
-    return { kind: 'hold-response', until }
-  }
-  const db = createClient({ ...database.config, url: proxy.url })
-  return { db, releaseResponse, arrived: arrived.promise }
-}
 const isCommit = (body: string): boolean => body.includes('COMMIT')
 
 const CAUSES = ['by a signal', 'by its timeout'] as const
@@ -66,7 +53,7 @@ async function abortHeld(
 ): Promise<HeldClient & { readonly reason: unknown }> {
   const clients: HeldClient[] = []
   const reason = await abortWhen(cause, (options) => {
-    const client = createClientWithHeldResponses(isHeld)
+    const client = createClientWithHeldResponses(database, proxy, isHeld)
     clients.push(client)
     return { result: call(client.db, options), reached: client.arrived }
   })
@@ -202,7 +189,7 @@ describe('a call that is aborted while its response is in flight', () => {
   })
 
   test('an aborted commit may have been applied, and its outcome is unknown', async () => {
-    const { db, releaseResponse } = createClientWithHeldResponses(isCommit)
+    const { db, releaseResponse } = createClientWithHeldResponses(database, proxy, isCommit)
     await using _db = db
     await using stream = openStream(db)
     stream.begin()

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, readRows, type Transaction } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { createClientWithHeldResponses } from '../support/faulty-database.ts'
+import { ENDLESS_READ, settlesBefore } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 // Operations that a callback leaves running end with the callback, and do not affect later operations.
@@ -186,13 +188,15 @@ describe('deadlines inside a transaction', () => {
   })
 
   test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
-    const slowSql = slowRead(1500000)
-    await db.transaction(async (tx) => {
+    await using proxy = await FaultProxy.start(database.url)
+    const held = createClientWithHeldResponses(database, proxy, (body) => body.includes('running'))
+    await using client = held.db
+    await client.transaction(async (tx) => {
       await tx.execute('select 1')
-      const running = tx.execute(slowSql)
-      await pause(5)
+      const running = tx.execute("select 'running'")
+      await held.arrived
       const reason = new Error('changed my mind')
-      const outcome = Promise.all([
+      await Promise.all([
         expect(readRows(tx, 'select 1', [], { timeoutMs: 30 }).next()).rejects.toMatchObject({
           code: 'TIMEOUT',
           outcome: 'not_applied',
@@ -204,8 +208,7 @@ describe('deadlines inside a transaction', () => {
           reason,
         ),
       ])
-      expect(await settlesBefore(outcome, running)).toBe(true)
-      await outcome
+      held.releaseResponse()
       await running
     })
   })
