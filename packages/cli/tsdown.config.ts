@@ -5,6 +5,6 @@ export default defineConfig({
   format: ['esm'],
   platform: 'neutral',
   dts: false,
-  // the model of the inspector is not published, so `baton mcp` bundles it
-  deps: { neverBundle: [/^(?!@batonsql\/inspector)[^./]/] },
+  // these parts are not published
+  deps: { neverBundle: [/^(?!@batonsql\/(?:inspector|server-common))[^./]/] },
 })

@@ -13,7 +13,8 @@ const target = inject('target')
 const canCreate = target === 'embedded' || target === 'sqld'
 let server: LocalServer
 beforeAll(async () => {
-  if (canCreate) server = await startLocalServer({ backend: target })
+  if (!canCreate) return
+  server = await startLocalServer({ backend: target, databases: { other: { allowAttach: true } } })
 })
 afterAll(() => server?.close())
 
@@ -206,4 +207,21 @@ test.skipIf(!canCreate)('a schema database does not exit on stored SQL either', 
     expect([sql, response.status < 500]).toEqual([sql, true])
   }
   expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
+})
+
+test.skipIf(!canCreate).each([
+  { type: 'execute', stmt: { sql: 'attach "other" as o' } },
+  { type: 'batch', batch: { steps: [{ stmt: { sql: 'attach "other" as o' } }, { stmt: { sql: C } }] } },
+  { type: 'sequence', sql: 'select 1; attach "other" as o' },
+])('a schema database cannot attach another one: %j', async (request) => {
+  const { url } = await server.createDatabase(`parent-${(count += 1)}`, { isSchema: true })
+  await using db = createClient({ url })
+  await db.execute('create table t (a)')
+  const body = JSON.stringify({ requests: [request, { type: 'close' }] })
+  const response = await fetch(new URL('v3/pipeline', url.replace(/\/?$/, '/')), { method: 'POST', body })
+  expect([response.status, await response.text()]).toEqual([
+    200,
+    expect.stringContaining('ATTACH is not permitted in migration scripts'),
+  ])
+  expect(await columnsOf(db)).toBe('a')
 })

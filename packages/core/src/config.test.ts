@@ -191,3 +191,20 @@ test('follows a base_url only with the same scheme and to allowed hosts', () => 
   expect(follow('https://example.org')).toBeNull()
   expect(follow('not a url')).toBeNull()
 })
+
+test('compares the hosts of a base_url as addresses, not as text', () => {
+  const allowedHosts = [
+    'EU.Example.com',
+    'us.example.com:443',
+    '*.Near.example.com:443',
+    'bücher.example',
+    '',
+    'a b',
+  ]
+  const config = resolveConfig({ url: 'https://db.example.com', allowedHosts })
+  const follow = (baseUrl: string) => followBaseUrl(baseUrl, config)?.origin ?? null
+  for (const host of ['eu.example.com', 'us.example.com', 'a.near.example.com', 'xn--bcher-kva.example'])
+    expect(follow(`https://${host.toUpperCase()}:443/`)).toBe(`https://${host}`)
+  expect(follow('https://eu.example.com:8443')).toBeNull()
+  expect(follow('https://a.near.example.com:8443')).toBeNull()
+})

@@ -221,8 +221,11 @@ const redactUrl = (text: string): string =>
 export function followBaseUrl(baseUrl: string, { address, allowedHosts }: ResolvedConfig): Address | null {
   if (!URL.canParse(baseUrl)) return null
   const { origin, protocol, host, pathname } = new URL(baseUrl)
-  const allows = (pattern: string): boolean =>
-    pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern
+  const allows = (pattern: string): boolean => {
+    // in the same spelling: lower case, ASCII, without the default port
+    const allowed = URL.canParse(`${protocol}//${pattern}`) ? new URL(`${protocol}//${pattern}`).host : ''
+    return allowed.startsWith('*.') ? host.endsWith(allowed.slice(1)) : host === allowed
+  }
   const isAllowed =
     origin === address.origin || (address.origin.startsWith(`${protocol}//`) && allowedHosts.some(allows))
   return isAllowed ? { origin, basePath: withoutTrailingSlashes(pathname) } : null

@@ -1,15 +1,15 @@
 import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
 import { type SQL, sql } from 'drizzle-orm'
 import { customType } from 'drizzle-orm/sqlite-core'
-import { bytesFromHex } from './bytes-from-hex.ts'
+import { bytesFromHex, hexInJson } from './bytes-from-hex.ts'
 
 // Shared by all Drizzle versions. Only 1.0 has `fromJson` and `forJsonSelect`, for nested rows: in an object literal that is passed
 // to `customType()`, TypeScript would reject them for older versions, so the types are constants.
 
 const int64Type = {
   dataType: () => 'integer',
-  fromDriver: BigInt,
-  fromJson: BigInt,
+  fromDriver: exactBigInt,
+  fromJson: exactBigInt,
   forJsonSelect: (column: SQL) => sql`cast(${column} as text)`,
 }
 
@@ -25,7 +25,7 @@ const vectorType = {
   toDriver: encodeVector,
   fromDriver: decodeVector,
   fromJson: (hex: string) => decodeVector(bytesFromHex(hex)),
-  forJsonSelect: (column: SQL) => sql`hex(${column})`,
+  forJsonSelect: hexInJson,
 }
 
 interface VectorColumn {
@@ -42,3 +42,10 @@ interface VectorColumn {
  * type for both.
  */
 export const vector: ReturnType<typeof customType<VectorColumn>> = customType<VectorColumn>(vectorType)
+
+/** @throws RangeError for a number that may be rounded, as in the JSON of nested rows, where Drizzle does not cast an extra */
+function exactBigInt(value: bigint | number | string): bigint {
+  if (typeof value === 'number' && !Number.isSafeInteger(value))
+    throw new RangeError(`int64(): ${value} is not exact; in an extra, use cast(… as text)`)
+  return BigInt(value)
+}

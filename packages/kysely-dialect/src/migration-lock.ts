@@ -60,7 +60,9 @@ export class MigrationLock {
   }
 
   async #setLease(end: RawBuilder<unknown>): Promise<number | null> {
-    const { rows } = await leaseUpdate(this.#options, end, sql`= ${this.#leaseEnd}`).execute(this.#db)
+    // a renewal whose response was lost has moved the end; another migrator's lease would end even later
+    const isOwn = sql`between ${this.#leaseEnd} and ${this.#leaseEnd + LEASE_SECONDS}`
+    const { rows } = await leaseUpdate(this.#options, end, isOwn).execute(this.#db)
     return rows[0] ? Number(rows[0].is_locked) : null
   }
 }

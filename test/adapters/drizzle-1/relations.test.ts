@@ -1,5 +1,5 @@
 import { createClient } from '@batonsql/core'
-import { type BatonDatabase, drizzle, vector } from '@batonsql/drizzle-driver/v1'
+import { type BatonDatabase, drizzle, int64, vector } from '@batonsql/drizzle-driver/v1'
 import { defineRelations, sql } from 'drizzle-orm'
 import { blob, integer, numeric, real, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import * as fc from 'fast-check'
@@ -184,6 +184,72 @@ test.each([false, true])('REAL values keep all digits, even in nested rows (jit:
       [[-8.821526513969626e217]],
     ],
   })
+})
+
+/** Every column type, and values of the database that it can hold. */
+const STORED = [
+  [integer(), '0', '-1', '9007199254740991', '0.5', "'text'"],
+  [integer({ mode: 'boolean' }), '0', '1'],
+  [integer({ mode: 'timestamp' }), '0', '-1', '1700000000'],
+  [integer({ mode: 'timestamp_ms' }), '0', '1700000000123'],
+  [real(), '0.1', '0.30000000000000004', '-0.0', '5e-324', '1.7976931348623157e308', '9007199254740993'],
+  [numeric(), '0', '1.5', "'text'"],
+  [numeric({ mode: 'number' }), '0', '1.5'],
+  [numeric({ mode: 'bigint' }), '9007199254740993'],
+  [text(), "''", "'é😀'", "'null'", "'[9007199254740993]'", "'a' || char(0)"],
+  [text({ mode: 'json' }), `'{"a":[1,null]}'`],
+  [blob({ mode: 'buffer' }), "x''", "x'00ff'"],
+  [blob({ mode: 'json' }), `cast('{"a":[1,null]}' as blob)`],
+  [blob({ mode: 'bigint' }), "cast('9007199254740993' as blob)"],
+  [int64(), '0', '9007199254740993', '-9223372036854775808'],
+  [vector({ dimensions: 1 }), "vector32('[0.5]')"],
+] as const
+
+test.each(STORED.flatMap(([column, ...values]) => [false, true].map((jit) => ({ column, values, jit }))))(
+  'nested rows have the values of a select: $values, jit: $jit',
+  async ({ column, values, jit }) => {
+    const notes = sqliteTable('notes', {
+      id: integer().primaryKey(),
+      userId: integer('user_id'),
+      value: column,
+    })
+    const dbWithNotes = drizzle({
+      client: db.$client,
+      jit,
+      relations: defineRelations({ users, notes }, (r) => ({
+        users: { notes: r.many.notes({ from: r.users.id, to: r.notes.userId }) },
+      })),
+    })
+    const client = db.$client
+    await client.batch([
+      'drop table if exists notes',
+      `create table notes (id integer primary key, user_id integer, value ${notes.value.getSQLType()})`,
+      ...['null', ...values].map((value) => `insert into notes (user_id, value) values (1, ${value})`),
+    ])
+    const selected = await dbWithNotes.select().from(notes).orderBy(notes.id)
+    expect(selected[0]?.value).toBeNull()
+    const user = await dbWithNotes.query.users.findFirst({ with: { notes: { orderBy: { id: 'asc' } } } })
+    expect(user?.notes).toStrictEqual(selected)
+  },
+)
+
+test('int64() in an extra of a nested row rejects an inexact integer', async () => {
+  const big = snakeCase.table('posts', { id: int64().primaryKey(), authorId: integer() })
+  const dbWithBig = drizzle({
+    client: db.$client,
+    relations: defineRelations({ users, big }, (r) => ({
+      users: { posts: r.many.big({ from: r.users.id, to: r.big.authorId }) },
+    })),
+  })
+  const inExtra = async (value: string) => {
+    const extras = { x: sql.raw(value).mapWith(big.id) }
+    const user = await dbWithBig.query.users.findFirst({ with: { posts: { columns: {}, extras } } })
+    return user?.posts
+  }
+  await db.insert(posts).values({ id: 1, authorId: 1, title: 'a' })
+  expect(await inExtra('9007199254740991')).toEqual([{ x: 9007199254740991n }])
+  expect(await inExtra('cast(9007199254740993 as text)')).toEqual([{ x: 9007199254740993n }])
+  await expect(inExtra('9007199254740993')).rejects.toThrow(/^int64\(\): 9007199254740992 is not exact;/)
 })
 
 test('the error of an inexact integer in an extra names the column', async () => {

@@ -152,6 +152,31 @@ test('the lease is renewed while migrations run', async () => {
   }
 })
 
+test('the lease is renewed and released even if the response to a renewal was lost', async () => {
+  const db = openKysely()
+  const ends: unknown[] = []
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const slowMigration: Migration = {
+      async up(trx) {
+        // what such a renewal does
+        await sql`update kysely_migration_lock set is_locked = is_locked + 10`.execute(trx)
+        vi.advanceTimersByTime(10_000)
+        const { rows } = await sql`select is_locked - unixepoch() <= 30 as "isRenewed"
+          from kysely_migration_lock`.execute(trx)
+        ends.push(...rows)
+      },
+    }
+    expect(await createMigrator(db, { '1': slowMigration }).migrateToLatest()).not.toHaveProperty('error')
+  } finally {
+    vi.useRealTimers()
+  }
+  expect(ends).toEqual([{ isRenewed: 1 }])
+  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
+    { is_locked: 0 },
+  ])
+})
+
 test('the error of a failing migration is reported, and the lock is released', async () => {
   const db = openKysely()
   const ownError = new Error('own error')

@@ -2,8 +2,9 @@ import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { batonCommand, collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestClient } from '../../support/test-server.ts'
 import { waitFor } from '../../support/wait-for.ts'
@@ -264,6 +265,29 @@ test('rows that are written to the real database meanwhile are reported, and are
   const mistaken = await run(`await ${write}`)
   expect(mistaken).toMatchObject({ code: 1, report: { requests: 0, isSourceWritten: true } })
 })
+
+test('the report is printed even if the database can no longer be read, which is a failure', async () => {
+  const proxy = await FaultProxy.start(database.url)
+  onTestFinished(() => proxy.close())
+  let isLost = false
+  proxy.next = (body) => {
+    isLost ||= body.includes('lost')
+    return isLost ? { kind: 'status', status: 502, html: true } : NO_FAULT
+  }
+  const send = (url: string): string =>
+    `await fetch(${url} + '/v2/pipeline', { method: 'POST', body: '{"requests":[],"lost":0}' })`
+  const program = `${send('process.env.DATABASE_URL')}; ${send(JSON.stringify(proxy.url))}`
+  const args = ['rehearse', proxy.url, ...tokenOption(), '--json', '--']
+  const command = [process.execPath, '--input-type=module', '--eval', program]
+  const { code, output, errors } = await runBaton([...args, ...command])
+  const sourceError =
+    'the real database could not be read afterwards, so it is unknown whether it was changed: '
+  expect(JSON.parse(output)).toMatchObject({ exit: 0, requests: 1, isSourceChanged: false })
+  expect((JSON.parse(output) as { sourceError: string }).sourceError).toContain(sourceError)
+  expect(errors).toContain(sourceError)
+  expect(code).toBe(1)
+})
+
 const tokenOption = (): string[] =>
   database.authToken === undefined ? [] : ['--auth-token', database.authToken]
 

@@ -307,6 +307,9 @@ export class Session {
     }
     const attaching = steps.filter(({ statement }) => statement.kind === 'attach')
     if (attaching.length === 0) return steps
+    // libsql-server's own words
+    if (this.#database.role === 'schema')
+      throw new ResultError('SQLITE_UNKNOWN', 'SQLite error: ATTACH is not permitted in migration scripts')
     if (this.#attached.length + attaching.length > MAX_ATTACHED)
       throw new ResultError(
         'SQLITE_UNKNOWN',

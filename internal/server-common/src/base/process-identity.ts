@@ -28,7 +28,8 @@ export async function getProcessIdentity(pid: number): Promise<string | null> {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process exists. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

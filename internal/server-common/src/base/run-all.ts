@@ -1,4 +1,4 @@
-/** Runs all steps in order, even if some fail. @throws the first error */
+/** Runs all steps in order, even if some fail. @throws the error; an AggregateError if several steps fail */
 export async function runAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of steps) {
@@ -8,5 +8,7 @@ export async function runAll(steps: readonly (() => unknown)[]): Promise<void> {
       failures.push(error)
     }
   }
-  if (failures.length > 0) throw failures[0]
+  if (failures.length === 1) throw failures[0]
+  const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)))
+  if (failures.length > 1) throw new AggregateError(failures, reasons.join('; '))
 }

@@ -1,7 +1,9 @@
-import { rmSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { createHash } from 'node:crypto'
+import { readlinkSync, rmSync } from 'node:fs'
+import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { isAlive } from './process-identity.ts'
 
 /** Directories of this process that still exist. */
 const paths = new Set<string>()
@@ -16,7 +18,36 @@ function removeAll(): void {
   }
 }
 
-/** A temporary directory, removed explicitly or when this process exits, but not if a signal without a handler ends it. */
+/** Returns text that is the same for processes that see each other's ids: those of one machine and one container. */
+function getProcessSpace(): string {
+  let namespace = ''
+  try {
+    namespace = readlinkSync('/proc/self/ns/pid')
+  } catch {
+    // not Linux
+  }
+  return createHash('sha256').update(`${hostname()} ${namespace}`).digest('hex').slice(0, 8)
+}
+
+const space = getProcessSpace()
+let sweeping: Promise<void> | null = null
+
+/** Removes the directories of this user's processes that were killed. */
+async function removeLeftovers(): Promise<void> {
+  const pattern = new RegExp(`^baton-(?:\\w+-)*?(\\d+)-${space}-`)
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
+    const pid = pattern.exec(name)?.[1]
+    // another process may remove it at the same time
+    if (pid !== undefined && !isAlive(Number(pid))) await removeOwn(join(tmpdir(), name)).catch(() => {})
+  }
+}
+
+async function removeOwn(path: string): Promise<void> {
+  const { uid } = await lstat(path)
+  if (uid === (process.getuid?.() ?? 0)) await rm(path, { recursive: true, force: true })
+}
+
+/** A temporary directory, removed explicitly or when this process exits; if the process is killed, when a later one creates one. */
 export class TemporaryDirectory {
   readonly path: string
 
@@ -27,9 +58,11 @@ export class TemporaryDirectory {
     paths.add(path)
   }
 
-  /** @param prefix prefix of its name */
+  /** @param prefix prefix of its name, `baton-` or longer */
   static async create(prefix: string): Promise<TemporaryDirectory> {
-    return new TemporaryDirectory(await mkdtemp(join(tmpdir(), prefix)))
+    sweeping ??= removeLeftovers()
+    await sweeping
+    return new TemporaryDirectory(await mkdtemp(join(tmpdir(), `${prefix}${process.pid}-${space}-`)))
   }
 
   /** Removes the directory. Can be called again. */

@@ -22,10 +22,10 @@ const KEYWORDS: ReadonlySet<string> = new Set(
  */
 const GEOPACKAGE_FUNCTIONS = /^(?:st_(?:isempty|minx|maxx|miny|maxy|geometrytype|srid)|gpkg_isassignable)$/
 /** Words that are followed by the name of a table or a type, never by a function. */
-const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join)$/
+const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join|in)$/
 /** Reserved words that never end an operand, and others that never begin one; every other word may be a column. */
 const NO_OPERAND_BEFORE =
-  /^(?:select|where|and|or|when|then|else|case|on|having|limit|distinct|all|in|is|between|values|set|returning|default|check|as|from|join|using|into|table|index|add|to|union|except|intersect|create|drop|alter|update|delete|insert)$/i
+  /^(?:select|where|and|or|when|then|else|case|on|having|limit|distinct|all|in|is|between|values|set|returning|default|check|as|from|join|using|into|table|index|add|to|union|except|intersect|create|drop|alter|update|delete|insert|exists|references|constraint|collate)$/i
 const NO_OPERAND_AFTER =
   /^(?:from|as|and|or|where|group|order|having|limit|union|except|intersect|is|isnull|notnull|in|between|then|else|when|on|using|join|collate|escape|set|values|returning|primary|unique|check|default|references|constraint|to)$/i
 const PRAGMA_TABLE = /^pragma_\w+$/
@@ -73,10 +73,10 @@ export function findUnknownCall(statement: readonly SqlToken[]): string | null {
     if (isText(token, ')')) depth -= 1
     if (isText(token, '(')) depth += 1
     lists.read(token)
-    if (isWord(token, 'regexp') && isOperator(statement, index)) return token.text
+    const site = { statement, index, depth, form, isInTableList: lists.isOpen, closings }
+    if (isWord(token, 'regexp') && isOperator(site)) return token.text
     const isCall = isText(statement[index + 1], '(') && (token.kind === 'word' || token.kind === 'name')
-    if (!isCall || isKnown(token)) continue
-    if (isDeclared({ statement, index, depth, form, isInTableList: lists.isOpen, closings })) continue
+    if (!isCall || isKnown(token) || isDeclared(site)) continue
     if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[index + 2], ')')) continue
     return token.text
   }
@@ -112,7 +112,7 @@ function getForm(statement: readonly SqlToken[]): StatementForm {
   const opening = statement.findIndex((token) => isText(token, '('))
   if (isWord(first, 'alter')) return { columnsDepth: 0, indexedTable: -1, isAttach }
   if (!isWord(first, 'create')) return { columnsDepth: null, indexedTable: -1, isAttach }
-  if (isWord(second, 'table')) {
+  if (isWord(/^temp(?:orary)?$/i.test(second?.text ?? '') ? statement[2] : second, 'table')) {
     const hasColumns = !statement.slice(0, Math.max(0, opening)).some((token) => isWord(token, 'as'))
     return { columnsDepth: hasColumns ? 1 : null, indexedTable: -1, isAttach }
   }
@@ -139,7 +139,8 @@ function isDeclared(call: CallSite): boolean {
   if (depth === form.columnsDepth || index === form.indexedTable) return true
   const before = statement[index - 1]
   // only tables are qualified by a database
-  if (isText(before, '.') || (isText(before, ',') && call.isInTableList)) return true
+  if (isText(before, '.')) return true
+  if (call.isInTableList && isBeforeTable(before)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
@@ -150,26 +151,33 @@ function isDeclared(call: CallSite): boolean {
   return !form.isAttach && isTableExpression(statement, call.closings.get(index + 1))
 }
 
-const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
+/** Words that begin or end a list of tables; the expression after ON has no comma of its own. */
+const CLAUSE = /^(?:select|from|where|set|values|having|by|limit|returning|when|then)$/i
 
 /** Tracks whether the tokens read so far are inside a list of tables, for each open parenthesis. */
 class TableLists {
   readonly #open = [false]
-  #isAfterDistinct = false
+  #before: SqlToken | undefined
 
   read(token: SqlToken): void {
-    if (isText(token, '(')) this.#open.push(false)
+    const before = this.#before
+    if (isWord(token, 'from') && isWord(before, 'distinct')) return
+    this.#before = token
+    if (isText(token, '(')) this.#open.push(this.isOpen && isBeforeTable(before))
     // ignores the text before an unmatched parenthesis
     if (isText(token, ')') && this.#open.length > 1) this.#open.pop()
     else if (isText(token, ')')) this.#open[0] = false
-    if (token.kind === 'word' && CLAUSE.test(token.text))
-      this.#open[this.#open.length - 1] = isWord(token, 'from') && !this.#isAfterDistinct
-    this.#isAfterDistinct = isWord(token, 'distinct')
+    if (token.kind === 'word' && CLAUSE.test(token.text) && !isWord(before, 'indexed'))
+      this.#open[this.#open.length - 1] = isWord(token, 'from')
   }
 
   get isOpen(): boolean {
     return this.#open.at(-1) === true
   }
+}
+
+function isBeforeTable(token: SqlToken | undefined): boolean {
+  return isWord(token, 'from') || isWord(token, 'join') || isText(token, ',') || isText(token, '(')
 }
 
 /** Maps each opening parenthesis to its closing one. */
@@ -192,12 +200,14 @@ function isTableExpression(statement: readonly SqlToken[], closing: number | und
 }
 
 /** Whether a word is an operator, as in `a regexp 'b'`: it stands between two operands. */
-function isOperator(statement: readonly SqlToken[], index: number): boolean {
+function isOperator({ statement, index, depth, form, closings }: CallSite): boolean {
   const [first, before] = [statement[index - 2], statement[index - 1]]
-  // a column of this name in ORDER BY or ADD
+  // the name of a created object, a type, or a common table expression
+  if ((isWord(statement[0], 'create') && index < 4) || depth === form.columnsDepth) return false
+  if (!form.isAttach && isTableExpression(statement, closings.get(index + 1))) return false
+  // a column of this name in ORDER BY
   if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
     return false
-  if (isWord(before, 'column') && isWord(first, 'add')) return false
   return endsOperand(before) && beginsOperand(statement[index + 1])
 }
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { TemporaryDirectory } from '@batonsql/server-common/temporary-directory'
 import { checkFile } from '../check-file.ts'
 import type { CommandContext } from '../command-context.ts'
 import { readText } from '../read-text.ts'
@@ -15,11 +14,11 @@ export class ImportSource {
   readonly #path: string
   readonly #name: string
   readonly #delimiter: string
-  readonly #folder: string | null
+  readonly #folder: TemporaryDirectory | null
   /** Identifies the content, once it has been read to its end. */
   digest = ''
 
-  private constructor(path: string, name: string, delimiter: string, folder: string | null) {
+  private constructor(path: string, name: string, delimiter: string, folder: TemporaryDirectory | null) {
     this.#path = path
     this.#name = name
     this.#delimiter = delimiter
@@ -36,12 +35,12 @@ export class ImportSource {
       await checkFile(file)
       return new ImportSource(file, file, delimiter, null)
     }
-    const folder = await mkdtemp(join(tmpdir(), 'baton-import-'))
-    const path = join(folder, 'input.csv')
+    const folder = await TemporaryDirectory.create('baton-import-')
+    const path = join(folder.path, 'input.csv')
     try {
       await pipeline(input, createWriteStream(path, { mode: 0o600 }), { signal })
     } catch (error) {
-      await rm(folder, { recursive: true, force: true })
+      await folder.remove()
       throw error
     }
     return new ImportSource(path, 'the input', delimiter, folder)
@@ -60,6 +59,6 @@ export class ImportSource {
   }
 
   async close(): Promise<void> {
-    if (this.#folder !== null) await rm(this.#folder, { recursive: true, force: true })
+    await this.#folder?.remove()
   }
 }

@@ -18,9 +18,12 @@ export class InspectorClient {
 
   /** Connects to the inspector of a database's server; null for another machine, whose inspector only that machine can read. */
   static forUrl(url: string): InspectorClient | null {
-    const { protocol, hostname } = new URL(url)
-    const isLocal = protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
-    return isLocal ? new InspectorClient(new URL('/_baton/events', url).href) : null
+    const { protocol, hostname, host } = new URL(url)
+    const isLocal = protocol === 'http:' && /^((.+\.)?localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+    // the server rejects other names, such as that of a database in `domains`
+    return isLocal
+      ? new InspectorClient(`http://${host.replace(/^.+\.localhost/, 'localhost')}/_baton/events`)
+      : null
   }
 
   private constructor(url: string) {

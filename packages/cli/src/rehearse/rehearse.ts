@@ -1,9 +1,8 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient, dump, exportFile, HttpError, restore } from '@batonsql/core'
 import type { LocalServer } from '@batonsql/local-server'
+import { TemporaryDirectory } from '@batonsql/server-common/temporary-directory'
 import { type CommandContext, type CommandInput, print } from '../command-context.ts'
 import { openDatabase, readTarget } from '../database-address.ts'
 import { loadServer } from '../load-server.ts'
@@ -89,9 +88,10 @@ export async function rehearse(
       result,
       states: [before, await measureDatabase(copy)],
       proxy,
-      source: [sourceBefore, await readSource(source, signal)],
+      source: [sourceBefore, await readSource(source, signal).catch(getReason)],
       allowed: values['allow-loss'] ?? [],
     })
+    signal.throwIfAborted()
     await report(rehearsal, server.urlOf(COPY))
   } finally {
     await copy?.close()
@@ -151,8 +151,8 @@ async function startServer(
   context: CommandContext,
 ): Promise<LocalServer> {
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
-  const folder = await mkdtemp(join(tmpdir(), 'baton-rehearse-'))
-  const file = join(folder, 'copy.db')
+  const folder = await TemporaryDirectory.create('baton-rehearse-')
+  const file = join(folder.path, 'copy.db')
   let hasFile = false
   let server: LocalServer
   try {
@@ -160,7 +160,7 @@ async function startServer(
     server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
   } finally {
     // the server has its own copy
-    await rm(folder, { recursive: true, force: true })
+    await folder.remove()
   }
   if (hasFile) return server
   const copy = createClient({ url: server.urlOf(COPY) })
@@ -214,7 +214,8 @@ function toRehearsal({
   readonly result: ProgramResult
   readonly states: readonly [DatabaseState, DatabaseState]
   readonly proxy: TrafficProxy
-  readonly source: readonly [SourceState, SourceState]
+  /** The state before, and the state afterwards or the reason why it could not be read. */
+  readonly source: readonly [SourceState, SourceState | string]
   readonly allowed: readonly string[]
 }): Rehearsal {
   const { roundTripMs } = sourceBefore
@@ -233,9 +234,27 @@ function toRehearsal({
     longest: proxy.longest,
     slowest:
       proxy.units.toSorted((a, b) => estimateMs(b, roundTripMs) - estimateMs(a, roundTripMs))[0] ?? null,
-    isSourceChanged: sourceBefore.schemaVersion !== sourceAfter.schemaVersion,
-    isSourceWritten: sourceBefore.replicationIndex !== sourceAfter.replicationIndex,
+    ...compareSource(sourceBefore, sourceAfter),
     losses: comparison.losses.filter((loss) => !isAllowed(loss)).map(({ text }) => text),
+  }
+}
+
+const getReason = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+function compareSource(
+  before: SourceState,
+  after: SourceState | string,
+): Pick<Rehearsal, 'isSourceChanged' | 'isSourceWritten' | 'sourceError'> {
+  if (typeof after === 'string')
+    return {
+      isSourceChanged: false,
+      isSourceWritten: false,
+      sourceError: `the real database could not be read afterwards, so it is unknown whether it was changed: ${after}`,
+    }
+  return {
+    isSourceChanged: before.schemaVersion !== after.schemaVersion,
+    isSourceWritten: before.replicationIndex !== after.replicationIndex,
+    sourceError: null,
   }
 }
 
@@ -246,7 +265,14 @@ function rejectProblems(rehearsal: Rehearsal): void {
 }
 
 /** Returns why the command must not be run on the real database. */
-export function listProblems({ exit, losses, comparison, isSourceChanged, requests }: Rehearsal): string[] {
+export function listProblems({
+  exit,
+  losses,
+  comparison,
+  isSourceChanged,
+  sourceError,
+  requests,
+}: Rehearsal): string[] {
   return [
     ...(exit === 0 ? [] : ['the command failed']),
     ...(losses.length > 0
@@ -254,6 +280,7 @@ export function listProblems({ exit, losses, comparison, isSourceChanged, reques
       : []),
     ...(comparison.damage.length > 0 ? [`it damages the database: ${comparison.damage.join('; ')}`] : []),
     ...(isSourceChanged ? [SOURCE_CHANGED] : []),
+    ...(sourceError === null ? [] : [sourceError]),
     ...(requests === 0 && exit === 0
       ? ['it sent nothing to the copy: does it use another variable for its URL?']
       : []),

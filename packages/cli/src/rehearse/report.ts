@@ -25,6 +25,8 @@ export interface Rehearsal {
   readonly isSourceChanged: boolean
   /** Whether something was written to the real database meanwhile. */
   readonly isSourceWritten: boolean
+  /** Why it is unknown whether the real database was changed; null if it is known. */
+  readonly sourceError: string | null
   /** Losses that were not allowed. */
   readonly losses: readonly string[]
 }
@@ -37,7 +39,8 @@ const SOURCE_WRITTEN =
 const MOVED =
   'values moved to another table, or combined into one column, count as lost: --allow-loss accepts them'
 
-function describeSource({ isSourceChanged, isSourceWritten }: Rehearsal): string[] {
+function describeSource({ isSourceChanged, isSourceWritten, sourceError }: Rehearsal): string[] {
+  if (sourceError !== null) return [sourceError]
   if (isSourceChanged) return [SOURCE_CHANGED]
   return isSourceWritten ? [SOURCE_WRITTEN] : []
 }

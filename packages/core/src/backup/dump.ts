@@ -99,7 +99,7 @@ function withTable(error: unknown, sql: string): unknown {
   const isLost = error instanceof TransportError && error.code === 'NETWORK'
   if (!isLost && !(error instanceof HttpError && error.status === 502)) return error
   const place = table === null ? '' : `, in table ${table} or the next one`
-  const message = `${error.message}; libsql-server ends a dump at a value of more than ${MAX_VALUE_BYTES} bytes, text that is not UTF-8, a double quote in a name, or a missing collation${place}`
+  const message = `${error.message}; libsql-server ends a dump at a value of more than ${MAX_VALUE_BYTES} bytes, text that is not UTF-8, an empty name or one with a double quote, or a missing collation${place}`
   return copyError(error, { message })
 }
 

@@ -1,7 +1,7 @@
 import { type Column, sql } from 'drizzle-orm'
 import type { CodecsCollection, NormalizeCodec } from 'drizzle-orm/codecs'
 import type { SQLiteCodecs, SQLiteType } from 'drizzle-orm/sqlite-core'
-import { bytesFromHex } from '../bytes-from-hex.ts'
+import { bytesFromHex, hexInJson } from '../bytes-from-hex.ts'
 import { exactNumber, inexactError } from '../exact-integer.ts'
 import { codecName } from '../internals.ts'
 import { toOwnBuffer } from '../own-buffer.ts'
@@ -34,7 +34,11 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:timestamp': { normalize: dateFromStoredSeconds },
   'integer:timestamp_ms': { normalize: dateFromStoredMilliseconds },
   'text:json': { normalize: JSON.parse },
-  blob: { normalize: toOwnBuffer, normalizeInJson: (hex: string) => toOwnBuffer(bytesFromHex(hex)) },
+  blob: {
+    normalize: toOwnBuffer,
+    castInJson: hexInJson,
+    normalizeInJson: (hex: string) => toOwnBuffer(bytesFromHex(hex)),
+  },
   'blob:json': { cast: castToText, normalize: JSON.parse },
   'blob:bigint': { cast: castToText, normalize: BigInt },
   integer: numberInJson,

@@ -179,6 +179,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#migrations.enqueue(async () => {
       if (this.#schemas.getRole(parent) !== 'schema')
         throw new BackendError(`the database \`${parent}\` is not a schema database`)
+      await this.#migrations.finish(parent)
       await this.#create(id, source, settings)
       await this.#schemas.addChild(id, parent)
     })

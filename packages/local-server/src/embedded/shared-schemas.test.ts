@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { EmbeddedBackend } from './backend.ts'
+import { SchemaStore } from './schema/schema-store.ts'
 
 /** Each database needs its own thread, which takes a while to start. */
 const CHILDREN = Number(process.env['SCHEMA_CHILDREN'] ?? 12)
@@ -307,4 +308,22 @@ test('roles and jobs survive a restart', async () => {
   expect(await readJob(reopened)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
   expect(await run(reopened, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])
   expect(await run(reopened, 'kid', execute('SELECT count(*) FROM u'))).toEqual([['0']])
+})
+
+test('a child is created from a schema database whose interrupted migration has been finished', async () => {
+  const { backend } = await openBackend()
+  await backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
+  const save = SchemaStore.prototype.save
+  let saves = 0
+  const spy = vi.spyOn(SchemaStore.prototype, 'save').mockImplementation(function (this: SchemaStore) {
+    saves += 1
+    return saves === 2 ? Promise.reject(new Error('the disk is full')) : save.call(this)
+  })
+  onTestFinished(() => spy.mockRestore())
+  const { body } = await send(backend, PARENT, '/v2/pipeline', [execute('create table t (a)')])
+  expect(body).toContain('the disk is full')
+  await backend.create('kid' as DatabaseId, CHILD, DEFAULT_SETTINGS)
+  expect((await send(backend, 'kid', '/v2/pipeline', [execute('select * from t')])).body).toContain(
+    '"rows":[]',
+  )
 })

@@ -73,7 +73,7 @@ export class DatabaseRouter {
   /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last reported fault of a database. */
-  readonly #faults = new Map<DatabaseId, number>()
+  readonly #faults = new Map<DatabaseId, Map<string, number>>()
   /** Failures that tests have requested. */
   readonly failures = new Failures<DatabaseId>()
   readonly #feed: InspectorFeed | null
@@ -298,17 +298,19 @@ export class DatabaseRouter {
     return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** Reports a full or failing disk on the server, at most once a minute per database. */
+  /** Reports a full or failing disk on the server. */
   #reportDiskFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
     this.#reportOnce(id, DISK_FAULTS[fault])
   }
 
+  /** Reports a fault, at most once a minute per database. */
   #reportOnce(id: DatabaseId, fault: string): void {
     const now = Date.now()
-    if (now - (this.#faults.get(id) ?? 0) < FAULT_INTERVAL_MS) return
-    this.#faults.set(id, now)
+    const times = this.#faults.get(id) ?? new Map<string, number>()
+    if (now - (times.get(fault) ?? 0) < FAULT_INTERVAL_MS) return
+    this.#faults.set(id, times.set(fault, now))
     this.reportNotice(id, fault)
   }
 

@@ -37,6 +37,11 @@ test.each([
   expect(reported).toEqual([fault, fault])
 })
 
+test('each kind of fault is reported', async () => {
+  const response = `[${['SQLITE_FULL', 'SQLITE_IOERR_READ', 'SQLITE_FULL'].map(errorBody).join()}]`
+  expect((await read([response])).faults).toEqual(['SQLITE_FULL', 'SQLITE_IOERR'])
+})
+
 test('does not report other errors, or a value with the same text', async () => {
   for (const response of [
     errorBody('SQLITE_CONSTRAINT'),

@@ -10,7 +10,7 @@ export const DISK_FAULTS = {
 export type DiskFault = keyof typeof DISK_FAULTS
 
 /** Matches an error code in a response. In a value, the quotation marks would be escaped. */
-const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/
+const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/g
 /**
  * Part of every match. A search for text that begins with a quotation mark takes ten times as long, because JSON is full of them.
  */
@@ -39,6 +39,6 @@ export function watchDiskFaults(
 }
 
 function reportFault(text: string, report: (fault: DiskFault) => void): void {
-  const fault = FAULT.exec(text)?.[1]
-  if (fault !== undefined) report(fault as DiskFault)
+  for (const fault of new Set(Array.from(text.matchAll(FAULT), ([, code]) => code)))
+    report(fault as DiskFault)
 }

@@ -77,4 +77,8 @@ test('reports a full disk once per database, but not a value with that text or a
   await service.updateDatabase('default', { sizeLimit: null })
   expect(await linesAfter(full)).toEqual([line])
   expect(await linesAfter(full)).toEqual([line])
+  const both = `[${full},${full.replace('FULL', 'IOERR_WRITE')}]`
+  const failing = 'default: a statement failed because the disk could not be read or written (SQLITE_IOERR)'
+  expect(await linesAfter(both)).toEqual([line, failing])
+  expect(await linesAfter(both)).toEqual([line, failing])
 })

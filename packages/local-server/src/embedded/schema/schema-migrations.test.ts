@@ -99,6 +99,31 @@ test.each(STEPS)(
   },
 )
 
+test.each(STEPS)(
+  'a migration whose state could not be saved is finished before the next one: %s',
+  async (lastStep) => {
+    const { directory, store, databases, migrations } = await createFamilies()
+    const obstacle = join(directory, 'shared-schemas.json.new')
+    const migration = migrations.migrate(PARENT, 'a')
+    migration.catch(() => {}) // it may be rejected before the test waits for it
+    for (const step of STEPS.slice(0, STEPS.indexOf(lastStep))) databases.end(step)
+    await databases.waitFor(lastStep)
+    mkdirSync(obstacle)
+    for (const step of STEPS) databases.end(step)
+    await expect(migration).rejects.toThrow('EISDIR')
+    rmSync(obstacle, { recursive: true })
+    databases.begunSteps.length = 0
+    expect(await migrations.migrate(PARENT, 'b')).toBeNull()
+    expect(store.getJobs(PARENT)).toMatchObject([
+      { program: 'b', status: 'RunSuccess' },
+      { program: 'a', status: 'RunSuccess' },
+    ])
+    // the children could be written to in the meantime, so a dry run is repeated
+    const remainingSteps = { 'dry run kid': STEPS, 'run kid': ['run parent'] }[lastStep] ?? []
+    expect(databases.begunSteps).toEqual([...remainingSteps, ...STEPS])
+  },
+)
+
 test('if a migration fails in a child after its dry run, the job has the error of the child', async () => {
   const { store, databases, migrations } = await createFamilies()
   databases.end('dry run kid')

@@ -21,8 +21,8 @@ export class SchemaMigrations {
   readonly #store: SchemaStore
   readonly #host: MigrationHost
   #lastWork: Promise<unknown> = Promise.resolve()
-  /** Schema databases with a queued migration. */
-  readonly #queued = new Set<DatabaseId>()
+  /** Schema databases whose migration is queued or running. */
+  readonly #migrating = new Set<DatabaseId>()
   #isClosed = false
 
   constructor(store: SchemaStore, host: MigrationHost) {
@@ -32,21 +32,30 @@ export class SchemaMigrations {
 
   /** Runs a migration after its dry run in the schema database. @returns its error; null on success */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
-    if (this.#queued.has(schema) || this.#store.findActiveJob(schema))
-      return `A migration job is already in progress for \`${schema}\``
-    this.#queued.add(schema)
-    return await this.enqueue(async () => {
-      this.#queued.delete(schema)
+    if (this.#migrating.has(schema)) return `A migration job is already in progress for \`${schema}\``
+    return await this.#enqueueFor(schema, async () => {
+      await this.finish(schema)
       return await this.#run(await this.#store.addJob(schema, program))
     })
   }
 
   /** Resumes interrupted migrations. */
   resume(): void {
-    for (const job of this.#store.unfinished) {
-      for (const { database } of job.tasks) this.#host.block(database, true)
-      void this.enqueue(() => this.#run(job)).catch(() => {})
+    for (const { schema, tasks } of this.#store.unfinished) {
+      for (const { database } of tasks) this.#host.block(database, true)
+      void this.#enqueueFor(schema, () => this.finish(schema)).catch(() => {})
     }
+  }
+
+  /** Finishes a migration that was interrupted, for example because its state could not be saved. To be called in queued work. */
+  async finish(schema: DatabaseId): Promise<void> {
+    const job = this.#store.findActiveJob(schema)
+    if (job !== undefined) await this.#run(job)
+  }
+
+  async #enqueueFor<T>(schema: DatabaseId, work: () => Promise<T>): Promise<T> {
+    this.#migrating.add(schema)
+    return await this.enqueue(work).finally(() => this.#migrating.delete(schema))
   }
 
   /** Stops without waiting: unfinished migrations are resumed at the next start. */
@@ -83,8 +92,7 @@ export class SchemaMigrations {
   }
 
   async #dryRun(job: Job): Promise<void> {
-    const pendingTasks = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
-    await this.#forEachTask(pendingTasks, async (task) => {
+    await this.#forEachTask(job.tasks, async (task) => {
       if (job.error !== null) return // already failed
       const error = await this.#host.run(task.database, job, true)
       if (this.#isClosed) return
@@ -94,7 +102,11 @@ export class SchemaMigrations {
     })
     if (this.#isClosed) return
     job.status = job.error === null ? 'WaitingRun' : 'DryRunFailure'
-    await this.#store.save()
+    await this.#store.save().catch((error: unknown) => {
+      // repeated when the migration is resumed: the children can be written to until then
+      job.status = 'WaitingDryRun'
+      throw error
+    })
   }
 
   async #abort(job: Job): Promise<void> {
