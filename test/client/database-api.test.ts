@@ -568,10 +568,10 @@ describe('listen', () => {
 test('jobs report a schema change that was applied to the children, and one that failed', async ({
   skip,
 }) => {
-  const backend = inject('target')
-  if (backend !== 'embedded' && backend !== 'sqld')
-    return skip('a server on which the test cannot create schema databases')
-  await using schemas = await startLocalServer({ backend })
+  const target = inject('target')
+  if (target !== 'embedded' && target !== 'sqld')
+    skip('a server on which the test cannot create schema databases')
+  await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })
   const parent = open(await schemas.createDatabase('parent', { isSchema: true }))
   await parent.execute('create table t (a integer primary key, b)')
   const childConfigs = ['one', 'two'].map((name) => schemas.createDatabase(name, { schema: 'parent' }))

@@ -49,9 +49,8 @@ export function scriptedPlatform(
     const { host, pathname, search } = new URL(address)
     const request = { method, host, url: pathname + search, headers, body, signal, redirect }
     const count = received.push(request)
-    const inOrder = [script].flat()
-    const next = inOrder[Math.min(count, inOrder.length) - 1]
-    const response = typeof next === 'function' ? next(request, count) : next
+    const responses = typeof script === 'function' ? [script(request, count)] : [script].flat()
+    const response = responses[Math.min(count, responses.length) - 1] ?? {}
     if (response.drop) throw fetchFailure('ECONNRESET', 'read')
     if (response.hang) return await new Promise(() => {})
     const text = response.text ?? (response.body === undefined ? '' : JSON.stringify(response.body))

@@ -146,7 +146,11 @@ const CALLS: readonly [string, Call][] = [
     'a constraint violation in a transaction, which continues',
     inTransaction(async (tx) => {
       await tx.execute(insert('t1'))
-      return await tx.execute(insert('t1')).finally(() => tx.commit())
+      try {
+        return await tx.execute(insert('t1'))
+      } finally {
+        await tx.commit()
+      }
     }),
   ],
   [
