@@ -63,6 +63,7 @@ class ScriptSession implements Session {
   readonly context: CommandContext
   readonly output: ResultOutput
   showsTimer = false
+  readonly openScripts = new Set<string>()
   readonly #stream: Stream
   #resultCount = 0
   #changedRows = 0
