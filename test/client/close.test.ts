@@ -1,32 +1,45 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, executeMultiple, isHealthy, readRows } from '@batonsql/core'
+import { type Client, createClient, executeMultiple, isHealthy, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
 // Calls in flight when a client is closed, and more concurrent calls than the limit.
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-afterAll(() => direct.close())
+const { database, db: direct } = await openTestClient()
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
+const readValues = async (): Promise<unknown[]> =>
+  (await direct.execute('select a from t order by a', [], { rowMode: 'array' })).rows.flat()
+/** Writes in transactions that run at the same time. If the lock were taken over, the one that held it would be lost. */
+const writeTwiceAtOnce = (db: Client, count: number, between = async (): Promise<unknown> => null) =>
+  Promise.all(
+    Array.from({ length: count }, (_, i) =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into t values (?)', [i])
+        await between()
+        await tx.execute('insert into t values (?)', [i])
+      }),
+    ),
+  )
 const SLOW_QUERY = slowRead(400000, 'max(i) as n')
 
 describe('close', () => {
-  test('without drainMs: calls in flight are aborted at once, and the write lock is released', async () => {
-    const db = createClient(database.config)
-    let resolveOpen = (): void => {}
-    const opened = new Promise<void>((resolve) => {
-      resolveOpen = resolve
-    })
+  /** Runs a transaction with two writes, and waits between them. */
+  const openTransaction = (db: Client, wait: () => Promise<unknown>) => {
+    const opened = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      resolveOpen()
-      await pause(30)
+      opened.resolve()
+      await wait()
       await tx.execute('insert into t values (2)')
     })
+    return { transaction, opened: opened.promise }
+  }
+
+  test('without drainMs: calls in flight are aborted at once, and the write lock is released', async () => {
+    const db = createClient(database.config)
+    const { transaction, opened } = openTransaction(db, () => pause(30))
     const rejected = expect(transaction).rejects.toThrow()
     await opened
     const query = expect(db.execute(SLOW_QUERY)).rejects.toThrow('the client is closed')
@@ -37,19 +50,13 @@ describe('close', () => {
     await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closedError)
     await db.close()
     await expectNoStall(() => direct.execute('insert into t values (3)'))
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
+    expect(await readValues()).toEqual([3])
   })
 
   test('with drainMs: pending calls, queued calls and transactions finish, and new calls are rejected', async () => {
     const db = createClient({ ...database.config, concurrency: 2 })
-    const opened = Promise.withResolvers<void>()
-    const transaction = db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
-      opened.resolve()
-      await pause(50)
-      await tx.execute('insert into t values (2)')
-    })
-    await opened.promise
+    const { transaction, opened } = openTransaction(db, () => pause(50))
+    await opened
     const queries = Promise.all([SLOW_QUERY, SLOW_QUERY, SLOW_QUERY].map((sql) => db.execute(sql)))
     const closed = db.close({ drainMs: 20_000 })
     await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
@@ -57,7 +64,7 @@ describe('close', () => {
     await transaction
     expect((await queries).map(({ rows }) => rows[0]?.['n'])).toEqual([400_000, 400_000, 400_000])
     await closed
-    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
+    expect(await readValues()).toEqual([1, 2])
   })
 
   test('with drainMs: calls that were made in the same tick finish', async () => {
@@ -69,26 +76,17 @@ describe('close', () => {
     ]
     const closed = db.close({ drainMs: 20_000 })
     await expect(db.batch(['select 4'])).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
-    expect((await Promise.all(calls)).flat().map(({ rows }) => rows)).toEqual([
-      [{ 1: 1 }],
-      [{ 2: 2 }],
-      [{ 3: 3 }],
-    ])
+    const rows = (await Promise.all(calls)).flat().flatMap((result) => result.rows)
+    expect(rows).toEqual([{ 1: 1 }, { 2: 2 }, { 3: 3 }])
     await closed
   })
 
   test('after drainMs: pending calls are aborted', async () => {
     const db = createClient(database.config)
-    const opened = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
-    const transaction = db.transaction(async (tx) => {
-      await tx.execute('insert into t values (1)')
-      opened.resolve()
-      await closed.promise
-      await tx.execute('insert into t values (2)')
-    })
+    const { transaction, opened } = openTransaction(db, () => closed.promise)
     const rejected = expect(transaction).rejects.toThrow()
-    await opened.promise
+    await opened
     await db.close({ drainMs: 60 })
     closed.resolve()
     await rejected
@@ -123,9 +121,8 @@ describe('close while calls wait for a retry', () => {
   test('aborts them without drainMs', async () => {
     // otherwise, it would wait for 15 minutes
     const { db, requested, count } = createOverloadedClient('900', Infinity)
-    const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
-      'the client is closed',
-    )
+    const endless = db.execute('select 1', [], { timeoutMs: Infinity })
+    const call = expect(endless).rejects.toThrow('the client is closed')
     await requested
     await pause(10)
     await db.close()
@@ -146,13 +143,12 @@ describe('close while calls wait for a retry', () => {
   test('a transaction is not retried', async () => {
     for (const drainMs of [0, 10_000]) {
       const { db, requested } = createOverloadedClient('1', Infinity)
-      const transaction = expect(
-        db.transaction((tx) => tx.execute('select 1'), { maxRetries: 1000 }),
-      ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
+      const transaction = db.transaction((tx) => tx.execute('select 1'), { maxRetries: 1000 })
+      const rejected = expect(transaction).rejects.toThrow(drainMs ? '429' : 'the client is closed')
       await requested
       await pause(10)
       await db.close({ drainMs })
-      await transaction
+      await rejected
     }
   })
 })
@@ -173,7 +169,7 @@ describe('closing twice', () => {
     const withDrain = db.close({ drainMs: Infinity })
     await db.close()
     await withDrain
-    expect((await direct.execute('select a from t')).rows).toEqual([])
+    expect(await readValues()).toEqual([])
   })
 
   test('rejects invalid times', async () => {
@@ -193,16 +189,8 @@ describe('more calls than the concurrency limit', () => {
 
   test('transactions that wait for the write lock do not prevent its holder from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock were taken over, the transaction that held it would be lost
-    await Promise.all(
-      Array.from({ length: 20 }, (_, i) =>
-        db.transaction(async (tx) => {
-          await tx.execute('insert into t values (?)', [i])
-          await tx.execute('insert into t values (?)', [i])
-        }),
-      ),
-    )
-    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
+    await writeTwiceAtOnce(db, 20)
+    expect(await readValues()).toHaveLength(40)
   })
 
   test('a statement outside a transaction can be awaited inside it', async () => {
@@ -215,18 +203,11 @@ describe('more calls than the concurrency limit', () => {
 
   test('a read outside a transaction does not wait for queued writes', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    // if the lock were taken over, the transaction that held it would be lost
-    await Promise.all(
-      Array.from({ length: 6 }, (_, i) =>
-        db.transaction(async (tx) => {
-          await tx.execute('insert into t values (?)', [i])
-          await db.execute('select count(*) from t')
-          await db.batch(['select count(*) from t'], { mode: 'readonly' })
-          await tx.execute('insert into t values (?)', [i])
-        }),
-      ),
-    )
-    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
+    await writeTwiceAtOnce(db, 6, async () => {
+      await db.execute('select count(*) from t')
+      await db.batch(['select count(*) from t'], { mode: 'readonly' })
+    })
+    expect(await readValues()).toHaveLength(12)
   })
 
   test('reads that acquire the write lock are queued like writes', async () => {
@@ -243,35 +224,22 @@ describe('more calls than the concurrency limit', () => {
 
   test('a full queue rejects calls, including those in a transaction', async () => {
     await using db = createClient({ ...database.config, concurrency: 1, queueLimit: 2 })
-    const calls = await Promise.allSettled(
-      [1, 2, 3, 4, 5].map((i) => db.execute('insert into t values (?)', [i])),
-    )
-    expect(
-      calls.map((call) => (call.status === 'rejected' ? (call.reason as { code: string }).code : 'done')),
-    ).toEqual(['done', 'done', 'done', 'QUEUE_FULL', 'QUEUE_FULL'])
+    const insertAll = (executor: Pick<Client, 'execute'>, values: number[]) =>
+      Promise.allSettled(values.map((a) => executor.execute('insert into t values (?)', [a])))
+    const done = { status: 'fulfilled' }
+    const full = { status: 'rejected', reason: { code: 'QUEUE_FULL' } }
+    expect(await insertAll(db, [1, 2, 3, 4, 5])).toMatchObject([done, done, done, full, full])
     await db.transaction(async (tx) => {
-      const results = await Promise.allSettled(
-        [11, 12, 13].map((i) => tx.execute('insert into t values (?)', [i])),
-      )
-      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+      expect(await insertAll(tx, [11, 12, 13])).toMatchObject([done, done, { status: 'rejected' }])
     })
-    expect((await direct.execute('select a from t order by a')).rows.map((row) => row['a'])).toEqual([
-      1, 2, 3, 11, 12,
-    ])
+    expect(await readValues()).toEqual([1, 2, 3, 11, 12])
   })
 })
 
 test('a read-only transaction awaited inside one that writes does not wait for queued writers', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
-  // if the lock were taken over, the transaction that held it would be lost
-  await Promise.all(
-    Array.from({ length: 6 }, (_, i) =>
-      db.transaction(async (tx) => {
-        await tx.execute('insert into t values (?)', [i])
-        await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
-      }),
-    ),
-  )
+  const read = () => db.transaction((tx) => tx.execute('select count(*) from t'), { mode: 'readonly' })
+  await writeTwiceAtOnce(db, 6, read)
 })
 
 test('close with drainMs waits for a loop over rows, and rejects a new one', async () => {
@@ -299,13 +267,11 @@ test('a stream that is idle when the client is closed rejects later calls', asyn
 
 test('close with drainMs waits for a script in flight, and rejects a new one', async () => {
   const db = createClient(database.config)
-  const script = executeMultiple(
-    db,
-    'insert into t values (1); begin; insert into t values (2); commit; insert into t values (3)',
-  )
+  const sql = 'insert into t values (1); begin; insert into t values (2); commit; insert into t values (3)'
+  const script = executeMultiple(db, sql)
   const closed = db.close({ drainMs: 20_000 })
   await expect(executeMultiple(db, 'select 1')).rejects.toThrow('the client is closed')
   await script
   await closed
-  expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  expect(await readValues()).toEqual([1, 2, 3])
 })

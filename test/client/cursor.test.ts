@@ -1,7 +1,7 @@
 import { createClient, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ENDLESS_READ } from '../support/fixtures.ts'
+import { collect, ENDLESS_READ } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -18,6 +18,8 @@ describe.each([
   afterAll(() => db.close())
   let before = 0
   const countRequests = (): number => database.requestCount() - before
+  const count = async (table: string): Promise<unknown> =>
+    (await db.execute(`select count(*) as n from ${table}`)).rows[0]?.['n']
 
   test('yields every row, with two requests', async () => {
     before = database.requestCount()
@@ -95,16 +97,14 @@ describe.each([
     const manyInserts = `insert into left_early ${selectNumbers(20_000).replace(", 'row ' || i as name", '')} returning a`
     for (let round = 0; round < 5; round++) {
       for await (const row of readRows(db, manyInserts)) if (row) break
-      expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([
-        { n: 20_000 * (round + 1) },
-      ])
+      expect(await count('left_early')).toBe(20_000 * (round + 1))
     }
     const ownError = new Error('own error')
     const reading = (async () => {
       for await (const row of readRows(db, manyInserts)) if (row) throw ownError
     })()
     await expect(reading).rejects.toBe(ownError)
-    expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
+    expect(await count('left_early')).toBe(120_000)
   })
 
   test('rejects for invalid SQL, a missing table, and a failure after some rows', async () => {
@@ -113,29 +113,21 @@ describe.each([
       for await (const row of readRows(db, sql)) rows += row ? 1 : 0
       return rows
     }
-    await expect(read('selec')).rejects.toMatchObject({
-      name: 'SqlError',
-      code: 'SQL_PARSE_ERROR',
-      sql: 'selec',
-    })
-    await expect(read('select * from missing')).rejects.toMatchObject({
-      name: 'SqlError',
-      code: 'SQLITE_UNKNOWN',
-    })
-    await expect(
-      read("select json(case when i = 3 then '{' else '1' end) as j from (" + selectNumbers(5) + ')'),
-    ).rejects.toMatchObject({ name: 'SqlError' })
+    const name = 'SqlError'
+    await expect(read('selec')).rejects.toMatchObject({ name, code: 'SQL_PARSE_ERROR', sql: 'selec' })
+    await expect(read('select * from missing')).rejects.toMatchObject({ name, code: 'SQLITE_UNKNOWN' })
+    const failingAtThird = `select json(case when i = 3 then '{' else '1' end) as j from (${selectNumbers(5)})`
+    await expect(read(failingAtThird)).rejects.toMatchObject({ name })
     await expect(read('begin')).rejects.toThrow(TypeError)
   })
 
   test('an abort rejects the loop with the reason', async () => {
     const controller = new AbortController()
     const reason = new Error('own error')
+    const { signal } = controller
+    const rows = readRows<{ i: number }>(db, selectNumbers(3_000_000), [], { signal })
     const read = (async () => {
-      for await (const { i } of readRows<{ i: number }>(db, selectNumbers(3_000_000), [], {
-        signal: controller.signal,
-      }))
-        if (i === 5) controller.abort(reason)
+      for await (const { i } of rows) if (i === 5) controller.abort(reason)
     })()
     await expect(read).rejects.toBe(reason)
   })
@@ -151,7 +143,7 @@ describe.each([
       for await (const { a } of readRows(tx, 'select a from c')) if (a === 2) break
       await tx.execute('insert into c values (4)')
     })
-    expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 4 }])
+    expect(await count('c')).toBe(4)
   })
 
   // in one of these, a semicolon is followed by a second statement; the last one does not exist
@@ -172,7 +164,7 @@ describe.each([
             await inner.execute('insert into c values (2)')
           })
         })
-      expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 3 }])
+      expect(await count('c')).toBe(3)
       const stream = openStream(db)
       await stream.execute('select 1')
       await expect(read(stream)).rejects.toMatchObject(rejection)
@@ -221,9 +213,8 @@ describe.each([
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
       const reason = new Error('changed my mind')
-      await expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
-        reason,
-      )
+      const aborted = readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) })
+      await expect(aborted.next()).rejects.toBe(reason)
       expect(() => readRows(tx, 'select 1', [], { timeoutMs: 0 })).toThrow(TypeError)
       expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
     })
@@ -245,11 +236,6 @@ describe('a cursor that is queued with other statements of a transaction', () =>
   afterAll(() => db.close())
   const createTable = async (): Promise<void> => {
     await db.batch(['drop table if exists beside', 'create table beside (a unique)'])
-  }
-  const collect = async (rows: AsyncIterable<unknown>): Promise<unknown[]> => {
-    const collected = []
-    for await (const row of rows) collected.push(row)
-    return collected
   }
 
   test.each([
@@ -286,11 +272,8 @@ describe('a cursor that is queued with other statements of a transaction', () =>
       Promise.all([tx.execute('insert into beside values (1)'), collect(readRows(tx, 'select 1'))]),
     )
     await Promise.all(others)
-    expect((await db.execute('select a from beside order by a')).rows).toEqual([
-      { a: 1 },
-      { a: 10 },
-      { a: 11 },
-    ])
+    const { rows } = await db.execute('select a from beside order by a')
+    expect(rows).toEqual([{ a: 1 }, { a: 10 }, { a: 11 }])
   })
 
   test('a savepoint that is rolled back closes its cursors', async () => {

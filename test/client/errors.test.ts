@@ -1,4 +1,5 @@
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import {
@@ -12,14 +13,11 @@ import {
   TransportError,
 } from '@batonsql/core'
 import { failWhen, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('taken')"]))
 
 const SECRET = 'an argument that must stay secret'
@@ -47,6 +45,13 @@ const unreachable = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
   await using stream = openStream(db)
   await work(stream)
+}
+/** Starts an HTTP server for a test. @returns its port */
+async function serve(listener: RequestListener): Promise<number> {
+  const httpServer = createServer(listener).listen(0, '127.0.0.1')
+  onTestFinished(() => void httpServer.close())
+  await once(httpServer, 'listening')
+  return (httpServer.address() as AddressInfo).port
 }
 
 test("a failed assertion is known by its statement, so a batch's own invalid JSON is not one", async () => {
@@ -218,50 +223,37 @@ describe('a printed error shows the statement, but nothing that may be secret', 
   })
 
   test('the token is not shown', async () => {
-    const unauthorized = createServer((_, response) => response.writeHead(401).end('no')).listen(
-      0,
-      '127.0.0.1',
-    )
-    await new Promise((resolve) => unauthorized.once('listening', resolve))
-    const url = `http://127.0.0.1:${(unauthorized.address() as AddressInfo).port}`
-    await using client = createClient({ url, authToken: 'hunter2' })
+    const port = await serve((_, response) => void response.writeHead(401).end('no'))
+    await using client = createClient({ url: `http://127.0.0.1:${port}`, authToken: 'hunter2' })
     const error = await catchError(() => client.execute('select ?', [SECRET]))
     expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|must stay secret/)
-    unauthorized.close()
   })
 })
 
 describe('invalid configuration that only a request can reveal', () => {
   test('the error for libsql:// on a server without TLS names the URL to use instead', async () => {
-    const httpServer = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
-    await new Promise((resolve) => httpServer.once('listening', resolve))
-    const { port } = httpServer.address() as AddressInfo
+    const port = await serve((_, response) => void response.end())
     await using client = createClient({ url: `libsql://127.0.0.1:${port}`, maxRetries: 0 })
+    const message = expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string
     for (const work of [
       () => client.execute('select 1'),
       async () => await readRows(client, 'select 1').next(),
     ])
-      await expect(work()).rejects.toMatchObject({
-        code: 'NETWORK',
-        message: expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string,
-      })
-    httpServer.close()
+      await expect(work()).rejects.toMatchObject({ code: 'NETWORK', message })
     // a port without a server is not a TLS problem
     await expect(unreachable.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
   })
 
   test.each([
-    ['undefined', () => undefined as never],
-    ['a promise of undefined', async () => undefined as never],
-    ['number', () => 5 as never],
-  ])('rejects a token function that returns %s', async (returned, authToken) => {
+    ['undefined', () => undefined as never, 'undefined'],
+    ['a promise of undefined', async () => undefined as never, 'undefined'],
+    ['number', () => 5 as never, 'a value of type number'],
+  ])('rejects a token function that returns %s', async (_, authToken, returned) => {
     await using client = createClient({ ...database.config, authToken })
     const error = await catchError(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
-    expect(error.message).toBe(
-      `authToken() must return a string, not ${returned.includes('undefined') ? 'undefined' : 'a value of type number'}`,
-    )
+    expect(error.message).toBe(`authToken() must return a string, not ${returned}`)
     expect(error.stack).toMatch(/at (async )?caller/)
   })
 })

@@ -1,4 +1,5 @@
 import { createClient, listen } from '@batonsql/core'
+import { splitStatements } from '@batonsql/core/adapter'
 import { expect, inject, test } from 'vitest'
 import { close, execute, pipeline } from '../server/wire.ts'
 import { openTestServer, type TestDatabase } from '../support/test-server.ts'
@@ -10,11 +11,8 @@ const server = await openTestServer()
 /** Number of rows in the last insert. When a listener receives this number, all earlier changes have been reported. */
 const LAST_COUNT = 50
 
-/** Runs the statements on one stream. @returns the number of inserted rows reported for each table */
-async function countInserts(
-  { url, config }: TestDatabase,
-  statements: readonly string[],
-): Promise<Record<string, number>> {
+/** Runs the statements of a script on one stream. @returns the number of inserted rows reported for each table */
+async function countInserts({ url, config }: TestDatabase, script: string): Promise<Record<string, number>> {
   await using db = createClient(config)
   await db.batch(['create table t (a)', 'create table u (a unique)', 'insert into u values (1)'])
   const listeners = ['t', 'u'].map((table) => ({ table, events: listen(db, { table }) }))
@@ -29,15 +27,11 @@ async function countInserts(
     }
     return [table, insertCounts] as const
   })
-  await pipeline(url, [...statements.map((sql) => execute(sql)), close], {
-    ...(config.authToken !== undefined && { token: config.authToken }),
-  })
+  const statements = splitStatements(script).map(({ sql }) => execute(sql))
+  await pipeline(url, [...statements, close], { ...(config.authToken && { token: config.authToken }) })
   const lastValues = `(${Array.from({ length: LAST_COUNT }, (_, row) => row + 100).join('), (')})`
-  await db.batch([
-    'drop trigger if exists tr',
-    `insert into t values ${lastValues}`,
-    `insert into u values ${lastValues}`,
-  ])
+  const lastInserts = ['t', 'u'].map((table) => `insert into ${table} values ${lastValues}`)
+  await db.batch(['drop trigger if exists tr', ...lastInserts])
   const entries = (await Promise.all(counts)).filter(([, insertCounts]) => insertCounts.length > 0)
   return Object.fromEntries(
     entries.map(([table, insertCounts]) => {
@@ -47,139 +41,90 @@ async function countInserts(
   )
 }
 
-const COMMITTED_CHANGES: Record<
-  string,
-  readonly [statements: readonly string[], expected: Record<string, number>]
-> = {
-  'a statement that keeps the rows before the one that fails': [
-    ['begin', 'insert or fail into u values (2), (3), (1), (4)', 'commit'],
+/** Triggers that insert into `t`, and then reject the insert into `u`. */
+const failingTrigger = (how: string): string =>
+  `create trigger tr before insert on u begin insert into t values (new.a); select raise(${how}, 'no'); end`
+
+test.each<[string, string, Record<string, number>]>([
+  [
+    'a statement that keeps the rows before the one that fails',
+    'begin; insert or fail into u values (2), (3), (1), (4); commit',
     { u: 2 },
   ],
-  'a trigger that fails, and keeps what it has inserted': [
-    [
-      `create trigger tr before insert on u begin insert into t values (new.a); select raise(fail, 'no'); end`,
-      'begin',
-      'insert into u values (8)',
-      'commit',
-    ],
+  [
+    'a trigger that fails, and keeps what it has inserted',
+    `${failingTrigger('fail')}; begin; insert into u values (8); commit`,
     { t: 1 },
   ],
-  'a statement that skips the row that fails': [
-    ['begin', 'insert or ignore into u values (2), (3), (1), (4)', 'commit'],
+  [
+    'a statement that skips the row that fails',
+    'begin; insert or ignore into u values (2), (3), (1), (4); commit',
     { u: 3 },
   ],
-  'a statement that ends the transaction': [
-    ['begin', 'insert into t values (1)', 'insert or rollback into u values (2), (1)'],
+  [
+    'a statement that ends the transaction',
+    'begin; insert into t values (1); insert or rollback into u values (2), (1)',
     {},
   ],
-  'a savepoint that is released': [
-    ['begin', 'insert into t values (1)', 'savepoint s', 'insert into t values (2)', 'release s', 'commit'],
+  [
+    'a savepoint that is released',
+    'begin; insert into t values (1); savepoint s; insert into t values (2); release s; commit',
     { t: 2 },
   ],
-}
+])('only committed changes are reported: %s', async (_, script, expected) => {
+  expect(await countInserts(await server.createDatabase(), script)).toEqual(expected)
+})
 
-test.each(Object.entries(COMMITTED_CHANGES))(
-  'only committed changes are reported: %s',
-  async (_name, [statements, expected]) => {
-    expect(await countInserts(await server.createDatabase(), statements)).toEqual(expected)
-  },
-)
-
-/** The third value is the count that libsql-server reports, which includes undone changes. */
-const UNDONE_CHANGES: Record<
-  string,
-  readonly [statements: readonly string[], expected: Record<string, number>, onSqld: Record<string, number>]
-> = {
-  'a savepoint': [
-    [
-      'begin',
-      'insert into t values (1)',
-      'savepoint s',
-      'insert into t values (2), (3)',
-      'rollback to s',
-      'commit',
-    ],
+/** The last value is the count that libsql-server reports, which includes undone changes. */
+test.each<[string, string, Record<string, number>, Record<string, number>]>([
+  [
+    'a savepoint',
+    `begin; insert into t values (1); savepoint s; insert into t values (2), (3); rollback to s; commit`,
     { t: 1 },
     { t: 3 },
   ],
-  'the inner of two savepoints with the same name': [
-    [
-      'begin',
-      'savepoint a',
-      'insert into t values (1)',
-      'savepoint A',
-      'insert into t values (2)',
-      'rollback to a',
-      'insert into t values (3)',
-      'release a',
-      'release A',
-      'commit',
-    ],
+  [
+    'the inner of two savepoints with the same name',
+    `begin; savepoint a; insert into t values (1); savepoint A; insert into t values (2); rollback to a;
+     insert into t values (3); release a; release A; commit`,
     { t: 2 },
     { t: 3 },
   ],
-  'a savepoint that contains a released one': [
-    [
-      'begin',
-      'insert into t values (0)',
-      'savepoint a',
-      'insert into t values (1)',
-      'savepoint b',
-      'insert into t values (2)',
-      'release b',
-      'rollback to a',
-      'insert into t values (3)',
-      'commit',
-    ],
+  [
+    'a savepoint that contains a released one',
+    `begin; insert into t values (0); savepoint a; insert into t values (1); savepoint b;
+     insert into t values (2); release b; rollback to a; insert into t values (3); commit`,
     { t: 2 },
     { t: 4 },
   ],
-  'a savepoint that began the transaction': [
-    [
-      'savepoint a',
-      'insert into t values (1)',
-      'rollback to a',
-      'insert into t values (2)',
-      'savepoint b',
-      'insert into t values (3)',
-      'release a',
-    ],
+  [
+    'a savepoint that began the transaction',
+    `savepoint a; insert into t values (1); rollback to a; insert into t values (2); savepoint b;
+     insert into t values (3); release a`,
     { t: 2 },
     { t: 3 },
   ],
-  'everything in the transaction': [
-    ['begin', 'savepoint a', 'insert into t values (1)', 'rollback to a', 'commit'],
+  [
+    'everything in the transaction',
+    'begin; savepoint a; insert into t values (1); rollback to a; commit',
     {},
     { t: 1 },
   ],
-  'a statement that fails after its first rows': [
-    ['begin', 'insert into t values (1)', 'insert into u values (2), (3), (1)', 'commit'],
+  [
+    'a statement that fails after its first rows',
+    'begin; insert into t values (1); insert into u values (2), (3), (1); commit',
     { t: 1 },
     { t: 1, u: 2 },
   ],
-  'the only statement of a transaction': [
-    ['begin', 'insert into u values (2), (3), (1)', 'commit'],
-    {},
-    { u: 2 },
-  ],
-  'a statement whose trigger fails': [
-    [
-      `create trigger tr before insert on u begin insert into t values (new.a); select raise(abort, 'no'); end`,
-      'begin',
-      'insert into u values (8)',
-      'commit',
-    ],
+  ['the only statement of a transaction', 'begin; insert into u values (2), (3), (1); commit', {}, { u: 2 }],
+  [
+    'a statement whose trigger fails',
+    `${failingTrigger('abort')}; begin; insert into u values (8); commit`,
     {},
     { t: 1 },
   ],
-}
-
-test.each(Object.entries(UNDONE_CHANGES))(
-  'only libsql-server reports changes that were undone: %s',
-  async (_name, [statements, expected, onSqld]) => {
-    const isEmbedded = inject('target') === 'embedded'
-    expect(await countInserts(await server.createDatabase(), statements)).toEqual(
-      isEmbedded ? expected : onSqld,
-    )
-  },
-)
+])('only libsql-server reports changes that were undone: %s', async (_, script, expected, onSqld) => {
+  const isEmbedded = inject('target') === 'embedded'
+  const counts = await countInserts(await server.createDatabase(), script)
+  expect(counts).toEqual(isEmbedded ? expected : onSqld)
+})

@@ -1,16 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, readRows, type Transaction } from '@batonsql/core'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { type CallOptions, createClient, readRows, type Transaction } from '@batonsql/core'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { createClientWithHeldResponses } from '../support/faulty-database.ts'
 import { ENDLESS_READ, settlesBefore } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
 // Operations that a callback leaves running end with the callback, and do not affect later operations.
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)']))
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
 const selectValues = async (): Promise<unknown[]> =>
@@ -54,12 +51,9 @@ describe('a savepoint that fails', () => {
         throw failure
       })
       await expect(failedSavepoint).rejects.toBe(failure)
-      await expect(insert(await savepointHandle.promise, 'four')).rejects.toMatchObject({
-        code: 'STREAM_CLOSED',
-      })
-      await expect((await savepointHandle.promise).savepoint(() => {})).rejects.toMatchObject({
-        code: 'STREAM_CLOSED',
-      })
+      const ended = await savepointHandle.promise
+      await expect(insert(ended, 'four')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await expect(ended.savepoint(() => {})).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
       await insert(tx, 'five')
     })
     expect(await selectValues()).toEqual(['five'])
@@ -174,13 +168,12 @@ describe('arguments of a call', () => {
 })
 
 describe('deadlines inside a transaction', () => {
+  const timeout = { code: 'TIMEOUT', outcome: 'not_applied' }
+
   test('a savepoint waits for parallel savepoints no longer than its timeout, however many there are', async () => {
     await db.transaction(async (tx) => {
       const others = [0, 1, 2, 3].map(() => tx.savepoint(() => pause(40)))
-      const timedOut = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject({
-        code: 'TIMEOUT',
-        outcome: 'not_applied',
-      })
+      const timedOut = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject(timeout)
       expect(await settlesBefore(timedOut, Promise.all(others))).toBe(true)
       await timedOut
       await Promise.all(others)
@@ -196,17 +189,11 @@ describe('deadlines inside a transaction', () => {
       const running = tx.execute("select 'running'")
       await held.arrived
       const reason = new Error('changed my mind')
+      const read = (options: CallOptions) => expect(readRows(tx, 'select 1', [], options).next()).rejects
       await Promise.all([
-        expect(readRows(tx, 'select 1', [], { timeoutMs: 30 }).next()).rejects.toMatchObject({
-          code: 'TIMEOUT',
-          outcome: 'not_applied',
-        }),
-        expect(
-          readRows(tx, 'select 1', [], { signal: AbortSignal.timeout(30) }).next(),
-        ).rejects.toMatchObject({ name: 'TimeoutError' }),
-        expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
-          reason,
-        ),
+        read({ timeoutMs: 30 }).toMatchObject(timeout),
+        read({ signal: AbortSignal.timeout(30) }).toMatchObject({ name: 'TimeoutError' }),
+        read({ signal: AbortSignal.abort(reason) }).toBe(reason),
       ])
       held.releaseResponse()
       await running
@@ -215,12 +202,11 @@ describe('deadlines inside a transaction', () => {
 
   test('the timeout of a queued statement starts with the call', async () => {
     await using clientWithTimeout = createClient({ ...database.config, requestTimeoutMs: 400 })
-    const endless = ENDLESS_READ
     const statementLost = Promise.withResolvers<void>()
     const outcome = clientWithTimeout.transaction(
       async (tx) => {
         await tx.execute('select 1')
-        const running = tx.execute(endless)
+        const running = tx.execute(ENDLESS_READ)
         running.catch(() => statementLost.resolve())
         await pause(200)
         await tx.batch(['select 2'])
@@ -228,12 +214,8 @@ describe('deadlines inside a transaction', () => {
       { mode: 'deferred' },
     )
     // if the timeout of the batch began when the batch was sent, this would take 400 ms
-    expect(
-      await settlesBefore(
-        outcome,
-        statementLost.promise.then(() => pause(200)),
-      ),
-    ).toBe(true)
+    const later = statementLost.promise.then(() => pause(200))
+    expect(await settlesBefore(outcome, later)).toBe(true)
     await expect(outcome).rejects.toThrow()
   })
 })

@@ -1,15 +1,13 @@
 import { createClient, type InValue, readRows, type Value } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import fc from 'fast-check'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
+import { words } from '../support/words.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
+const { database, db } = await openTestClient()
 await db.execute('create table t (a)')
-afterAll(() => db.close())
 
 const asReturned = (value: InValue): Value => {
   if (typeof value === 'boolean') return value ? 1 : 0
@@ -27,20 +25,8 @@ const floats = fc.double({ noNaN: true, noDefaultInfinity: true })
 const texts = fc.oneof(
   fc.string({ unit: 'grapheme' }),
   fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
-  fc.constantFrom(
-    '',
-    '\0',
-    'a\0b',
-    '\0\0',
-    '😀',
-    '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}',
-    'שלום עולם',
-    'مرحبا',
-    '\u202eabc',
-    "'; drop table t; --",
-    '\ufeffx',
-    '\r\n',
-  ),
+  fc.constantFrom('', '\0', 'a\0b', '\0\0', "'; drop table t; --", '\ufeffx', '\r\n'),
+  fc.constantFrom('😀', '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}', 'שלום עולם', 'مرحبا', '\u202eabc'),
 )
 const blobs = fc.uint8Array({ maxLength: 200 })
 
@@ -57,14 +43,9 @@ test.each<[string, fc.Arbitrary<InValue>]>([
       const { rows } = await db.execute(`select ${placeholders}`, values, { rowMode: 'array' })
       expect(rows[0]).toEqual(values.map(asReturned))
 
-      const stored = await db.batch(
-        [
-          'delete from t',
-          ...values.map((value) => ({ sql: 'insert into t values (?)', args: [value] })),
-          'select a from t order by rowid',
-        ],
-        { rowMode: 'array' },
-      )
+      const inserts = values.map((value) => ({ sql: 'insert into t values (?)', args: [value] }))
+      const batch = ['delete from t', ...inserts, 'select a from t order by rowid']
+      const stored = await db.batch(batch, { rowMode: 'array' })
       // a table keeps the sign of zero in some columns but not in others
       const ignoreZeroSign = (value: unknown): unknown => (value === 0 ? 0 : value)
       expect(stored.at(-1)?.rows.map(([value]) => ignoreZeroSign(value))).toEqual(
@@ -78,10 +59,7 @@ test.each<[string, fc.Arbitrary<InValue>]>([
 test('RETURNING returns values unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(integers, floats, texts, blobs), async (argument) => {
-      const { rows } = await db.execute(
-        'insert into t values (?) returning a, typeof(a) as type, a as again',
-        [argument],
-      )
+      const { rows } = await db.execute('insert into t values (?) returning a, a as again', [argument])
       const expected = asReturned(argument)
       expect(rows[0]?.['a'] === 0 ? 0 : rows[0]?.['a']).toEqual(expected === 0 ? 0 : expected)
       expect(rows[0]?.['again']).toEqual(rows[0]?.['a'])
@@ -96,25 +74,14 @@ test('minus zero keeps its sign as an argument', async () => {
 })
 
 test('numbers in SQL are rounded to the nearest double', async () => {
-  const numbers = [
-    '1e-300',
-    '1e-301',
-    '1.1e-299',
-    '808.0e276',
-    '161.0e224',
-    '-1.3745317689517971e-281',
-    '0.1',
-  ]
+  const numbers = words('1e-300 1e-301 1.1e-299 808.0e276 161.0e224 -1.3745317689517971e-281 0.1')
   const { rows } = await db.execute(`select ${numbers.map((text, index) => `${text} as n${index}`).join()}`)
   expect(Object.values(rows[0] as object)).toEqual(numbers.map(Number))
 })
 
 test('whole numbers are stored as INTEGER, others as REAL', async () => {
-  const { rows } = await db.execute(
-    'select typeof(?), typeof(?), typeof(?), typeof(?)',
-    [1, 1.5, 2 ** 53, 1n],
-    { rowMode: 'array' },
-  )
+  const sql = 'select typeof(?), typeof(?), typeof(?), typeof(?)'
+  const { rows } = await db.execute(sql, [1, 1.5, 2 ** 53, 1n], { rowMode: 'array' })
   expect(rows).toEqual([['integer', 'real', 'real', 'integer']])
 })
 
@@ -132,9 +99,8 @@ test('accepts named arguments with and without a prefix, and numbered arguments'
   expect((await db.execute(query, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute(query, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
   expect((await db.execute('select ?2 as a, ?1 as b', ['x', 'y'])).rows).toEqual([{ a: 'y', b: 'x' }])
-  expect((await db.execute('select :a as x, :a as y', { a: 'once' })).rows).toEqual([
-    { x: 'once', y: 'once' },
-  ])
+  const { rows } = await db.execute('select :a as x, :a as y', { a: 'once' })
+  expect(rows).toEqual([{ x: 'once', y: 'once' }])
 })
 
 test.each<[string, unknown[] | Record<string, unknown>, RegExp]>([
@@ -161,40 +127,32 @@ test('non-finite values are returned as NaN or null', async () => {
 })
 
 test('returns integers as requested with intMode', async () => {
-  const open = (intMode: 'auto' | 'number' | 'bigint' | 'string') =>
-    createClient({ ...database.config, intMode })
   const sql = 'select 1 as small, 9007199254740993 as large'
-  await using auto = open('auto')
-  await using bigint = open('bigint')
-  await using text = open('string')
-  await using number = open('number')
-  expect((await auto.execute(sql)).rows).toEqual([{ small: 1, large: 9007199254740993n }])
-  expect((await bigint.execute(sql)).rows).toEqual([{ small: 1n, large: 9007199254740993n }])
-  expect((await text.execute(sql)).rows).toEqual([{ small: '1', large: '9007199254740993' }])
+  for (const [intMode, row] of [
+    ['auto', { small: 1, large: 9007199254740993n }],
+    ['bigint', { small: 1n, large: 9007199254740993n }],
+    ['string', { small: '1', large: '9007199254740993' }],
+  ] as const) {
+    await using client = createClient({ ...database.config, intMode })
+    expect((await client.execute(sql)).rows).toEqual([row])
+  }
+  await using number = createClient({ ...database.config, intMode: 'number' })
   await expect(number.execute(sql)).rejects.toThrow(/column large/)
   expect((await number.execute('select 1 as small')).rows).toEqual([{ small: 1 }])
 })
 
 test('lastInsertRowid is exact and never stale', async () => {
   await db.execute('create table r (a integer primary key, b unique)')
-  expect((await db.execute('insert into r values (9223372036854775806, 1)')).lastInsertRowid).toBe(
-    9223372036854775806n,
-  )
-  const [insert, ignored, update, select] = await db.batch([
+  const { lastInsertRowid } = await db.execute('insert into r values (9223372036854775806, 1)')
+  expect(lastInsertRowid).toBe(9223372036854775806n)
+  const results = await db.batch([
     'insert into r values (5, 5)',
     'insert or ignore into r values (6, 5)',
     'update r set b = 7 where a = 5',
     'select 1',
   ])
-  expect([
-    insert?.lastInsertRowid,
-    ignored?.lastInsertRowid,
-    update?.lastInsertRowid,
-    select?.lastInsertRowid,
-  ]).toEqual([5n, null, null, null])
-  expect([insert?.rowsAffected, ignored?.rowsAffected, update?.rowsAffected, select?.rowsAffected]).toEqual([
-    1, 0, 1, 0,
-  ])
+  expect(results.map((result) => result.lastInsertRowid)).toEqual([5n, null, null, null])
+  expect(results.map((result) => result.rowsAffected)).toEqual([1, 0, 1, 0])
 })
 
 test('supports unusual and duplicate column names', async () => {
@@ -211,11 +169,8 @@ test('if the result of a write contains an inexact number, the error states that
   await using exact = createClient({ ...database.config, intMode: 'number' })
   await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
   const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])
-  await expect(write).rejects.toMatchObject({
-    name: 'RangeError',
-    outcome: 'unknown',
-    message: expect.stringMatching(/not exact.*the statement has run/),
-  })
+  const message = expect.stringMatching(/not exact.*the statement has run/)
+  await expect(write).rejects.toMatchObject({ name: 'RangeError', outcome: 'unknown', message })
   const read = exact.execute('select a from inexact')
   await expect(read).rejects.toThrow(/not exact/)
   await expect(read).rejects.not.toHaveProperty('outcome')
@@ -302,8 +257,6 @@ test.each([
   const rejection = { outcome: 'not_applied', message: expect.stringContaining('5,000,000 bytes') }
   await expect(db.execute(sql, args)).rejects.toMatchObject(rejection)
   await expect(db.batch([{ sql, args }])).rejects.toMatchObject(rejection)
-  await expect(collect(readRows(db, sql, args))).rejects.toMatchObject({
-    message: expect.stringContaining('5,000,000 bytes'),
-  })
+  await expect(collect(readRows(db, sql, args))).rejects.toThrow('5,000,000 bytes')
   expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
 })

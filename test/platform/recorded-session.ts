@@ -19,7 +19,6 @@ interface SessionRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const ORGANIZATION = '/v1/organizations/local'
 const ORGANIZATION_V2 = '/v2/organizations/local'
 const DUMP_TEXT =
   'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\nINSERT INTO t VALUES(42);\nCOMMIT;\n'
@@ -29,7 +28,7 @@ const MAX_LINE_LENGTH = 150
  * Sends the recorded requests of the vendor's CLI, command by command, and records the responses. Values that differ between runs
  * (tokens, ids, ports, times, sizes) are replaced by placeholders.
  */
-class Session {
+export class VendorSession {
   readonly #target: SessionTarget
   readonly #lines: string[] = []
   token = ''
@@ -54,10 +53,10 @@ class Session {
     await work()
   }
 
-  /** Sends a request that must succeed. */
+  /** Sends a request that must succeed. A path without a slash at its beginning is relative to the organization. */
   async sendRequest(method: string, path: string, body?: unknown): Promise<JsonBody> {
     const { status, reply } = await this.try(method, path, body)
-    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(reply)}`)
+    assert.deepEqual([status, reply?.error], [200, undefined], `${method} ${path}: ${JSON.stringify(reply)}`)
     return reply
   }
 
@@ -70,7 +69,8 @@ class Session {
       'content-type': 'application/json',
     }
     const text = body === undefined ? undefined : JSON.stringify(body)
-    const { status, content } = await this.send({ method, url: this.#target.url + path, body: text, headers })
+    const url = this.#target.url + (path.startsWith('/') ? path : `/v1/organizations/local/${path}`)
+    const { status, content } = await this.send({ method, url, body: text, headers })
     return { status, reply: content === '' ? undefined : JSON.parse(content) }
   }
 
@@ -135,25 +135,17 @@ class Session {
  * @returns the requests and responses
  */
 export async function replaySession(target: SessionTarget): Promise<string> {
-  const session = new Session(target)
+  const session = new VendorSession(target)
   await session.command('auth login', () => logIn(session, target))
   await session.command('auth whoami', async () => {
     assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
   })
   await session.command('group create team --location ams', async () => {
-    await session.sendRequest('POST', `${ORGANIZATION}/groups`, {
-      Name: 'team',
-      Location: 'ams',
-      Version: '',
-    })
+    await session.sendRequest('POST', 'groups', { Name: 'team', Location: 'ams', Version: '' })
   })
   await session.command('db create app --group team', async () => {
-    await session.sendRequest('GET', `${ORGANIZATION}/groups`)
-    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
-      name: 'app',
-      location: 'ams',
-      group: 'team',
-    })
+    await session.sendRequest('GET', 'groups')
+    await session.sendRequest('POST', 'databases', { name: 'app', location: 'ams', group: 'team' })
   })
   const app = await runShell(session)
   await importDump(session)
@@ -165,7 +157,7 @@ export async function replaySession(target: SessionTarget): Promise<string> {
 }
 
 /** Opens the login page as a browser would, and receives a token. */
-async function logIn(session: Session, { url, token }: SessionTarget): Promise<void> {
+async function logIn(session: VendorSession, { url, token }: SessionTarget): Promise<void> {
   const page = await session.send({
     method: 'GET',
     url: `${url}/?port=4567&redirect=true&type=cli&state=abc`,
@@ -174,10 +166,8 @@ async function logIn(session: Session, { url, token }: SessionTarget): Promise<v
   const fields = new URLSearchParams({ token, port: '4567', state: 'abc' })
   const redirect = await session.send({ method: 'POST', url: `${url}/`, body: fields.toString() })
   const location = new URL(redirect.location)
-  assert.deepEqual(
-    [redirect.status, location.origin, location.searchParams.get('state')],
-    [303, 'http://localhost:4567', 'abc'],
-  )
+  const state = location.searchParams.get('state')
+  assert.deepEqual([redirect.status, location.origin, state], [303, 'http://localhost:4567', 'abc'])
   session.token = location.searchParams.get('jwt') ?? ''
   assert.equal((await session.sendRequest('GET', '/v1/current-user')).user.username, 'owner')
 }
@@ -187,29 +177,25 @@ interface Shell {
   readonly jwt: string
 }
 
-async function runShell(session: Session): Promise<Shell> {
+async function runShell(session: VendorSession): Promise<Shell> {
   const openShell = async (): Promise<Shell> => {
-    const { databases } = await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
+    const { databases } = await session.sendRequest('GET', 'databases?limit=1000')
     const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
     // with any other region, the CLI would use TLS
     assert.equal(primaryRegion, 'local')
-    const { jwt } = await session.sendRequest(
-      'POST',
-      `${ORGANIZATION}/databases/app/auth/tokens?expiration=2d`,
-      {},
-    )
+    const { jwt } = await session.sendRequest('POST', 'databases/app/auth/tokens?expiration=2d', {})
     return { host: `http://${Hostname}`, jwt }
   }
   const run = async ({ host, jwt }: Shell, sql: string): Promise<string> => {
-    const body = JSON.stringify({
-      requests: [{ type: 'execute', stmt: { sql, want_rows: true } }, { type: 'close' }],
-    })
-    const { status, content } = await session.send({
+    const requests = [{ type: 'execute', stmt: { sql, want_rows: true } }, { type: 'close' }]
+    const headers = { authorization: `Bearer ${jwt}`, 'content-type': 'application/json' }
+    const request = {
       method: 'POST',
       url: `${host}/v2/pipeline`,
-      body,
-      headers: { authorization: `Bearer ${jwt}`, 'content-type': 'application/json' },
-    })
+      body: JSON.stringify({ requests }),
+      headers,
+    }
+    const { status, content } = await session.send(request)
     assert.equal(status, 200, content)
     return content
   }
@@ -225,7 +211,7 @@ async function runShell(session: Session): Promise<Shell> {
     assert.match(await run(app, 'SELECT a FROM t'), /"value":"7"/)
   })
   await session.command('db shell app .dump', async () => {
-    const { instances } = await session.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)
+    const { instances } = await session.sendRequest('GET', 'databases/app/instances')
     const headers = { authorization: `Bearer ${app.jwt}` }
     const dump = await session.send({ method: 'GET', url: `http://${instances[0].hostname}/dump`, headers })
     assert.match(dump.content, /INSERT INTO t VALUES\(7\)/)
@@ -233,41 +219,32 @@ async function runShell(session: Session): Promise<Shell> {
   return app
 }
 
-async function importDump(session: Session): Promise<void> {
+async function importDump(session: VendorSession): Promise<void> {
   await session.command('db create copy --from-dump dump.sql --group team', async () => {
-    await session.sendRequest('GET', `${ORGANIZATION}/groups`)
+    await session.sendRequest('GET', 'groups')
     const url = (await upload(session)).dump_url
-    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
-      name: 'copy',
-      location: 'ams',
-      group: 'team',
-      seed: { type: 'dump', url },
-    })
+    const seed = { type: 'dump', url }
+    await session.sendRequest('POST', 'databases', { name: 'copy', location: 'ams', group: 'team', seed })
   })
   await session.command('db branch copy branch', async () => {
-    await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
+    await session.sendRequest('GET', 'databases?limit=1000')
     const seed = { type: 'database', value: 'copy' }
-    await session.sendRequest('POST', `${ORGANIZATION}/databases`, {
-      name: 'branch',
-      location: 'ams',
-      group: 'team',
-      seed,
-    })
+    await session.sendRequest('POST', 'databases', { name: 'branch', location: 'ams', group: 'team', seed })
   })
   await session.command('db list', async () => {
-    const { databases, pagination } = await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
+    const { databases, pagination } = await session.sendRequest('GET', 'databases?limit=1000')
     const names = databases.map(({ Name }: { Name: string }) => Name)
     assert.deepEqual([names, pagination.next], [['default', 'app', 'copy', 'branch'], null])
   })
 }
 
-async function upload(session: Session): Promise<JsonBody> {
+async function upload(session: VendorSession): Promise<JsonBody> {
   const boundary = '0123456789abcdef0123456789abcdef'
   const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
   const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP_TEXT}\r\n--${boundary}--\r\n`
   const { status, content } = await session.send({
     method: 'POST',
-    url: `${session.base}${ORGANIZATION}/databases/dumps`,
+    url: `${session.base}/v1/organizations/local/databases/dumps`,
     body,
     headers: {
       authorization: `Bearer ${session.token}`,
@@ -278,26 +255,22 @@ async function upload(session: Session): Promise<JsonBody> {
   return JSON.parse(content)
 }
 
-async function manageTokens(session: Session, { host, jwt }: Shell): Promise<void> {
+async function manageTokens(session: VendorSession, { host, jwt }: Shell): Promise<void> {
   await session.command('db tokens create app --read-only', async () => {
-    const path = `${ORGANIZATION}/databases/app/auth/tokens?expiration=never&authorization=read-only`
+    const path = 'databases/app/auth/tokens?expiration=never&authorization=read-only'
     assert.match((await session.sendRequest('POST', path, {})).jwt, /^ey/)
   })
   await session.command('group tokens create team', async () => {
-    await session.sendRequest('POST', `${ORGANIZATION}/groups/team/auth/tokens?expiration=never`, {})
+    await session.sendRequest('POST', 'groups/team/auth/tokens?expiration=never', {})
   })
   await session.command('group tokens invalidate team', async () => {
-    await session.sendRequest('POST', `${ORGANIZATION}/groups/team/auth/rotate`)
-    const rejectedReply = await session.send({
-      method: 'GET',
-      url: `${host}/dump`,
-      headers: { authorization: `Bearer ${jwt}` },
-    })
-    assert.equal(rejectedReply.status, 401)
+    await session.sendRequest('POST', 'groups/team/auth/rotate')
+    const headers = { authorization: `Bearer ${jwt}` }
+    assert.equal((await session.send({ method: 'GET', url: `${host}/dump`, headers })).status, 401)
   })
   await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
     await session.sendRequest('GET', '/v2/organizations')
-    await session.sendRequest('GET', `${ORGANIZATION}/groups/team`)
+    await session.sendRequest('GET', 'groups/team')
     const permissions = { organization: 'local', group: 'team', scopes: ['read-only'] }
     await session.sendRequest('POST', '/v2/auth/api-tokens/ci', permissions)
   })
@@ -308,28 +281,26 @@ async function manageTokens(session: Session, { host, jwt }: Shell): Promise<voi
   })
 }
 
-async function inspect(session: Session): Promise<void> {
+async function inspect(session: VendorSession): Promise<void> {
   await session.command('db show app', async () => {
-    await session.sendRequest('GET', `${ORGANIZATION}/databases?limit=1000`)
-    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/configuration`)
-    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)
-    await session.sendRequest('GET', `${ORGANIZATION}/databases/app/instances`)
+    await session.sendRequest('GET', 'databases?limit=1000')
+    await session.sendRequest('GET', 'databases/app/configuration')
+    await session.sendRequest('GET', 'databases/app/usage')
+    await session.sendRequest('GET', 'databases/app/instances')
   })
   await session.command('db inspect app', async () => {
-    const { usage } = (await session.sendRequest('GET', `${ORGANIZATION}/databases/app/usage`)).database
+    const { usage } = (await session.sendRequest('GET', 'databases/app/usage')).database
     assert.ok(usage.rows_written >= 1)
   })
   await session.command('db inspect copy --queries', async () => {
-    const queries = await session.sendRequest(
-      'GET',
-      `${ORGANIZATION}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`,
-    )
+    const path = 'databases/copy/usage/queries?from=2024-01-01T00:00:00Z'
+    const queries = await session.sendRequest('GET', path)
     assert.ok(Array.isArray(queries))
   })
   await session.command('plan show', async () => {
     await session.sendRequest('GET', '/v1/plans')
-    await session.sendRequest('GET', `${ORGANIZATION}/usage`)
-    await session.sendRequest('GET', `${ORGANIZATION}/subscription`)
+    await session.sendRequest('GET', 'usage')
+    await session.sendRequest('GET', 'subscription')
   })
   await session.command('org jwks save idp https://issuer.test/jwks.json', async () => {
     const body = { jwks_url: 'https://issuer.test/jwks.json', region: 'local' }
@@ -343,35 +314,32 @@ async function inspect(session: Session): Promise<void> {
     await session.sendRequest('DELETE', `${ORGANIZATION_V2}/jwks/idp`, { region: 'local' })
   })
   await session.command('org jwks template --database copy', async () => {
-    const { template } = await session.sendRequest('GET', `${ORGANIZATION_V2}/jwks-template`, {
-      database: 'copy',
-      scope: 'full-access',
-    })
+    const body = { database: 'copy', scope: 'full-access' }
+    const { template } = await session.sendRequest('GET', `${ORGANIZATION_V2}/jwks-template`, body)
     assert.equal(template.a, 'rw')
   })
 }
 
-async function configure(session: Session): Promise<void> {
-  const path = `${ORGANIZATION}/databases/app/configuration`
+async function configure(session: VendorSession): Promise<void> {
+  const path = 'databases/app/configuration'
   await session.command('db config delete-protection enable app', async () => {
     await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: true })
   })
   await session.command('db destroy app', async () => {
     // 403 would make the CLI reset the selected organization
-    assert.equal((await session.try('DELETE', `${ORGANIZATION}/databases/app`)).status, 400)
+    assert.equal((await session.try('DELETE', 'databases/app')).status, 400)
   })
   await session.command('db config delete-protection disable app', async () => {
     await session.sendRequest('PATCH', path, { allow_attach: null, delete_protection: false })
   })
 }
 
-async function destroy(session: Session): Promise<void> {
+async function destroy(session: VendorSession): Promise<void> {
   await session.command('db destroy app copy branch', async () => {
-    for (const name of ['app', 'copy', 'branch'])
-      await session.sendRequest('DELETE', `${ORGANIZATION}/databases/${name}`)
+    for (const name of ['app', 'copy', 'branch']) await session.sendRequest('DELETE', `databases/${name}`)
   })
   await session.command('group destroy team', async () => {
-    await session.sendRequest('DELETE', `${ORGANIZATION}/groups/team`)
+    await session.sendRequest('DELETE', 'groups/team')
   })
   await session.command('auth logout --all', async () => {
     assert.ok((await session.sendRequest('POST', '/v1/auth/invalidate')).ValidFrom > 1_700_000_000)
