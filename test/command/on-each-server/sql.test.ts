@@ -211,3 +211,10 @@ test('a script that runs itself is an error, and one that runs another twice is 
   const { code, errors } = await runSql(['--csv', '--file', first])
   expect([code, errors]).toEqual([1, expect.stringContaining(`${second} is already being run`)])
 })
+
+test('.quit in a script that another one runs ends both', async () => {
+  const [first, second] = [join(folder, 'quit-1.sql'), join(folder, 'quit-2.sql')]
+  await writeFile(first, `.read ${second}\nselect 1 as one;`)
+  await writeFile(second, 'select 2 as two;\n.quit\nselect 3 as three;')
+  expect(await runSql(['--csv', '--file', first])).toMatchObject({ code: 0, output: 'two\n2\n' })
+})
