@@ -9,7 +9,7 @@ async function createDatabases() {
   const app = await harness.createDatabase('app')
   const other = await harness.createDatabase('other')
   await sql(other.host, await harness.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
-  const configure = (body: object) => harness.requestOk('PATCH', 'databases/other/configuration', { body })
+  const configure = (body: object) => harness.configure('other', body)
   return { harness, app, other, configure }
 }
 
@@ -33,6 +33,6 @@ test('a copy has the allowed addresses of its source', async () => {
   expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(403)
   const { allowed_ips: allowed } = await harness.requestOk('GET', 'databases/copy/configuration')
   expect(allowed).toEqual(OTHER_ADDRESS.allowed_ips)
-  await harness.requestOk('PATCH', 'databases/copy/configuration', { body: LOCAL_ADDRESSES })
+  await harness.configure('copy', LOCAL_ADDRESSES)
   expect((await sql(copy.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })

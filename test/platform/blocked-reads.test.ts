@@ -10,7 +10,7 @@ async function createDatabase() {
   ])
   const setBlocked = async (isBlocked: boolean): Promise<void> => {
     const body = { block_reads: isBlocked, allow_attach: true }
-    await harness.requestOk('PATCH', 'databases/app/configuration', { body })
+    await harness.configure('app', body)
   }
   return { harness, host, id, token, setBlocked }
 }

@@ -31,18 +31,8 @@ async function startServer(directory: string): Promise<ServerProcess> {
     '--json',
   ]
   const tokenFile = join(directory, 'tokens.json')
-  const options = [
-    '--token-file',
-    tokenFile,
-    '--data',
-    directory,
-    '--port',
-    '0',
-    '--platform-port',
-    '0',
-    '--backend',
-    inject('target'),
-  ]
+  const ports = ['--port', '0', '--platform-port', '0']
+  const options = ['--token-file', tokenFile, '--data', directory, ...ports, '--backend', inject('target')]
   const { NODE_OPTIONS: _, ...env } = process.env
   const child = spawn(process.execPath, [...flags, ...options], { stdio: ['ignore', 'pipe', 'inherit'], env })
   let line = ''
@@ -173,12 +163,8 @@ class Slot {
     this.database = reply.body.database.DbId
     const token = await sendRequest(running, 'POST', `${this.path}/auth/tokens`)
     if (token === null) return
-    const statements = [
-      'BEGIN',
-      'CREATE TABLE marker (id)',
-      `INSERT INTO marker VALUES ('${this.database}')`,
-      'COMMIT',
-    ]
+    const insert = `INSERT INTO marker VALUES ('${this.database}')`
+    const statements = ['BEGIN', 'CREATE TABLE marker (id)', insert, 'COMMIT']
     const result = await sql(reply.body.database.Hostname, token.body.jwt, statements).catch(() => null)
     this.hasMarker = result?.error === null
   }
@@ -192,9 +178,8 @@ class Slot {
   async #block(running: ServerProcess): Promise<void> {
     const isBlocked = this.isBlocked !== true
     this.isBlocked = undefined
-    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, {
-      block_writes: isBlocked,
-    })
+    const change = { block_writes: isBlocked }
+    const reply = await sendRequest(running, 'PATCH', `${this.path}/configuration`, change)
     if (reply?.status === 200) this.isBlocked = isBlocked
   }
 
@@ -290,8 +275,7 @@ test('databases and their settings are restored after libsql-server itself is ki
   }
   // the control plane sends its next request after libsql-server has exited
   await expect.poll(() => pids.some(isRunning)).toBe(false)
-  expect((await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(
-    200,
-  )
+  const next = await sendRequest(running, 'POST', '/databases', { name: 'next', group: 'default' })
+  expect(next?.status).toBe(200)
   await slot.check(running)
 })

@@ -80,7 +80,7 @@ test('an export needs a token for the database, and fails while reads are blocke
   for (const method of ['GET', 'HEAD'])
     for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
       expect([method, path, await getStatus(method, path)]).toEqual([method, path, status])
-  await harness.requestOk('PATCH', 'databases/app/configuration', { body: { block_reads: true } })
+  await harness.configure('app', { block_reads: true })
   expect([
     (await sendRequest(host, token)).status,
     (await (await sendRequest(host, token)).json()) as object,
@@ -165,7 +165,7 @@ test('baton export --all exports a snapshot of every database of a running serve
   expect((await readdir(exportDirectory)).filter((name) => !name.endsWith('.db'))).toEqual([])
 
   // a database that cannot be read does not prevent the export of the others
-  await harness.requestOk('PATCH', 'databases/two/configuration', { body: { block_reads: true } })
+  await harness.configure('two', { block_reads: true })
   const partialTarget = join(directory, 'some')
   const partialRun = await run('--all', partialTarget)
   expect([partialRun.code, partialRun.errors]).toEqual([

@@ -162,7 +162,7 @@ describe.runIf(inject('target') === 'sqld')('the libsql-server of a group', () =
     await using harness = await Harness.start({}, directory)
     expect((await findProcesses(directory)).size).toBe(0)
     await harness.requestOk('POST', 'databases/red/auth/rotate')
-    await harness.requestOk('PATCH', 'databases/red/configuration', { body: { block_writes: true } })
+    await harness.configure('red', { block_writes: true })
     expect((await findProcesses(directory)).size).toBe(0)
     const { database } = await harness.requestOk('GET', 'databases/red')
     expect((await sql(database.Hostname, previous.token, 'SELECT 1')).status).toBe(401)

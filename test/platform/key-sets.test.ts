@@ -56,20 +56,13 @@ test('invalid tokens are rejected', async () => {
   expect(await getStatus(issuer.token('rsa', validClaims))).toBe(200)
   const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
   const secondsFromNow = (offset: number): number => Math.floor(Date.now() / 1_000) + offset
+  const signedWith = (publicKey: string): string =>
+    issuer.token('rsa', validClaims, { alg: 'HS256' }, hmacWithPublicKey(publicKey))
+  const infiniteExpiry = JSON.stringify({ ...validClaims, exp: 0 }).replace('"exp":0', '"exp":1e999')
   const invalidTokens: Record<string, string> = {
     'no signature': issuer.token('rsa', validClaims, { alg: 'none' }, () => Buffer.of()),
-    'a public key used as a secret': issuer.token(
-      'rsa',
-      validClaims,
-      { alg: 'HS256' },
-      hmacWithPublicKey(pem),
-    ),
-    'a public key used as a secret, in the issuer’s format': issuer.token(
-      'rsa',
-      validClaims,
-      { alg: 'HS256' },
-      hmacWithPublicKey(JSON.stringify(jwk)),
-    ),
+    'a public key used as a secret': signedWith(pem),
+    'a public key used as a secret, in the issuer’s format': signedWith(JSON.stringify(jwk)),
     'the algorithm of another key': issuer.token('rsa', validClaims, { alg: 'EdDSA' }),
     'the id of another key': issuer.token('rsa', validClaims, { kid: 'ed' }),
     'an unknown key': issuer.token('rsa', validClaims, { kid: 'unknown' }),
@@ -84,10 +77,7 @@ test('invalid tokens are rejected', async () => {
     'another signature': issuer.token('rsa', validClaims, {}, () => Buffer.alloc(256, 1)),
     'an expiry in the past': issuer.token('rsa', { ...validClaims, exp: secondsFromNow(-3_600) }),
     'no expiry': issuer.token('rsa', { ...validClaims, exp: undefined }),
-    'an expiry that is not representable': issuer.token(
-      'rsa',
-      JSON.stringify({ ...validClaims, exp: 0 }).replace('"exp":0', '"exp":1e999'),
-    ),
+    'an expiry that is not representable': issuer.token('rsa', infiniteExpiry),
     'an expiry that is not a number': issuer.token('rsa', { ...validClaims, exp: String(inAnHour) }),
     'a start in the future': issuer.token('rsa', { ...validClaims, nbf: secondsFromNow(3_600) }),
     'a start that is not a number': issuer.token('rsa', { ...validClaims, nbf: String(secondsFromNow(-60)) }),
@@ -137,10 +127,7 @@ test('an issuer is trusted only by the organization that configured it, until it
   let hasEnded = false
   const end = (): void => void (hasEnded = true)
   void changes.body?.pipeTo(new WritableStream()).then(end, end)
-  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
-  await harness.requestOk('POST', '/v1/organizations/mine/groups', {
-    body: { name: 'default', location: 'local' },
-  })
+  await harness.createOrganization('mine')
   const { database } = await harness.requestOk('POST', '/v1/organizations/mine/databases', {
     body: { name: 'app', group: 'default' },
   })
@@ -181,7 +168,7 @@ test('an address that is disallowed while a key set is being fetched is rejected
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const pending = sql(app.host, token, 'INSERT INTO t VALUES (8)')
   await expect.poll(() => issuer.requestCount).toBe(1)
-  const configure = (body: object) => harness.requestOk('PATCH', 'databases/app/configuration', { body })
+  const configure = (body: object) => harness.configure('app', body)
   await configure({ allowed_ips: ['10.0.0.1'] })
   resolve()
   expect((await pending).status).toBe(403)
@@ -225,26 +212,17 @@ test('removing an issuer from one organization does not affect another one', asy
 
 test('only valid key sets are saved', async () => {
   const { harness } = await startWithIssuer()
-  for (const jwks_url of [
-    'http://issuer.test/jwks.json',
-    'https://user:secret@issuer.test/jwks.json',
-    'file:///etc/passwd',
-    'nowhere',
-    5,
-  ])
+  const withPassword = 'https://user:secret@issuer.test/jwks.json'
+  for (const jwks_url of ['http://issuer.test/jwks.json', withPassword, 'file:///etc/passwd', 'nowhere', 5])
     expect(await harness.statusOf('PUT', `${KEY_SETS_PATH}/x`, { body: { jwks_url } })).toBe(400)
   const requestTemplate = (body: object) =>
-    harness
-      .sendRequest('POST', '/v2/organizations/local/jwks-template', { body })
-      .then(({ status }) => status)
+    harness.statusOf('POST', '/v2/organizations/local/jwks-template', { body })
   expect(await requestTemplate({})).toBe(400)
   expect(await requestTemplate({ database: 'app', group: 'default' })).toBe(400)
   expect(await requestTemplate({ database: 'nowhere' })).toBe(404)
   expect(await requestTemplate({ database: 'app', scope: 'everything' })).toBe(400)
-  for (let number = 2; number <= 10; number += 1)
-    await harness.requestOk('PUT', `${KEY_SETS_PATH}/set-${number}`, {
-      body: { jwks_url: 'https://issuer.test/jwks' },
-    })
   const body = { jwks_url: 'https://issuer.test/jwks' }
-  expect(await harness.statusOf('PUT', `${KEY_SETS_PATH}/one-too-many`, { body: body })).toBe(400)
+  for (let number = 2; number <= 10; number += 1)
+    await harness.requestOk('PUT', `${KEY_SETS_PATH}/set-${number}`, { body })
+  expect(await harness.statusOf('PUT', `${KEY_SETS_PATH}/one-too-many`, { body })).toBe(400)
 })

@@ -5,13 +5,8 @@ import { Harness, sql } from './platform-harness.ts'
 /** Creates a user who has an organization with a group, and a token with access to it. */
 async function createNeighbor(harness: Harness, slug = 'other') {
   const token = await harness.platform.createUser({ username: `owner-of-${slug}` })
-  await harness.requestOk('POST', '/v1/organizations', { token, body: { name: slug } })
-  const orgPath = `/v1/organizations/${slug}`
-  await harness.requestOk('POST', `${orgPath}/groups`, {
-    token,
-    body: { name: 'default', location: 'local' },
-  })
-  return { token, orgPath, slug }
+  await harness.createOrganization(slug, token)
+  return { token, orgPath: `/v1/organizations/${slug}`, slug }
 }
 
 describe('groups', () => {
@@ -20,8 +15,7 @@ describe('groups', () => {
     const { platform } = harness
     const createGroup = () => harness.createGroup('team')
     const { group: oldGroup } = await createGroup()
-    const { host } = await harness.createDatabase('app', { group: 'team' })
-    const token = await harness.tokenFor('app')
+    const { host, token } = await harness.openDatabase('app', [], { group: 'team' })
     const { jwt } = await harness.requestOk('POST', 'groups/team/auth/tokens')
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await harness.createApiToken('robot', robot)
@@ -41,9 +35,8 @@ describe('groups', () => {
     const harness = await Harness.forTest()
     const { orgPath, platform } = harness
     await harness.createGroup('team')
-    const { host } = await harness.createDatabase('app', { group: 'team' })
-    const token = await harness.tokenFor('app')
-    await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    const statements = ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)']
+    const { host, token } = await harness.openDatabase('app', statements, { group: 'team' })
     const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
     const apiToken = await harness.createApiToken('robot', robot)
     const outsider = await createNeighbor(harness)
@@ -61,9 +54,8 @@ describe('groups', () => {
     const { jwt } = await harness.requestOk('POST', '/v1/organizations/mine/databases/app/auth/tokens')
     expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['1']])
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
-    expect(
-      await harness.statusOf('GET', '/v1/organizations/mine/databases/app', { token: outsider.token }),
-    ).toBe(404)
+    const path = '/v1/organizations/mine/databases/app'
+    expect(await harness.statusOf('GET', path, { token: outsider.token })).toBe(404)
   })
 
   test('returns the version of libsql-server, for clients that compare it', async () => {
@@ -77,16 +69,12 @@ describe('groups', () => {
     const { host, token } = await harness.openDatabase('app')
     await harness.platform.archiveGroup('default')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
-    const create = () =>
-      harness.sendRequest('POST', 'databases', { body: { name: 'late', group: 'default' } })
+    const create = () => harness.tryToCreate({ name: 'late' })
     const wakeUp = () => harness.sendRequest('POST', 'databases/app/wakeup')
-    expect(await wakeUp()).toEqual({
-      status: 400,
-      body: { error: 'database app is part of a group, please unarchive the group instead' },
-    })
-    expect((await create()).body).toEqual({
-      error: 'cannot create database on group default because it is archived',
-    })
+    const inGroup = { error: 'database app is part of a group, please unarchive the group instead' }
+    expect(await wakeUp()).toEqual({ status: 400, body: inGroup })
+    const archived = { error: 'cannot create database on group default because it is archived' }
+    expect((await create()).body).toEqual(archived)
     expect((await harness.requestOk('GET', 'databases/app')).database.archived).toBe(true)
     await harness.requestOk('POST', 'groups/default/unarchive')
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
@@ -100,9 +88,11 @@ describe('groups', () => {
   test('a group’s name and delete protection can be changed', async () => {
     const harness = await Harness.forTest()
     const path = 'groups/default'
-    await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
+    const protect = (isProtected: boolean) =>
+      harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: isProtected } })
+    await protect(true)
     expect(await harness.statusOf('DELETE', path)).toBe(400)
-    await harness.requestOk('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
+    await protect(false)
     await harness.requestOk('POST', `${path}/rename`, { body: { Name: 'renamed' } })
     expect((await harness.sendRequest('GET', path)).body).toEqual({ error: 'group not found' })
     expect((await harness.requestOk('GET', 'databases/default')).database.group).toBe('renamed')
@@ -114,8 +104,7 @@ describe('members and invites', () => {
     const harness = await Harness.forTest()
     const { orgPath } = harness
     const token = await harness.platform.createUser({ username: 'bob', email: 'bob@example.test' })
-    const create = () =>
-      harness.sendRequest('POST', 'databases', { token, body: { name: 'bobs', group: 'default' } })
+    const create = () => harness.tryToCreate({ name: 'bobs' }, token)
     expect((await create()).status).toBe(404)
     await harness.requestOk('POST', 'members', { body: { username: 'bob', role: 'viewer' } })
     expect((await create()).status).toBe(403)
@@ -156,15 +145,11 @@ describe('members and invites', () => {
     const { invites } = await harness.requestOk('GET', path)
     expect(invites).toMatchObject([{ email: 'ann@example.test', role: 'admin' }])
     const token = await harness.platform.createUser({ username: 'ann', email: 'ann@example.test' })
-    expect((await harness.requestOk('GET', 'members', { token })).members).toContainEqual({
-      username: 'ann',
-      email: 'ann@example.test',
-      role: 'admin',
-    })
+    const { members } = await harness.requestOk('GET', 'members', { token })
+    expect(members).toContainEqual({ username: 'ann', email: 'ann@example.test', role: 'admin' })
     expect(await harness.requestOk('GET', path)).toEqual({ invites: [] })
-    expect((await harness.sendRequest('DELETE', `${path}/ann@example.test`)).body).toEqual({
-      error: 'invite not found',
-    })
+    const deleted = await harness.sendRequest('DELETE', `${path}/ann@example.test`)
+    expect(deleted.body).toEqual({ error: 'invite not found' })
     await harness.requestOk('POST', 'subscription', { body: { plan: 'starter' } })
     for (const paidPath of [path, 'audit-logs']) {
       const { status, body } = await harness.sendRequest('GET', paidPath)
@@ -184,9 +169,8 @@ test('a user has an organization of the same name, and is its owner', async () =
   // visible neither to other users nor to the owner of the server
   expect(await harness.statusOf('GET', '/v1/organizations/bob')).toBe(404)
   await harness.requestOk('POST', '/v1/organizations', { body: { name: 'taken' } })
-  await expect(harness.platform.createUser({ username: 'taken' })).rejects.toThrow(
-    'organization "taken" already exists',
-  )
+  const taken = harness.platform.createUser({ username: 'taken' })
+  await expect(taken).rejects.toThrow('organization "taken" already exists')
 })
 
 test('members whose role permits it can change the known fields of an organization', async () => {
@@ -210,12 +194,8 @@ test('returns the actual usage and the allowance of the plan; a group token retu
   const { platform } = harness
   await harness.requestOk('POST', 'subscription', { body: { plan: 'starter' } })
   await harness.requestOk('POST', 'groups', { body: { name: 'team', location: 'fra' } })
-  for (const [name, group] of [
-    ['app', 'default'],
-    ['other', 'team'],
-  ] as const) {
-    const { host } = await harness.createDatabase(name, { group })
-    const token = await harness.tokenFor(name)
+  for (const [name, group] of Object.entries({ app: 'default', other: 'team' })) {
+    const { host, token } = await harness.openDatabase(name, [], { group })
     const statements = ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)', 'SELECT a FROM t']
     expect((await sql(host, token, statements)).error).toBeNull()
   }
@@ -249,25 +229,14 @@ describe('organizations that share a server', () => {
     const harness = await Harness.forTest()
     const neighbor = await createNeighbor(harness)
     const mine = await harness.createDatabase('app')
-    const { database: theirs } = await harness.requestOk('POST', `${neighbor.orgPath}/databases`, {
-      token: neighbor.token,
-      body: { name: 'app', group: 'default' },
-    })
-    expect([mine.host, theirs.Hostname]).toEqual([
-      expect.stringMatching(/\/app$/),
-      expect.stringMatching(/\/app-other$/),
-    ])
+    const asNeighbor = (path: string, body?: object) =>
+      harness.requestOk('POST', `${neighbor.orgPath}/${path}`, { token: neighbor.token, body })
+    const { database: theirs } = await asNeighbor('databases', { name: 'app', group: 'default' })
+    expect(mine.host).toMatch(/\/app$/)
+    expect(theirs.Hostname).toMatch(/\/app-other$/)
     const ownToken = await harness.tokenFor('app')
-    const theirToken = (
-      await harness.requestOk('POST', `${neighbor.orgPath}/databases/app/auth/tokens`, {
-        token: neighbor.token,
-      })
-    ).jwt
-    const theirGroupToken = (
-      await harness.requestOk('POST', `${neighbor.orgPath}/groups/default/auth/tokens`, {
-        token: neighbor.token,
-      })
-    ).jwt
+    const { jwt: theirToken } = await asNeighbor('databases/app/auth/tokens')
+    const { jwt: theirGroupToken } = await asNeighbor('groups/default/auth/tokens')
     await sql(mine.host, ownToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
     await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
 
@@ -281,10 +250,10 @@ describe('organizations that share a server', () => {
       [theirs.Hostname, theirToken],
       [theirs.Hostname, ownToken],
       [mine.host, theirToken],
-    ] as const)
-      expect(
-        (await sql(host, token, 'SELECT a FROM t', { baton: stream.baton })).status,
-      ).toBeGreaterThanOrEqual(400)
+    ] as const) {
+      const { status } = await sql(host, token, 'SELECT a FROM t', { baton: stream.baton })
+      expect(status).toBeGreaterThanOrEqual(400)
+    }
     // headers that name a different database from the one in the path
     for (const [name, value] of [
       ['x-namespace', 'app'],
@@ -297,23 +266,14 @@ describe('organizations that share a server', () => {
       const response = await fetch(`http://${theirs.Hostname}/v2/pipeline`, {
         method: 'POST',
         headers: { authorization: `Bearer ${theirToken}`, [name]: value },
-        body: JSON.stringify({
-          requests: [{ type: 'execute', stmt: { sql: 'SELECT a FROM t' } }, { type: 'close' }],
-        }),
+        body: '{"requests":[{"type":"execute","stmt":{"sql":"SELECT a FROM t"}},{"type":"close"}]}',
       })
       expect([name, await response.text()]).toEqual([name, expect.stringContaining('"theirs"')])
     }
     // routes of the engine that accept the name or id of a database
     const [origin = ''] = mine.host.split('/')
-    for (const path of [
-      `/dev/${mine.id}/v2/pipeline`,
-      `/${mine.id}/v2/pipeline`,
-      '/app-other/../app/v2/pipeline',
-      '/v1/execute',
-    ])
-      expect(
-        (await sql(`${origin}${path}`.replace(/\/v2\/pipeline$/, ''), theirToken, 'SELECT a FROM t')).status,
-      ).not.toBe(200)
+    for (const path of [`/dev/${mine.id}`, `/${mine.id}`, '/app-other/../app', '/v1/execute'])
+      expect((await sql(`${origin}${path}`, theirToken, 'SELECT a FROM t')).status).not.toBe(200)
     // names in ATTACH
     for (const name of ['app', mine.id]) {
       const attached = await sql(theirs.Hostname, theirToken, [`ATTACH "${name}" AS x`, 'SELECT a FROM x.t'])
@@ -329,11 +289,9 @@ describe('organizations that share a server', () => {
     const neighbor = await createNeighbor(harness)
     await harness.createDatabase('app')
     const organizationToken = await harness.createApiToken('org', { organization: 'other' }, neighbor.token)
-    const groupToken = await harness.createApiToken(
-      'group',
-      { organization: 'other', group: 'default', scopes: ['full-access'] },
-      neighbor.token,
-    )
+    const robot = { organization: 'other', group: 'default', scopes: ['full-access'] }
+    const groupToken = await harness.createApiToken('group', robot, neighbor.token)
+    const notFound = { status: 404, body: { error: 'organization not found' } }
     for (const token of [neighbor.token, organizationToken, groupToken]) {
       // not 403, which would reveal that the organization exists
       for (const [method, path] of [
@@ -345,15 +303,10 @@ describe('organizations that share a server', () => {
         ['DELETE', 'groups/default'],
         ['GET', 'usage'],
       ] as const)
-        expect([path, await harness.sendRequest(method, path, { token })]).toEqual([
-          path,
-          { status: 404, body: { error: 'organization not found' } },
-        ])
-      expect(
-        (await harness.requestOk('GET', '/v1/organizations', { token })).map(
-          ({ slug }: { slug: string }) => slug,
-        ),
-      ).toEqual(token === neighbor.token ? ['owner-of-other', 'other'] : ['other'])
+        expect([path, await harness.sendRequest(method, path, { token })]).toEqual([path, notFound])
+      const organizations = await harness.requestOk('GET', '/v1/organizations', { token })
+      const slugs = organizations.map(({ slug }: { slug: string }) => slug)
+      expect(slugs).toEqual(token === neighbor.token ? ['owner-of-other', 'other'] : ['other'])
     }
     // a body that names a resource of the other organization
     const create = (body: object) =>
@@ -366,22 +319,16 @@ describe('organizations that share a server', () => {
     const form = new FormData()
     form.append('file', new Blob(['CREATE TABLE secret (a)']), 'd.sql')
     const headers = { authorization: `Bearer ${harness.platform.token}` }
-    const upload = await fetch(`${harness.platform.url}${harness.orgPath}/databases/dumps`, {
-      method: 'POST',
-      body: form,
-      headers,
-    })
+    const dumpsUrl = `${harness.platform.url}${harness.orgPath}/databases/dumps`
+    const upload = await fetch(dumpsUrl, { method: 'POST', body: form, headers })
     const { dump_url: url } = (await upload.json()) as { dump_url: string }
-    expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
-      error: 'dump not found',
-    })
+    const created = await create({ name: 'x', seed: { type: 'dump', url } })
+    expect(created.body).toEqual({ error: 'dump not found' })
     // addresses are shared: a conflicting one is rejected with an error
     await harness.createDatabase('x-other')
     expect((await create({ name: 'x' })).status).toBe(422)
     expect((await create({ name: 'y' })).status).toBe(200)
-    const conflicting = await harness.sendRequest('POST', 'databases', {
-      body: { name: 'y-other', group: 'default' },
-    })
+    const conflicting = await harness.tryToCreate({ name: 'y-other' })
     expect(conflicting.status).toBe(422)
   })
 
@@ -390,15 +337,11 @@ describe('organizations that share a server', () => {
     await harness.createGroup('team')
     await harness.createDatabase('inside', { group: 'team' })
     await harness.createDatabase('outside')
-    const token = await harness.createApiToken('robot', {
-      organization: 'local',
-      group: 'team',
-      scopes: ['full-access'],
-    })
-    const names = (await harness.requestOk('GET', 'databases', { token })).databases.map(
-      ({ Name }: { Name: string }) => Name,
-    )
-    expect(names).toEqual(['inside'])
+    const robot = { organization: 'local', group: 'team', scopes: ['full-access'] }
+    const token = await harness.createApiToken('robot', robot)
+    expect((await harness.requestOk('GET', 'databases', { token })).databases).toMatchObject([
+      { Name: 'inside' },
+    ])
     expect((await harness.requestOk('GET', 'groups', { token })).groups).toHaveLength(1)
     for (const [method, path] of [
       ['GET', 'databases/outside'],
@@ -408,16 +351,14 @@ describe('organizations that share a server', () => {
       ['POST', 'databases/outside/auth/rotate'],
       ['GET', 'groups/default'],
       ['POST', 'groups/default/auth/rotate'],
-    ] as const)
-      expect([
-        path,
-        await harness.statusOf(method, path, { token, ...(method === 'PATCH' && { body: {} }) }),
-      ]).toEqual([path, 404])
+    ] as const) {
+      const options = { token, ...(method === 'PATCH' && { body: {} }) }
+      expect([path, await harness.statusOf(method, path, options)]).toEqual([path, 404])
+    }
     const create = (body: object) => harness.sendRequest('POST', 'databases', { token, body })
     expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
-    expect(
-      (await create({ name: 'x', group: 'team', seed: { type: 'database', name: 'outside' } })).status,
-    ).toBe(404)
+    const seed = { type: 'database', name: 'outside' }
+    expect((await create({ name: 'x', group: 'team', seed })).status).toBe(404)
     expect((await create({ name: 'x', group: 'team' })).status).toBe(200)
   })
 })

@@ -109,6 +109,24 @@ export class Harness implements AsyncDisposable {
     return { ...database, token }
   }
 
+  /** Requests a new database, which may be rejected. */
+  async tryToCreate(body: object, token?: string): Promise<TestResponse> {
+    const options = { body: { group: 'default', ...body }, ...(token !== undefined && { token }) }
+    return await this.sendRequest('POST', 'databases', options)
+  }
+
+  /** Changes the configuration of a database. */
+  async configure(name: string, body: object): Promise<TestResponse['body']> {
+    return await this.requestOk('PATCH', `databases/${name}/configuration`, { body })
+  }
+
+  /** Creates an organization with a group `default`. */
+  async createOrganization(name: string, token = this.platform.token): Promise<void> {
+    await this.requestOk('POST', '/v1/organizations', { token, body: { name } })
+    const body = { name: 'default', location: 'local' }
+    await this.requestOk('POST', `/v1/organizations/${name}/groups`, { token, body })
+  }
+
   /** Creates a group in the server's organization. */
   async createGroup(name: string): Promise<TestResponse['body']> {
     return await this.requestOk('POST', 'groups', { body: { name, location: 'local' } })

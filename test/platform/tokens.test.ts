@@ -76,10 +76,10 @@ describe('tokens for databases', () => {
   test('permissions for tables are enforced, or rejected if the back end would ignore them', async () => {
     const harness = await Harness.forTest()
     const { host } = await harness.openDatabase('app', ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
-    const createToken = (a: string[]) =>
-      harness.sendRequest('POST', 'databases/app/auth/tokens', {
-        body: { fine_grained_permissions: [{ t: ['t'], a }] },
-      })
+    const createToken = (a: string[]) => {
+      const body = { fine_grained_permissions: [{ t: ['t'], a }] }
+      return harness.sendRequest('POST', 'databases/app/auth/tokens', { body })
+    }
     expect((await createToken(['data_insert'])).status).toBe(400)
     const { status, body } = await createToken(['data_read'])
     if (inject('target') === 'sqld') {
@@ -87,18 +87,15 @@ describe('tokens for databases', () => {
       return
     }
     expect((await sql(host, body.jwt, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
+    const executed = expect.objectContaining({ status: 200, error: null })
     for (const statement of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
-      expect([statement, await sql(host, body.jwt, statement)]).not.toEqual([
-        statement,
-        expect.objectContaining({ status: 200, error: null }),
-      ])
+      expect([statement, await sql(host, body.jwt, statement)]).not.toEqual([statement, executed])
   })
 
   test('a database that allows attaching can be attached with a token that names it', async () => {
     const harness = await Harness.forTest()
     const app = await harness.createDatabase('app')
-    const other = await harness.createDatabase('other')
-    await sql(other.host, await harness.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    const other = await harness.openDatabase('other', ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
     const permissions = { read_attach: { databases: ['other'] } }
     const token = await harness.tokenFor('app', '', { permissions })
     const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
@@ -107,7 +104,7 @@ describe('tokens for databases', () => {
       return status !== 200 || error !== null
     }
     expect(await isRejected(token)).toBe(true)
-    await harness.requestOk('PATCH', 'databases/other/configuration', { body: { allow_attach: true } })
+    await harness.configure('other', { allow_attach: true })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
     expect(await isRejected(await harness.tokenFor('app'))).toBe(true)
     // also by name; without permission to attach the database, nothing about it is revealed
@@ -117,10 +114,8 @@ describe('tokens for databases', () => {
     const rejectedReply = await sql(app.host, await harness.tokenFor('app'), attachByName('"other"'))
     expect(JSON.stringify(rejectedReply)).not.toContain(other.id)
     expect(rejectedReply.rows).toEqual([])
-    const createdToken = await harness.server.createToken('app', {
-      authorization: 'read-only',
-      readAttach: ['other'],
-    })
+    const options = { authorization: 'read-only', readAttach: ['other'] } as const
+    const createdToken = await harness.server.createToken('app', options)
     expect((await sql(app.host, createdToken, attachByName('"other"'))).rows).toEqual([['7']])
     await expect(harness.server.createToken('app', { readAttach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // no database of another group can be attached
@@ -137,14 +132,12 @@ describe('tokens for databases', () => {
   test('a stream that has attached a database is closed when that database becomes unreadable', async () => {
     const harness = await Harness.forTest()
     const app = await harness.createDatabase('app')
-    const other = await harness.createDatabase('other')
-    const owner = await harness.tokenFor('other')
-    await sql(other.host, owner, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
-    const configure = (body: object) => harness.requestOk('PATCH', 'databases/other/configuration', { body })
+    const other = await harness.openDatabase('other', ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    const { token: owner } = other
+    const configure = (body: object) => harness.configure('other', body)
     await configure({ allow_attach: true })
-    const token = await harness.tokenFor('app', '', {
-      permissions: { read_attach: { databases: ['other'] } },
-    })
+    const permissions = { read_attach: { databases: ['other'] } }
+    const token = await harness.tokenFor('app', '', { permissions })
     const tokenWithoutAttach = await harness.tokenFor('app')
     const openAttachedStream = async () => {
       const attachReply = await sql(app.host, token, 'ATTACH "other" AS x', { keepOpen: true })
@@ -196,15 +189,11 @@ describe.each([
 ])('a rotation %s', (_, path, isGroup) => {
   test('invalidates tokens, and ends open streams, their transactions, and change streams at once', async () => {
     const harness = await Harness.forTest()
-    const { host } = await harness.createDatabase('app')
-    const otherDatabase = await harness.createDatabase('bystander')
-    const otherToken = await harness.tokenFor('bystander')
-    const token = await harness.tokenFor('app')
+    const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')
+    const other = await harness.openDatabase('bystander')
     const groupToken = (await harness.requestOk('POST', 'groups/default/auth/tokens')).jwt
-    await sql(host, token, 'CREATE TABLE t (a)')
-    const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
-      keepOpen: true,
-    })
+    const begin = ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)']
+    const transaction = await sql(host, token, begin, { keepOpen: true })
     const changes = await listen(host, token, 't')
     expect(changes.status).toBe(200)
 
@@ -221,7 +210,7 @@ describe.each([
     expect(changes.received.text).not.toContain('insert')
 
     expect((await sql(host, groupToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
-    expect((await sql(otherDatabase.host, otherToken, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
+    expect((await sql(other.host, other.token, 'SELECT 1')).status).toBe(isGroup ? 401 : 200)
   })
 })
 
@@ -230,8 +219,7 @@ test('a rotation survives a restart', async () => {
   let [oldToken, newToken] = ['', '']
   {
     await using harness = await Harness.start({}, directory)
-    await harness.createDatabase('app')
-    oldToken = await harness.tokenFor('app')
+    oldToken = (await harness.openDatabase('app')).token
     await harness.requestOk('POST', 'databases/app/auth/rotate')
     newToken = await harness.tokenFor('app')
   }

@@ -9,8 +9,7 @@ const MINE_PATH = '/v1/organizations/mine'
 /** Creates a second organization with the group `default`, and a group `team` in the first one. */
 async function startHarness(): Promise<Harness> {
   const harness = await Harness.forTest()
-  await harness.requestOk('POST', '/v1/organizations', { body: { name: 'mine' } })
-  await harness.requestOk('POST', `${MINE_PATH}/groups`, { body: { name: 'default', location: 'local' } })
+  await harness.createOrganization('mine')
   await harness.createGroup('team')
   return harness
 }
