@@ -20,7 +20,6 @@ import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { ResolveName } from './request/attach-names.ts'
-import { hasFirstEntry } from './request/cursor-start.ts'
 import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
 import { UnreadResponseGuard } from './writes/unread-response-guard.ts'
@@ -225,7 +224,7 @@ export class StreamRequests {
   ): Promise<ServiceResponse> {
     const { id, signal } = call
     try {
-      const response = await this.#upstream.send({ ...call, hasEnough: hasFirstEntry }, body)
+      const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body)
       return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
     } catch (error) {
       if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
@@ -243,6 +242,17 @@ export class StreamRequests {
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
   }
+}
+
+const LINE_FEED = 0x0a
+
+/**
+ * Whether the response to a cursor request continues after its first line, which only names the stream: libsql-server ends it there if
+ * the cursor attempts to write.
+ */
+function continuesAfterFirstLine(received: Buffer): boolean {
+  const lineEnd = received.indexOf(LINE_FEED)
+  return lineEnd !== -1 && lineEnd + 1 < received.length
 }
 
 function invalidBaton(): PipelineFailure {

@@ -1,11 +1,4 @@
-import {
-  type DatabaseIntrospector,
-  type Dialect,
-  type DialectAdapter,
-  type Driver,
-  type Kysely,
-  type QueryCompiler,
-} from 'kysely'
+import type { DatabaseIntrospector, Dialect, DialectAdapter, Driver, Kysely, QueryCompiler } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { BatonDriver } from './driver.ts'

@@ -1,9 +1,9 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
-import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
+import type { Driver, QueryCompiler, TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { BEGIN, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
-import { rejectDeadlocks } from './row-loop-deadlock.ts'
+import { installDeadlockDetection } from './row-loop-deadlock.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
@@ -26,7 +26,8 @@ export class BatonDriver implements Driver {
     this.#ownsClient = client === undefined
     this.#client = client ?? createClient(clientConfig as ClientConfig)
     this.#transactionMode = transactionMode
-    rejectDeadlocks()
+    // for all Kysely instances of the process
+    installDeadlockDetection()
   }
 
   async init(): Promise<void> {}

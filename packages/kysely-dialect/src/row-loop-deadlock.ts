@@ -9,7 +9,7 @@ let isInstalled = false
  * Makes queries reject that would wait for ever: those that a loop over `stream()` awaits on its own connection or transaction.
  * Kysely queues them before they reach the dialect, so this replaces a method of its queue; for other dialects nothing changes.
  */
-export function rejectDeadlocks(): void {
+export function installDeadlockDetection(): void {
   if (isInstalled) return
   isInstalled = true
   // oxlint-disable-next-line typescript/unbound-method -- called with the same `this`

@@ -10,7 +10,7 @@ export class RunningMigrations {
   /** Whether there are changes that the failure of a later statement does not undo. */
   #hasKeptChanges = false
 
-  /** @throws TypeError if one of the queries drops a table whose rows others refer to */
+  /** @throws TypeError if one of the queries drops a table whose rows others refer to with ON DELETE CASCADE or SET … */
   async checkDrops(queries: readonly CompiledQuery[], executor: Executor): Promise<void> {
     for (const { sql } of queries) await rejectCascadingDrop(sql, executor)
   }
@@ -20,17 +20,18 @@ export class RunningMigrations {
     if (queries.some(mayChange)) this.#hasKeptChanges = true
   }
 
-  /** Called after a transaction that may have changed something was committed. */
+  /** Called after a transaction that may have changed something has been committed. */
   onCommitted(): void {
     this.#hasKeptChanges = true
   }
 
-  /** Adds to the error of a statement or a batch outside of a transaction that earlier changes are kept, if there are any. */
+  /** If earlier changes are kept, says so in the error of a statement or a batch outside of a transaction. */
   withHint(error: unknown, failed: 'statement' | 'batch'): unknown {
     return this.#hasKeptChanges ? withKeptStatementsHint(error, failed) : error
   }
 }
 
+/** Of the query builders, only selects change nothing; raw SQL is judged by its text. */
 function mayChange(query: CompiledQuery): boolean {
   if (!RawNode.is(query.query)) return !mayBeReadOnly(query)
   const kind = statementKind(query.sql)

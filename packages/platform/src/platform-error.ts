@@ -6,7 +6,7 @@ export type PlatformErrorDetails = Pick<PlatformError, 'code' | 'method' | 'path
   Partial<Omit<PlatformError, keyof Error>> & { readonly message: string; readonly cause?: unknown }
 
 /**
- * A failed call to the platform API. It contains no token: the call replaces everything that looks like one by `[token]`.
+ * A failed call to the platform API. It contains no token: the call replaces everything that looks like one with `[token]`.
  * Invalid arguments are reported as TypeErrors, before anything is sent.
  */
 export class PlatformError extends Error {
@@ -37,7 +37,7 @@ export class PlatformError extends Error {
   readonly requestId: string | null
   /** Delay that the service requests before a retry, in ms; null if there is none. */
   readonly retryAfterMs: number | null
-  // not public fields, so that a printed error does not show them
+  // private, with getters, so that a printed error does not show them
   readonly #headers: Readonly<Record<string, string>>
   readonly #body: string | null
 
@@ -79,5 +79,6 @@ export const isAlreadyExists = (error: unknown): boolean =>
 export const isNotFound = (error: unknown): boolean =>
   error instanceof PlatformError &&
   error.status === 404 &&
+  // null unless the body is the service's JSON
   error.reason !== null &&
   !/^organization not found/i.test(error.reason)

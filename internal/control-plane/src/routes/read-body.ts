@@ -6,11 +6,14 @@ const MAX_BODY_BYTES = 1_024 ** 2
 /** Maximum depth of a JSON body. */
 const MAX_DEPTH = 16
 
-/** Parses a JSON body regardless of its content type: clients send it as text, or without a type. */
+/**
+ * Parses a JSON body, whose keys are returned in lower case. Its content type is ignored, because clients send it as text, or without a
+ * type; except for a form, which its route reads itself.
+ */
 export async function readBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
   if (request.body === null || request.headers.get('content-type')?.startsWith('multipart/') === true)
     return {}
-  const text = await readLimited(request.body)
+  const text = await readLimitedText(request.body)
   if (text.trim() === '') return {}
   let value: unknown
   try {
@@ -24,12 +27,12 @@ export async function readBody(request: Request): Promise<Readonly<Record<string
   return lowerCaseKeys(value, 0) as Readonly<Record<string, unknown>>
 }
 
-/** Returns the text of a body. @throws ApiError 413 */
-export async function readLimited(body: ReadableStream<Uint8Array>): Promise<string> {
+/** Returns the text of a body. @throws ApiError 413 for more than a megabyte */
+export async function readLimitedText(body: ReadableStream<Uint8Array>): Promise<string> {
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
 
-/** Returns a body stream that fails as soon as it exceeds `maxBytes`, or the limit of `share`. */
+/** Returns a body stream that fails with an ApiError as soon as it exceeds `maxBytes` (413), or the budget of `share` (503). */
 export function limitBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -47,7 +50,7 @@ export function limitBytes(
   return body.pipeThrough(limit)
 }
 
-/** Converts keys to lower case: the service ignores their case, and its CLI relies on that. */
+/** Converts keys to lower case: Turso's platform ignores their case, and its CLI relies on that. Of equal ones, the last counts. */
 function lowerCaseKeys(value: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) throw new ApiError(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerCaseKeys(item, depth + 1))

@@ -6,7 +6,7 @@ import {
   type PipelineRequest,
   ResultError,
 } from '@batonsql/server-common/hrana'
-import { concat, type JsonText, join } from '../protocol/json-text.ts'
+import { concat, type JsonText, joinWithCommas } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
@@ -50,7 +50,7 @@ export async function runPipeline(
   }
   // the cloud closes a stream without state
   if (database.dialect === 'cloud' && session.isPristine) isClosed = true
-  return { text: concat('[', join(results), ']'), isClosed }
+  return { text: concat('[', joinWithCommas(results), ']'), isClosed }
 }
 
 type StatementRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
@@ -139,7 +139,7 @@ function encodeBatch(
   { results, errors }: BatchOutcome,
   { replicationIndex, dialect }: Pick<Database, 'replicationIndex' | 'dialect'>,
 ): JsonText {
-  const stepResults = join(results.map((result) => result ?? 'null'))
+  const stepResults = joinWithCommas(results.map((result) => result ?? 'null'))
   const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error, dialect))).join()
   const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
   return concat(

@@ -1,9 +1,10 @@
 import { concat, type JsonText } from '../protocol/json-text.ts'
 import type { SqliteColumn } from './sqlite-connection.ts'
 
-/** The result of a statement before it is encoded as JSON. */
+/** The result of a statement. */
 export interface StatementResult {
   readonly columns: readonly SqliteColumn[]
+  /** JSON of each row, with commas between them. */
   readonly rows: JsonText
   /** Size that counts towards the limit of a response. */
   readonly sizeBytes: number
@@ -14,7 +15,7 @@ export interface StatementResult {
   readonly durationMs: number
 }
 
-/** Encodes a result; `replicationIndex` is null in a batch, and undefined if the member is omitted. */
+/** Encodes a result as JSON. @param replicationIndex null in a batch; undefined omits it, as Turso Cloud does */
 export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): JsonText {
   const columns = JSON.stringify(result.columns)
   const rowid = result.lastInsertRowid === null ? 'null' : `"${result.lastInsertRowid}"`

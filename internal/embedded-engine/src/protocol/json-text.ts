@@ -1,6 +1,7 @@
-/** JSON text, in several parts if it is long. Output of the engine is kept as bytes, because decoding takes time. */
+/** JSON text, in several pieces if it is long. Output of the engine is kept as bytes, because decoding takes time. */
 export type JsonText = string | readonly JsonPiece[]
 
+/** Bytes have a buffer that no other piece shares, so that it can be transferred. */
 type JsonPiece = string | Uint8Array<ArrayBuffer>
 
 /** Concatenates texts. If all of them are strings, the result is a string. */
@@ -23,27 +24,23 @@ function concatPieces(input: readonly JsonPiece[]): JsonText {
   return pieces
 }
 
-/** Joins JSON texts with commas. */
-export function join(texts: readonly JsonText[]): JsonText {
-  let result: JsonText = texts[0] ?? ''
-  for (const text of texts.slice(1)) result = concat(result, ',', text)
-  return result
-}
+/** Concatenates JSON texts, with commas between them. */
+export const joinWithCommas = (texts: readonly JsonText[]): JsonText =>
+  concat(...texts.flatMap((text, index) => (index === 0 ? [text] : [',', text])))
 
-/** Returns the bytes of long text, which can be transferred to another thread. */
+/** Returns the buffers of long text, which can be transferred to another thread. They may be longer than the text. */
 export function getBuffers(text: JsonText): ArrayBuffer[] {
   if (typeof text === 'string') return []
   return text.flatMap((piece) => (typeof piece === 'string' ? [] : [piece.buffer]))
 }
 
 export function toBytes(text: JsonText): Buffer[] {
-  return [text]
-    .flat()
-    .map((piece) =>
-      typeof piece === 'string'
-        ? Buffer.from(piece)
-        : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength),
-    )
+  const pieces = typeof text === 'string' ? [text] : text
+  return pieces.map((piece) =>
+    typeof piece === 'string'
+      ? Buffer.from(piece)
+      : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength),
+  )
 }
 
 export function toText(text: JsonText): string {

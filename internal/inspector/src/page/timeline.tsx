@@ -37,6 +37,7 @@ const TICK_STEPS_MS = [
   10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
 ]
 
+/** Width of the timeline, in pixels; this is its minimum. */
 const width = signal(320)
 
 /** Shows the traffic of a period, grouped by database, with concurrent transactions in separate lanes. */
@@ -123,6 +124,7 @@ function createBars(model: WireModel, { from, to, now }: View): Bar[] {
 }
 
 function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View): readonly Lane[] {
+  // five pixels
   const gap = ((to - from) / totalWidth) * 5
   const byDatabase = new Map<string, Lane[]>()
   for (const bar of bars) {
@@ -179,7 +181,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
   const isWide = clip(to, view) - clip(from, view) > 150
   return (
     <g class={span === null ? 'bar' : 'bar span'}>
-      {span !== null && <SpanMark span={span} from={from} to={to} y={y} view={view} />}
+      {span !== null && <SpanMark span={span} bar={bar} y={y} view={view} />}
       {visibleRequests.map((request) => (
         <RequestMark
           key={request.n}
@@ -204,16 +206,15 @@ const clip = (at: number, view: View): number => toX(Math.min(Math.max(at, view.
 interface BoxProps {
   readonly start: number
   readonly end: number
+  /** Its CSS classes. */
   readonly kind: string
   readonly y: number
   readonly view: View
   readonly top?: number
   readonly bottom?: number
-  readonly onClick?: () => void
-  readonly title?: string
 }
 
-function Box({ start, end, kind, y, view, top = 3, bottom = 3, onClick, title }: BoxProps): JSX.Element {
+function Box({ start, end, kind, y, view, top = 3, bottom = 3 }: BoxProps): JSX.Element {
   return (
     <rect
       x={clip(start, view)}
@@ -222,51 +223,49 @@ function Box({ start, end, kind, y, view, top = 3, bottom = 3, onClick, title }:
       height={LANE_HEIGHT - top - bottom}
       rx={2}
       class={kind}
-      onClick={onClick}
-    >
-      {title !== undefined && <title>{title}</title>}
-    </rect>
+    />
   )
 }
 
 interface SpanProps {
   readonly span: Span
-  readonly from: number
-  readonly to: number
+  readonly bar: Bar
   readonly y: number
   readonly view: View
 }
 
-function SpanMark({ span, from, to, y, view }: SpanProps): JSX.Element {
-  const { lockSince } = span
-  const deadline = lockSince === null ? null : lockSince + LOCK_WINDOW_MS
-  const isOverdue = deadline !== null && to > deadline
-  const showsLimit =
-    deadline !== null && deadline > view.from && deadline < view.to && (span.end === null || isOverdue)
+function SpanMark({ span, bar: { from, to }, y, view }: SpanProps): JSX.Element {
   const title = `transaction of stream ${span.stream}: ${span.state}, ${formatDuration(to - from)}, ${formatCount(span.roundTrips, 'round trip')}`
   return (
     <>
       <title>{title}</title>
       <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
-      {lockSince !== null && (
-        <Box
-          start={lockSince}
-          end={Math.min(to, deadline ?? to)}
-          kind="locked"
-          y={y}
-          view={view}
-          top={LANE_HEIGHT - 7}
-        />
+      {span.lockSince !== null && (
+        <LockMark since={span.lockSince} to={to} isOpen={span.end === null} y={y} view={view} />
       )}
-      {deadline !== null && isOverdue && <Box start={deadline} end={to} kind="overdue" y={y} view={view} />}
-      {deadline !== null && showsLimit && (
-        <line
-          x1={toX(deadline, view)}
-          x2={toX(deadline, view)}
-          y1={y + 1}
-          y2={y + LANE_HEIGHT - 1}
-          class="limit"
-        />
+    </>
+  )
+}
+
+interface LockProps {
+  readonly since: number
+  readonly to: number
+  readonly isOpen: boolean
+  readonly y: number
+  readonly view: View
+}
+
+/** Shows how long a transaction has held the write lock. The limit is shown while the transaction is open, or if it was exceeded. */
+function LockMark({ since, to, isOpen, y, view }: LockProps): JSX.Element {
+  const limit = since + LOCK_WINDOW_MS
+  const isOverdue = to > limit
+  const x = toX(limit, view)
+  return (
+    <>
+      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LANE_HEIGHT - 7} />
+      {isOverdue && <Box start={limit} end={to} kind="overdue" y={y} view={view} />}
+      {limit > view.from && limit < view.to && (isOpen || isOverdue) && (
+        <line x1={x} x2={x} y1={y + 1} y2={y + LANE_HEIGHT - 1} class="limit" />
       )}
     </>
   )
@@ -285,23 +284,15 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
   const end = request.end ?? view.now
   const since = waitedUntil ?? at
   const text = getUserStatements(request)[0]?.sql ?? request.path
+  const state = isWaiting ? 'waiting' : getState(request)
   return (
-    <>
+    <g onClick={() => set(selectedNumber, request.n)}>
+      <title>{`${shorten(text, 200)}\n${formatDuration(end - at)}`}</title>
       {since > at && (
         <Box start={at} end={since} kind="request waiting" y={y} view={view} top={7} bottom={bottom} />
       )}
-      <Box
-        start={since}
-        end={end}
-        kind={`request ${isWaiting ? 'waiting' : getState(request)}`}
-        y={y}
-        view={view}
-        top={7}
-        bottom={bottom}
-        title={`${shorten(text, 200)}\n${formatDuration(end - at)}`}
-        onClick={() => set(selectedNumber, request.n)}
-      />
-    </>
+      <Box start={since} end={end} kind={`request ${state}`} y={y} view={view} top={7} bottom={bottom} />
+    </g>
   )
 }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { ApiError } from '@batonsql/control-plane'
-import { createPlatformApp, DumpStore, readLimited } from '@batonsql/control-plane/routes'
+import { createPlatformApp, DumpStore, readLimitedText } from '@batonsql/control-plane/routes'
 import {
   createHttpServer,
   errorResponse,
@@ -140,7 +140,7 @@ function metricsResponse({ controlPlane, router }: Handler, request: Request): S
 async function login({ controlPlane }: Handler, request: Request): Promise<ServiceResponse> {
   if (request.method !== 'POST' || request.body === null)
     return loginPage(parseLogin(new URL(request.url).searchParams), null)
-  const fields = new URLSearchParams(await readLimited(request.body))
+  const fields = new URLSearchParams(await readLimitedText(request.body))
   const token = fields.get('token') ?? ''
   const loginRequest = parseLogin(fields)
   if (loginRequest.port === null) return loginPage(loginRequest, 'No command is waiting for a token.')

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { checkOptions, PORT, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
-import { type ReplicaCondition } from '@batonsql/server-common/backend'
+import type { ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
 import { DIALECTS } from '@batonsql/server-common/hrana'
 import {
