@@ -3,7 +3,7 @@ import { type Client, coalesce, createClient, readRows, SqlError, type Transacti
 import { openStream } from '@batonsql/core/adapter'
 import { beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { NO_FAULT } from '../support/fault-proxy.ts'
-import { openFaultyDatabase } from '../support/faulty-database.ts'
+import { createClientWithHeldResponses, openFaultyDatabase } from '../support/faulty-database.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 
@@ -17,41 +17,60 @@ const insert = (a: number): string => `insert into t values (${a})`
 /** Writes with another client, which must not have to wait for the lock. */
 const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute(insert(0)))
 
-/** Creates a client whose responses to matching requests are delayed until the test releases them. */
-function createClientWithHeldResponses(isHeld = (body: string): boolean => !body.includes('"close"')) {
-  const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
-  const arrived = Promise.withResolvers<void>()
-  proxy.next = (body) => {
-    if (!isHeld(body)) return NO_FAULT
-    arrived.resolve()
-    return { kind: 'hold-response', until }
-  }
-  const db = createClient({ ...database.config, url: proxy.url })
-  return { db, releaseResponse, arrived: arrived.promise }
-}
+type HeldClient = ReturnType<typeof createClientWithHeldResponses>
 const isCommit = (body: string): boolean => body.includes('COMMIT')
 
-describe('a transaction that is aborted', () => {
-  const reasons = ['by a signal', 'by its timeout'] as const
-  /** Returns the options of a transaction, and the error with which it rejects; a signal must be aborted by the test. */
-  const limit = (cause: (typeof reasons)[number]) => {
-    const controller = new AbortController()
-    const abort = (): void => controller.abort(new Error('stopped'))
-    return cause === 'by a signal'
-      ? { abort, options: { signal: controller.signal }, error: { message: 'stopped' } }
-      : { abort, options: { timeoutMs: 200 }, error: { code: 'TIMEOUT', outcome: 'not_applied' } }
-  }
+const CAUSES = ['by a signal', 'by its timeout'] as const
+const TIMEOUT = { code: 'TIMEOUT', outcome: 'not_applied' }
 
-  test.each(reasons)(
+/**
+ * Aborts a call once `reached` is fulfilled, by a signal or by its time limit. A limit that passes earlier, as on a busy machine, is
+ * doubled, and the call repeated.
+ * @returns the reason with which the call rejected
+ */
+async function abortWhen(
+  cause: (typeof CAUSES)[number],
+  call: (options: { signal: AbortSignal } | { timeoutMs: number }) => {
+    readonly result: Promise<unknown>
+    readonly reached: Promise<unknown>
+  },
+): Promise<unknown> {
+  for (let timeoutMs = 200; ; timeoutMs *= 2) {
+    const controller = new AbortController()
+    const { result, reached } = call(cause === 'by a signal' ? { signal: controller.signal } : { timeoutMs })
+    const reason = result.catch((error: unknown) => error)
+    if (await settlesBefore(reason, reached)) continue
+    controller.abort(new Error('stopped'))
+    return await reason
+  }
+}
+
+/** Aborts a call of a client whose matching responses are held, once one of them is. */
+async function abortHeld(
+  cause: (typeof CAUSES)[number],
+  call: (db: Client, options: { signal: AbortSignal } | { timeoutMs: number }) => Promise<unknown>,
+  isHeld?: (body: string) => boolean,
+): Promise<HeldClient & { readonly reason: unknown }> {
+  const clients: HeldClient[] = []
+  const reason = await abortWhen(cause, (options) => {
+    const client = createClientWithHeldResponses(database, proxy, isHeld)
+    clients.push(client)
+    return { result: call(client.db, options), reached: client.arrived }
+  })
+  return { ...(clients.at(-1) as HeldClient), reason }
+}
+
+describe('a transaction that is aborted', () => {
+  const errorOf = (cause: (typeof CAUSES)[number]) =>
+    cause === 'by a signal' ? { message: 'stopped' } : TIMEOUT
+
+  test.each(CAUSES)(
     '%s, while a statement is in flight: rejects at once, and releases its lock',
     async (cause) => {
-      const { db, releaseResponse, arrived } = createClientWithHeldResponses()
-      const { abort, options, error } = limit(cause)
-      const transaction = db.transaction((tx) => tx.execute(insert(1)), options)
-      const rejected = expect(transaction).rejects.toMatchObject(error)
-      await arrived
-      abort()
-      await rejected
+      const { db, releaseResponse, reason } = await abortHeld(cause, (client, options) =>
+        client.transaction((tx) => tx.execute(insert(1)), options),
+      )
+      expect(reason).toMatchObject(errorOf(cause))
       releaseResponse()
       await writeWithOtherClient()
       await db.close()
@@ -59,25 +78,23 @@ describe('a transaction that is aborted', () => {
     },
   )
 
-  test.each(reasons)(
+  test.each(CAUSES)(
     '%s, while its callback waits for something else: rejects at once, and accepts no statement',
     async (cause) => {
       await using db = createClient(database.config)
-      const { abort, options, error } = limit(cause)
-      const waiting = Promise.withResolvers<void>()
       const resume = Promise.withResolvers<void>()
       let late: Promise<unknown> | undefined
-      const rejected = expect(
-        db.transaction(async (tx) => {
+      const reason = await abortWhen(cause, (options) => {
+        const waiting = Promise.withResolvers<void>()
+        const result = db.transaction(async (tx) => {
           await tx.execute(insert(1))
           waiting.resolve()
           await resume.promise
           late = expect(tx.execute(insert(2))).rejects.toBeDefined()
-        }, options),
-      ).rejects.toMatchObject(error)
-      await waiting.promise
-      abort()
-      await rejected
+        }, options)
+        return { result, reached: waiting.promise }
+      })
+      expect(reason).toMatchObject(errorOf(cause))
       await writeWithOtherClient()
       resume.resolve()
       await expect.poll(() => late).toBeDefined()
@@ -86,31 +103,32 @@ describe('a transaction that is aborted', () => {
     },
   )
 
-  test.each(reasons)('%s, in a savepoint: undoes the whole transaction', async (cause) => {
+  test.each(CAUSES)('%s, in a savepoint: undoes the whole transaction', async (cause) => {
     await using db = createClient(database.config)
-    const { abort, options, error } = limit(cause)
-    const waiting = Promise.withResolvers<void>()
-    const rejected = expect(
-      db.transaction(async (tx) => {
+    const reason = await abortWhen(cause, (options) => {
+      const waiting = Promise.withResolvers<void>()
+      const result = db.transaction(async (tx) => {
         await tx.execute(insert(1))
         await tx.savepoint(async (inner) => {
           await inner.execute(insert(2))
           waiting.resolve()
           await new Promise(() => {})
         })
-      }, options),
-    ).rejects.toMatchObject(error)
-    await waiting.promise
-    abort()
-    await rejected
+      }, options)
+      return { result, reached: waiting.promise }
+    })
+    expect(reason).toMatchObject(errorOf(cause))
     await writeWithOtherClient()
     expect(await readValues()).toEqual([0])
   })
 
   test('by its timeout, during its COMMIT: the outcome is unknown', async () => {
-    const { db, releaseResponse } = createClientWithHeldResponses(isCommit)
-    const transaction = db.transaction((tx) => tx.execute(insert(1)), { timeoutMs: 200 })
-    await expect(transaction).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+    const { db, releaseResponse, reason } = await abortHeld(
+      'by its timeout',
+      (client, options) => client.transaction((tx) => tx.execute(insert(1)), options),
+      isCommit,
+    )
+    expect(reason).toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
     releaseResponse()
     await db.close()
     expect(await readValues()).toEqual([1])
@@ -158,30 +176,20 @@ describe('a transaction that is aborted', () => {
 })
 
 describe('a call that is aborted while its response is in flight', () => {
-  test.each(['by a signal', 'by its timeout'])(
-    '%s: rejects at once, and its write lock is released',
-    async (cause) => {
-      const { db, releaseResponse, arrived } = createClientWithHeldResponses()
-      const controller = new AbortController()
-      const options = cause === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
-      const transaction = db.transaction((tx) => tx.execute(insert(1), [], options))
-      const timeout = { code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } }
-      const rejected = expect(transaction).rejects.toMatchObject(
-        cause === 'by a signal' ? { message: 'aborted' } : timeout,
-      )
-      await arrived
-      controller.abort(new Error('aborted'))
-      // while the response is delayed
-      await rejected
-      releaseResponse()
-      await writeWithOtherClient()
-      expect(await readValues()).toEqual([0])
-      await db.close()
-    },
-  )
+  test.each(CAUSES)('%s: rejects at once, and its write lock is released', async (cause) => {
+    const { db, releaseResponse, reason } = await abortHeld(cause, (client, options) =>
+      client.transaction((tx) => tx.execute(insert(1), [], options)),
+    )
+    const timeout = { code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } }
+    expect(reason).toMatchObject(cause === 'by a signal' ? { message: 'stopped' } : timeout)
+    releaseResponse()
+    await writeWithOtherClient()
+    expect(await readValues()).toEqual([0])
+    await db.close()
+  })
 
   test('an aborted commit may have been applied, and its outcome is unknown', async () => {
-    const { db, releaseResponse } = createClientWithHeldResponses(isCommit)
+    const { db, releaseResponse } = createClientWithHeldResponses(database, proxy, isCommit)
     await using _db = db
     await using stream = openStream(db)
     stream.begin()

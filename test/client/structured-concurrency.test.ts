@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type CallOptions, createClient, readRows, type Transaction } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { createClientWithHeldResponses } from '../support/faulty-database.ts'
+import { ENDLESS_READ, settlesBefore } from '../support/fixtures.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 // Operations that a callback leaves running end with the callback, and do not affect later operations.
@@ -179,19 +181,21 @@ describe('deadlines inside a transaction', () => {
   })
 
   test('rows that are queued after a statement in flight wait no longer than their timeout', async () => {
-    await db.transaction(async (tx) => {
+    await using proxy = await FaultProxy.start(database.url)
+    const held = createClientWithHeldResponses(database, proxy, (body) => body.includes('running'))
+    await using client = held.db
+    await client.transaction(async (tx) => {
       await tx.execute('select 1')
-      const running = tx.execute(slowRead(1500000))
-      await pause(5)
+      const running = tx.execute("select 'running'")
+      await held.arrived
       const reason = new Error('changed my mind')
       const read = (options: CallOptions) => expect(readRows(tx, 'select 1', [], options).next()).rejects
-      const outcome = Promise.all([
+      await Promise.all([
         read({ timeoutMs: 30 }).toMatchObject(timeout),
         read({ signal: AbortSignal.timeout(30) }).toMatchObject({ name: 'TimeoutError' }),
         read({ signal: AbortSignal.abort(reason) }).toBe(reason),
       ])
-      expect(await settlesBefore(outcome, running)).toBe(true)
-      await outcome
+      held.releaseResponse()
       await running
     })
   })

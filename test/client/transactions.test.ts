@@ -9,7 +9,8 @@ import {
 import { openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
-import { collect, countRequests, settlesBefore, slowRead } from '../support/fixtures.ts'
+import { createClientWithHeldResponses } from '../support/faulty-database.ts'
+import { collect, countRequests } from '../support/fixtures.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 const { database, db } = await openTestClient()
@@ -297,21 +298,25 @@ test('aborting a statement before it is sent cancels neither BEGIN nor savepoint
 })
 
 test('a queued statement rejects at its timeout, or when its signal is aborted', async () => {
-  const slowQuery = slowRead(1500000)
-  await db.transaction(async (tx) => {
+  await using proxy = await FaultProxy.start(database.url)
+  const held = createClientWithHeldResponses(database, proxy, (body) => body.includes('running'))
+  await using client = held.db
+  await client.transaction(async (tx) => {
     await tx.execute('select 1')
-    const running = tx.execute(slowQuery)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    const running = tx.execute("select 'running'")
+    await held.arrived
     const reason = new Error('changed my mind')
     const controller = new AbortController()
     const { signal } = controller
     const timeout = { code: 'TIMEOUT', outcome: 'not_applied' }
-    const timedOut = expect(tx.execute(insert('late'), [], { timeoutMs: 20 })).rejects.toMatchObject(timeout)
-    const aborted = expect(tx.execute(insert('aborted'), [], { signal })).rejects.toBe(reason)
+    const timedOut = expect(tx.execute(insert('late'), undefined, { timeoutMs: 20 })).rejects.toMatchObject(
+      timeout,
+    )
+    const aborted = expect(tx.execute(insert('aborted'), undefined, { signal })).rejects.toBe(reason)
     const unlimited = tx.execute(insert('unlimited'))
     controller.abort(reason)
-    expect(await settlesBefore(Promise.all([timedOut, aborted]), running)).toBe(true)
     await Promise.all([timedOut, aborted])
+    held.releaseResponse()
     await Promise.all([running, unlimited])
   })
   expect(await readValues()).toEqual(['unlimited'])

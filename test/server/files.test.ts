@@ -1,4 +1,4 @@
-import { copyFile, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, open, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
@@ -31,6 +31,18 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
   expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
   original.close()
 })
+
+test.each([['embedded'], ...(hasSqld ? [['sqld']] : [])] as ['embedded' | 'sqld'][])(
+  'a database is created from a symbolic link with the rows in the WAL of the file (%s)',
+  async (backend) => {
+    const folder = createTemporaryDirectory()
+    using _ = createFile(join(folder, 'pets.db'))
+    await symlink(join(folder, 'pets.db'), join(folder, 'link.db'))
+    await using server = await startLocalServer({ backend })
+    const { url } = await server.createDatabase('pets', { fromFile: join(folder, 'link.db') })
+    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
+  },
+)
 
 test.each(['fromDatabase', 'fromFile'] as const)(
   'other programs can use the file of a copy that was never opened (%s)',

@@ -58,6 +58,10 @@ export class FaultProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     this.#agent.destroy()

@@ -32,3 +32,20 @@ export async function openFaultyDatabase(): Promise<FaultyDatabase> {
   })
   return { server, database, direct, proxy }
 }
+
+/** Creates a client whose responses to matching requests are delayed until the test releases them. */
+export function createClientWithHeldResponses(
+  database: TestDatabase,
+  proxy: FaultProxy,
+  isHeld = (body: string): boolean => !body.includes('"close"'),
+) {
+  const { promise: until, resolve: releaseResponse } = Promise.withResolvers<void>()
+  const arrived = Promise.withResolvers<void>()
+  proxy.next = (body) => {
+    if (!isHeld(body)) return NO_FAULT
+    arrived.resolve()
+    return { kind: 'hold-response', until }
+  }
+  const db = createClient({ ...database.config, url: proxy.url })
+  return { db, releaseResponse, arrived: arrived.promise }
+}

@@ -11,12 +11,12 @@ import {
 import { ApiError } from './api-error.ts'
 import { type DumpSource, loadDump } from './load-dump.ts'
 import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
+import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 
 /** Maximum number of concurrent back-end calls when many databases are processed. */
 const MAX_CONCURRENT_CALLS = 16
-const SQLITE_FULL = 13
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
@@ -321,18 +321,11 @@ export class Databases {
       throw new ApiError(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
-  /**
-   * Records removals. On a full disk, the data is removed first, because the registry cannot record anything until then.
-   * @param record calls `markDeleting` in a transaction
-   */
+  /** Records removals. @param record calls `markDeleting` in a transaction */
   async recordRemoval(rows: readonly DatabaseRow[], record: () => void): Promise<void> {
-    try {
-      record()
-    } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+    await recordRemoval(record, async () => {
       for (const { id } of rows) await this.#enqueue(id, () => this.#options.backend.remove(id))
-      record()
-    }
+    })
   }
 
   /** Begins a removal, within the caller's transaction. */

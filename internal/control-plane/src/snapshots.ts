@@ -5,6 +5,7 @@ import { BackendError, type DatabaseBackend, type DatabaseId } from '@batonsql/s
 import { listFolder } from '@batonsql/server-common/base'
 import { ApiError } from './api-error.ts'
 import type { Databases } from './databases.ts'
+import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow, SnapshotRow } from './registry/rows.ts'
 
@@ -93,8 +94,9 @@ export class Snapshots {
 
   async #remove(row: SnapshotRow): Promise<void> {
     const { registry } = this.#options
-    registry.transaction(() => registry.snapshots.delete(row.id))
-    await rm(this.getFile(row), { force: true })
+    const removeFile = (): Promise<void> => rm(this.getFile(row), { force: true })
+    await recordRemoval(() => registry.transaction(() => registry.snapshots.delete(row.id)), removeFile)
+    await removeFile()
   }
 
   /** Checks that a database can have a snapshot of this name. @throws ApiError */

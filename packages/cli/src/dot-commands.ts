@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { realpath } from 'node:fs/promises'
 import type { Client } from '@batonsql/core'
 import type { Stream } from '@batonsql/core/adapter'
 import { checkFile } from './check-file.ts'
@@ -14,6 +15,8 @@ export interface Session {
   readonly output: ResultOutput
   /** Whether the time of each statement is printed. */
   showsTimer: boolean
+  /** Paths of the scripts that are being run. */
+  readonly openScripts: Set<string>
   /** Whether a transaction is open. */
   readonly inTransaction: boolean
   /** Prints a line. */
@@ -85,7 +88,15 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     run: async (session, [file]) => {
       if (file === undefined) throw new Error('.read needs a FILE')
       await checkFile(file)
-      await session.runScript(await readWholeText(createReadStream(file), file), file)
+      const path = await realpath(file)
+      const { openScripts } = session
+      if (openScripts.has(path)) throw new Error(`${file} is already being run`)
+      openScripts.add(path)
+      try {
+        await session.runScript(await readWholeText(createReadStream(file), file), file)
+      } finally {
+        openScripts.delete(path)
+      }
     },
   },
   '.import': {

@@ -131,6 +131,9 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
         found.push(...listProblems(rehearsal))
         if (rehearsal.exit !== 0) found.push(rehearsal.output.trim())
       })
+    } catch (error) {
+      context.signal.throwIfAborted()
+      throw new Error(`${database.name}: ${(error as Error).message}`, { cause: error })
     } finally {
       await source.close()
     }

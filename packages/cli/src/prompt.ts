@@ -41,6 +41,7 @@ class Prompt implements Session {
   readonly context: CommandContext
   readonly output: ResultOutput
   showsTimer = false
+  readonly openScripts = new Set<string>()
   readonly #lines: Interface
   /** The beginning of an incomplete statement. */
   #buffer = ''

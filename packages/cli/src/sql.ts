@@ -63,9 +63,11 @@ class ScriptSession implements Session {
   readonly context: CommandContext
   readonly output: ResultOutput
   showsTimer = false
+  readonly openScripts = new Set<string>()
   readonly #stream: Stream
   #resultCount = 0
   #changedRows = 0
+  #isExiting = false
 
   constructor(db: Client, context: CommandContext, mode: ResultOutput['mode']) {
     this.db = db
@@ -102,9 +104,9 @@ class ScriptSession implements Session {
 
   async runScript(script: string, file: string | null): Promise<void> {
     for (const segment of parseScript(script, file)) {
-      if ('command' in segment) {
-        if ((await this.#runCommand(segment, file)) === 'exit') return
-      } else await this.#runTimed(segment.statements, file)
+      if (!('command' in segment)) await this.#runTimed(segment.statements, file)
+      else if ((await this.#runCommand(segment, file)) === 'exit') this.#isExiting = true
+      if (this.#isExiting) return
     }
   }
 

@@ -119,6 +119,10 @@ test('--allow-loss of a table does not accept the loss of another one whose name
 test.each([
   ['alter table person rename to human', { renamed: ['table person -> human'] }],
   [
+    "create table copy as select id, name || '!' as NAME, owner from pet; drop table pet; alter table copy rename to PET",
+    { renamed: ['table pet -> PET', 'column pet.name -> NAME'] },
+  ],
+  [
     'alter table person rename column age to years',
     { renamed: ['column person.age -> years'], changed: ['table person'] },
   ],

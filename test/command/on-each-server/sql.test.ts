@@ -201,3 +201,20 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
   expect(await run(second, '--file', copy)).toMatchObject({ code: 0, errors: '' })
   expect((await run(second, '.schema')).output).toBe(schema.output)
 })
+
+test('a script that runs itself is an error, and one that runs another twice is not', async () => {
+  const [first, second] = [join(folder, 'first.sql'), join(folder, 'second.sql')]
+  await writeFile(first, `.read ${second}\n.read ${second}\n`)
+  await writeFile(second, 'select 7 as seven;')
+  expect((await runSql(['--csv', '--file', first])).output).toBe('seven\n7\nseven\n7\n')
+  await writeFile(second, `select 7 as seven;\n.read ${first}\n`)
+  const { code, errors } = await runSql(['--csv', '--file', first])
+  expect([code, errors]).toEqual([1, expect.stringContaining(`${second} is already being run`)])
+})
+
+test('.quit in a script that another one runs ends both', async () => {
+  const [first, second] = [join(folder, 'quit-1.sql'), join(folder, 'quit-2.sql')]
+  await writeFile(first, `.read ${second}\nselect 1 as one;`)
+  await writeFile(second, 'select 2 as two;\n.quit\nselect 3 as three;')
+  expect(await runSql(['--csv', '--file', first])).toMatchObject({ code: 0, output: 'two\n2\n' })
+})

@@ -108,6 +108,13 @@ test('--rehearse changes nothing if one of the databases would lose rows', async
     expect(await run("select count(*) from pragma_table_info('p')")).toEqual([['2']])
 })
 
+test('the error of a database that cannot be copied for a rehearsal names the database', async () => {
+  await createTenants('blocked', 2)
+  await harness.requestOk('PATCH', 'databases/blocked-2/configuration', { body: { block_reads: true } })
+  const { code, errors } = await migrate(['blocked', '--rehearse'], [process.execPath, '--version'])
+  expect([code, errors]).toEqual([1, expect.stringContaining('baton: blocked-2: Operation was blocked')])
+})
+
 test('children of a schema database are rehearsed, and changed with it', async () => {
   await harness.createGroup('shared')
   await harness.openDatabase('shape', 'create table note (a)', { group: 'shared', is_schema: true })

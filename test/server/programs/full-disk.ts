@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 
-// Fills a small disk with one database, and deletes that database or its group through the platform API.
+// Fills a small disk with one database and its snapshot, and deletes one of these or the group through the platform API.
 const [disk = '', backend = 'embedded', deleted = '/databases/big'] = process.argv.slice(2)
 const server = await startLocalServer({
   backend: backend as 'embedded' | 'sqld',
@@ -24,6 +24,8 @@ await db.execute('create table t (a)')
 const fill = async (): Promise<void> => {
   for (;;) await db.execute('insert into t values (randomblob(200000))')
 }
+await db.execute('insert into t values (zeroblob(3000000))')
+await send('POST', '/databases/big/snapshots', { name: 'kept' })
 await fill().catch(() => {})
 const rest: string[] = []
 try {
@@ -42,4 +44,4 @@ for (const file of rest) rmSync(file, { force: true })
 statuses.push(await send('POST', '/databases', { name: 'next', group: 'default' }))
 await db.close()
 await server.close()
-console.log(JSON.stringify({ statuses, hasFreed: freed > 1_000 }))
+console.log(JSON.stringify({ statuses, hasFreed: freed > 700 }))

@@ -21,6 +21,17 @@ test('a dump can be taken once, and only by its organization', async () => {
   await expect(dumps.take('a', url, BASE_URL)).rejects.toThrow('dump not found')
 })
 
+test('a dump that cannot be written leaves no file', async () => {
+  const { dumps, directory } = await open()
+  async function* failing(): AsyncGenerator<Uint8Array> {
+    yield DUMP
+    throw new Error('the disk is full')
+  }
+  const content = Object.assign(failing(), { length: DUMP.length })
+  await expect(dumps.store('a', content as never)).rejects.toThrow('the disk is full')
+  expect(await readdir(directory)).toEqual([])
+})
+
 test('an unused dump expires after exactly an hour', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

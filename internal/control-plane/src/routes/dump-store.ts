@@ -118,7 +118,13 @@ export class DumpStore {
 
   async #write(content: Uint8Array): Promise<string> {
     const file = join(this.#directory, `${randomUUID()}.sql`)
-    await writeFile(file, content, { mode: 0o600 })
+    try {
+      await writeFile(file, content, { mode: 0o600 })
+    } catch (error) {
+      // on a full disk, the part that was written takes up space
+      await rm(file, { force: true })
+      throw error
+    }
     return file
   }
 }

@@ -6,6 +6,7 @@ import {
   existsSync,
   openSync,
   readSync,
+  realpathSync,
   statSync,
 } from 'node:fs'
 import { copyFile, rm } from 'node:fs/promises'
@@ -20,11 +21,13 @@ export const SMALL_FILE_BYTES = 1_048_576
  */
 export async function copyDatabaseFile(from: string, to: string): Promise<void> {
   checkHeader(from)
+  // of a symbolic link, SQLite has the journals beside the file that it leads to
+  const file = realpathSync(from)
   const copiedPaths: string[] = []
   try {
     for (const suffix of ['', '-wal', '-journal']) {
-      if (suffix !== '' && !existsSync(`${from}${suffix}`)) continue
-      await copy(`${from}${suffix}`, `${to}${suffix}`)
+      if (suffix !== '' && !existsSync(`${file}${suffix}`)) continue
+      await copy(`${file}${suffix}`, `${to}${suffix}`)
       copiedPaths.push(`${to}${suffix}`)
     }
   } catch (error) {

@@ -104,7 +104,10 @@ function findDamage(before: DatabaseState, after: DatabaseState): string[] {
     : damage
 }
 
-/** Returns the new names of those that are missing afterwards: each new one with the same contents is taken once. */
+/**
+ * Returns the new names of those that are missing afterwards: one that differs only in case, which SQLite ignores, or has the same
+ * contents. Each new one is taken once.
+ */
 function findRenamed<T>(
   before: ReadonlyMap<string, T>,
   after: ReadonlyMap<string, T>,
@@ -114,7 +117,9 @@ function findRenamed<T>(
   const renamed = new Map<string, string>()
   for (const [name, value] of before) {
     if (after.has(name)) continue
-    const match = [...newNames].find((candidate) => isSame(value, after.get(candidate) as T))
+    const match =
+      [...newNames].find((candidate) => candidate.toLowerCase() === name.toLowerCase()) ??
+      [...newNames].find((candidate) => isSame(value, after.get(candidate) as T))
     if (match === undefined) continue
     renamed.set(name, match)
     newNames.delete(match)

@@ -1,0 +1,12 @@
+const SQLITE_FULL = 13
+
+/** Records a removal in the registry. On a full disk, the data is removed first, because the registry cannot record anything until then. */
+export async function recordRemoval(record: () => void, removeData: () => Promise<void>): Promise<void> {
+  try {
+    record()
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+    await removeData()
+    record()
+  }
+}
