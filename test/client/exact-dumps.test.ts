@@ -1,6 +1,5 @@
 // What servers write and read differently: a dump is restored with the same values on each of them.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import {
@@ -15,6 +14,7 @@ import {
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { seeded } from '../support/random.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 const server = await openTestServer()
@@ -232,8 +232,7 @@ test("a dump of Python's iterdump(), which has the rows of virtual tables twice,
 })
 
 test('virtual tables are restored from a dump that contains their shadow tables first, as after VACUUM', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-vacuum-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const folder = createTemporaryDirectory()
   const file = join(folder, 'notes.db')
   {
     using original = new DatabaseSync(file)
@@ -289,8 +288,7 @@ test('text that is not UTF-8 is restored as it is, or the dump fails and says so
 })
 
 test('a dump of a table with a missing collation fails, and says so', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-collation-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const folder = createTemporaryDirectory()
   const file = join(folder, 'cards.db')
   {
     using original = new DatabaseSync(file)
@@ -311,8 +309,7 @@ test('a dump of a table with a missing collation fails, and says so', async () =
 })
 
 test('a dump of a value that cannot be restored fails, and names its table', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-large-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const folder = createTemporaryDirectory()
   const file = join(folder, 'files.db')
   {
     using original = new DatabaseSync(file)

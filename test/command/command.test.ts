@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
-import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
 import { batonCommand, collectOutput, readUntil, runBaton, startBaton } from '../support/baton-command.ts'
 import { hasSqld } from '../support/has-sqld.ts'
@@ -45,7 +44,7 @@ describe('baton dev', () => {
 })
 
 test('--json and --token-file print everything a program needs, with the secrets in a separate file', async () => {
-  const folder = await temporaryDirectory()
+  const folder = createTemporaryDirectory()
   const file = join(folder, 'tokens.json')
   // a file that other users can read is replaced
   await writeFile(file, 'old', { mode: 0o644 })
@@ -92,7 +91,7 @@ test('does not print tokens if the output is not a terminal, and prints a note i
 test.skipIf(terminalProblem !== null)(
   `tokens are printed on a terminal${terminalProblem === null ? '' : `: ${terminalProblem}`}`,
   async () => {
-    const terminal = new Terminal(['dev', '--port', '0', '--platform-port', '0'], await temporaryDirectory())
+    const terminal = new Terminal(['dev', '--port', '0', '--platform-port', '0'], createTemporaryDirectory())
     const [, url = '', token = ''] =
       /database: (\S+)\s+token: (\S+)/.exec(await terminal.waitForText('organization: local')) ?? []
     expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])

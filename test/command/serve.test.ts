@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { temporaryDirectory } from '../server/dev-server.ts'
 import { query } from '../server/wire.ts'
 import { runBaton, startBaton } from '../support/baton-command.ts'
 import { hasSqld } from '../support/has-sqld.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 
 /** Starts `baton serve` with a platform API for the rest of the test. */
 async function startServe() {
-  const folder = await temporaryDirectory()
+  const folder = createTemporaryDirectory()
   const [data, file] = [join(folder, 'data'), join(folder, 'tokens.json')]
   const runtime = { XDG_RUNTIME_DIR: folder }
   const options = ['--data', data, '--port', '0', '--platform-port', '0', '--token-file', file, '--json']

@@ -1,22 +1,19 @@
 // ATTACH of another database of the server, and tokens with permissions for tables (`perm`), which only the embedded server
 // supports.
 import type { KeyObject } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { createGroupKey } from './group-key.ts'
 import { TokenForge } from './token-forge.ts'
 import { close, execute } from './wire.ts'
 
-let directory: string
+const directory = createTemporaryDirectory(afterAll)
 let server: LocalServer
 let forge: TokenForge
 let key: KeyObject
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   key = await createGroupKey(directory)
   server = await startLocalServer({ auth: true, dataDirectory: directory })
   for (const name of ['foo', 'bar']) {
@@ -29,7 +26,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await server.close()
-  await rm(directory, { recursive: true, force: true })
 })
 
 async function send(
@@ -52,6 +48,16 @@ async function run(database: string, claims: object, ...statements: readonly str
   return status === 200 ? parseOutcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
 }
 
+/** Runs statements one after the other, and compares the outcome of each with the expected one next to it. */
+async function expectOutcomes(
+  database: string,
+  claims: object,
+  expected: readonly (readonly [sql: string, outcome: unknown])[],
+): Promise<void> {
+  const outcomes = await run(database, claims, ...expected.map(([sql]) => sql))
+  expect(outcomes).toEqual(expected.map(([, outcome]) => outcome))
+}
+
 function parseOutcomes(body: string): unknown[] {
   const { results } = JSON.parse(body) as {
     results: {
@@ -71,23 +77,13 @@ describe('ATTACH', () => {
   const ATTACH_FOO_CLAIMS = { p: { rwa: { ns: ['default', 'foo'] } } }
 
   test('reads a database that allows it, and cannot write to it', async () => {
-    const results = await run(
-      'default',
-      ATTACH_FOO_CLAIMS,
-      'ATTACH foo AS f',
-      'SELECT a FROM f.t',
-      'INSERT INTO f.t VALUES(2)',
-      'INSERT INTO own SELECT a FROM f.t RETURNING a',
-      'DETACH f',
-      'SELECT a FROM f.t',
-    )
-    expect(results).toEqual([
-      [],
-      ['1'],
-      'SQLITE_READONLY SQLite error: attempt to write a readonly database',
-      ['1'],
-      [],
-      'SQLITE_UNKNOWN SQLite error: no such table: f.t',
+    await expectOutcomes('default', ATTACH_FOO_CLAIMS, [
+      ['ATTACH foo AS f', []],
+      ['SELECT a FROM f.t', ['1']],
+      ['INSERT INTO f.t VALUES(2)', 'SQLITE_READONLY SQLite error: attempt to write a readonly database'],
+      ['INSERT INTO own SELECT a FROM f.t RETURNING a', ['1']],
+      ['DETACH f', []],
+      ['SELECT a FROM f.t', 'SQLITE_UNKNOWN SQLite error: no such table: f.t'],
     ])
     expect(await run('foo', { a: 'rw' }, 'SELECT count(*) FROM t')).toEqual([['1']])
   })
@@ -119,9 +115,9 @@ describe('ATTACH', () => {
       baton,
     )
     expect(parseOutcomes(secondReply.body)).toEqual([['2'], []])
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([
-      [],
-      ['3'],
+    await expectOutcomes('default', ATTACH_FOO_CLAIMS, [
+      ['ATTACH foo AS f', []],
+      ['SELECT count(*) FROM f.log', ['3']],
     ])
   })
 
@@ -150,17 +146,13 @@ describe('ATTACH', () => {
       expect(await run('default', ATTACH_FOO_CLAIMS, sql)).toEqual([
         expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
       ])
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "/attached/1.db" AS f')).toMatchObject({
-      status: 403,
-    })
-    expect(await run('default', ATTACH_FOO_CLAIMS, 'ATTACH "../foo/data.db" AS f')).toMatchObject({
-      status: 403,
-    })
+    for (const sql of ['ATTACH "/attached/1.db" AS f', 'ATTACH "../foo/data.db" AS f'])
+      expect(await run('default', ATTACH_FOO_CLAIMS, sql)).toMatchObject({ status: 403 })
   })
 })
 
 describe('permissions for tables', () => {
-  const createLimitedClaims = (...perm: readonly object[]): object => ({ a: 'rw', perm })
+  const createLimitedClaims = (permission: object): object => ({ a: 'rw', perm: [permission] })
   const denied = expect.stringContaining('not authorized')
 
   beforeAll(async () => {
@@ -178,87 +170,67 @@ describe('permissions for tables', () => {
 
   test('restrict reading', async () => {
     const claims = createLimitedClaims({ t: ['orders'], a: ['data_read'] })
-    expect(
-      await run(
-        'default',
-        claims,
-        'SELECT count(*) FROM orders',
-        'SELECT * FROM people',
-        'SELECT * FROM everybody',
-        'SELECT (SELECT count(*) FROM people)',
-        "SELECT name FROM sqlite_schema WHERE name = 'people'",
-        "SELECT value FROM json_each('[1]')",
-        'INSERT INTO orders(total) VALUES (1)',
-        'UPDATE orders SET total = 2',
-        'DELETE FROM orders',
-        'DROP TABLE orders',
-        'CREATE TABLE x(a)',
-      ),
-    ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
+    await expectOutcomes('default', claims, [
+      ['SELECT count(*) FROM orders', ['0']],
+      ['SELECT * FROM people', denied],
+      ['SELECT * FROM everybody', denied],
+      ['SELECT (SELECT count(*) FROM people)', denied],
+      ["SELECT name FROM sqlite_schema WHERE name = 'people'", ['people']],
+      ["SELECT value FROM json_each('[1]')", ['1']],
+      ['INSERT INTO orders(total) VALUES (1)', denied],
+      ['UPDATE orders SET total = 2', denied],
+      ['DELETE FROM orders', denied],
+      ['DROP TABLE orders', denied],
+      ['CREATE TABLE x(a)', denied],
+    ])
   })
 
   test('do not allow PRAGMAs that change settings', async () => {
     const actions = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
-    expect(
-      await run(
-        'default',
-        createLimitedClaims({ t: null, a: actions }),
-        'PRAGMA user_version = 7',
-        'PRAGMA user_version(7)',
-        'PRAGMA main.user_version = 7',
-        'PRAGMA foreign_keys = OFF',
-        'PRAGMA defer_foreign_keys = ON',
-        'EXPLAIN PRAGMA user_version = 7',
-        'PRAGMA foreign_key_check(orders)',
-        'PRAGMA user_version',
-        "SELECT name FROM pragma_table_info('orders') WHERE cid = 0",
-      ),
-    ).toEqual([denied, denied, denied, denied, denied, denied, [], ['0'], ['id']])
+    await expectOutcomes('default', createLimitedClaims({ t: null, a: actions }), [
+      ['PRAGMA user_version = 7', denied],
+      ['PRAGMA user_version(7)', denied],
+      ['PRAGMA main.user_version = 7', denied],
+      ['PRAGMA foreign_keys = OFF', denied],
+      ['PRAGMA defer_foreign_keys = ON', denied],
+      ['EXPLAIN PRAGMA user_version = 7', denied],
+      ['PRAGMA foreign_key_check(orders)', []],
+      ['PRAGMA user_version', ['0']],
+      ["SELECT name FROM pragma_table_info('orders') WHERE cid = 0", ['id']],
+    ])
     expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
   })
 
   test('to add rows do not allow changing, replacing or deleting rows, nor the actions of triggers', async () => {
     const claims = createLimitedClaims({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
-    expect(
-      await run(
-        'default',
-        claims,
-        'INSERT INTO orders VALUES (1, 10)',
-        'INSERT OR REPLACE INTO orders VALUES (1, 11)',
-        'REPLACE INTO orders VALUES (1, 11)',
-        'INSERT INTO orders VALUES (1, 12) ON CONFLICT DO UPDATE SET total = 12',
-        'INSERT INTO audited VALUES (1)',
-        'INSERT INTO people VALUES (1)',
-        'SELECT total FROM orders',
-      ),
-    ).toEqual([[], denied, denied, denied, denied, denied, ['10']])
+    await expectOutcomes('default', claims, [
+      ['INSERT INTO orders VALUES (1, 10)', []],
+      ['INSERT OR REPLACE INTO orders VALUES (1, 11)', denied],
+      ['REPLACE INTO orders VALUES (1, 11)', denied],
+      ['INSERT INTO orders VALUES (1, 12) ON CONFLICT DO UPDATE SET total = 12', denied],
+      ['INSERT INTO audited VALUES (1)', denied],
+      ['INSERT INTO people VALUES (1)', denied],
+      ['SELECT total FROM orders', ['10']],
+    ])
     expect(await run('default', { a: 'ro' }, 'SELECT count(*) FROM people')).toEqual([['1']])
   })
 
   test('apply to the schema', async () => {
     const claims = createLimitedClaims({ t: null, a: ['schema_add', 'data_read'] })
-    expect(
-      await run(
-        'default',
-        claims,
-        'CREATE TABLE made(a)',
-        'CREATE INDEX made_a ON made(a)',
-        'ALTER TABLE made ADD COLUMN b',
-        'DROP TABLE made',
-        'INSERT INTO made VALUES (1)',
-      ),
-    ).toEqual([[], [], denied, denied, denied])
+    await expectOutcomes('default', claims, [
+      ['CREATE TABLE made(a)', []],
+      ['CREATE INDEX made_a ON made(a)', []],
+      ['ALTER TABLE made ADD COLUMN b', denied],
+      ['DROP TABLE made', denied],
+      ['INSERT INTO made VALUES (1)', denied],
+    ])
     const ownerClaims = createLimitedClaims({ t: ['made'], a: ['schema_update', 'schema_delete'] })
-    expect(
-      await run(
-        'default',
-        ownerClaims,
-        'ALTER TABLE made ADD COLUMN b',
-        'DROP INDEX made_a',
-        'DROP TABLE people',
-        'DROP TABLE made',
-      ),
-    ).toEqual([[], [], denied, []])
+    await expectOutcomes('default', ownerClaims, [
+      ['ALTER TABLE made ADD COLUMN b', []],
+      ['DROP INDEX made_a', []],
+      ['DROP TABLE people', denied],
+      ['DROP TABLE made', []],
+    ])
   })
 
   test('requests that read all tables need permission for all of them', async () => {
@@ -296,27 +268,18 @@ describe('permissions for tables', () => {
     // opened again for the ids of the new databases
     forge = await TokenForge.open(server, key)
     const ownerClaims = { p: { ddl: { ns: ['plan'] } } }
-    await run(
-      'plan',
-      ownerClaims,
-      'CREATE TABLE open(a)',
-      'CREATE TABLE closed(a)',
-      'INSERT INTO closed VALUES (1)',
-    )
+    const tables = ['CREATE TABLE open(a)', 'CREATE TABLE closed(a)', 'INSERT INTO closed VALUES (1)']
+    await run('plan', ownerClaims, ...tables)
     const limitedClaims = { ...ownerClaims, perm: [{ t: ['open'], a: ['data_add'] }] }
-    expect(
-      await run(
-        'plan',
-        limitedClaims,
-        'DELETE FROM closed RETURNING a',
-        'DROP TABLE closed',
-        'INSERT INTO open VALUES (1)',
-      ),
-    ).toEqual([denied, denied, []])
-    const reader = { a: 'ro' }
-    expect(await run('plan-kid', reader, 'SELECT count(*) FROM closed', 'SELECT count(*) FROM open')).toEqual(
-      [['1'], ['1']],
-    )
+    await expectOutcomes('plan', limitedClaims, [
+      ['DELETE FROM closed RETURNING a', denied],
+      ['DROP TABLE closed', denied],
+      ['INSERT INTO open VALUES (1)', []],
+    ])
+    await expectOutcomes('plan-kid', { a: 'ro' }, [
+      ['SELECT count(*) FROM closed', ['1']],
+      ['SELECT count(*) FROM open', ['1']],
+    ])
   })
 
   test('do not allow ATTACH', async () => {

@@ -1,31 +1,23 @@
 import { type KeyObject, sign } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { createGroupKey, databaseIdOf } from './group-key.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 const formatUnauthorized = (text: string): string => JSON.stringify({ error: `Unauthorized: \`${text}\`` })
 
 describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
   'tokens, back end %s',
   (backend) => {
-    let directory: string
+    const directory = createTemporaryDirectory(afterAll)
     let server: LocalServer
     let url: string
     let token: string
     let key: KeyObject
 
     beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
       key = await createGroupKey(directory)
       server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
       const database = await server.createDatabase('app')
@@ -36,7 +28,6 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     })
     afterAll(async () => {
       await server.close()
-      await rm(directory, { recursive: true, force: true })
     })
 
     async function sendWith(authorization: string | null, target = url): Promise<[number, string]> {

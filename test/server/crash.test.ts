@@ -4,23 +4,19 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
+import { hasSqld } from '../support/has-sqld.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { killServer, startDevServer } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS_SELECT =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 const INSERT_RETURNING_INVALID_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
 
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
-
 describe('one database cannot affect another', () => {
   test('if a file cannot be opened, only its database returns 500, until the file is repaired', async () => {
-    const dataDirectory = await temporaryDirectory()
+    const dataDirectory = createTemporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
     const a = await createDatabase(dataDirectory, server, 'a')
     const b = await server.createDatabase('b')
@@ -122,7 +118,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
     test('during 1,000 writes loses no acknowledged write', async () => {
-      const directory = await temporaryDirectory()
+      const directory = createTemporaryDirectory()
       const crashed = await startDevServer(directory, backend)
       await query(crashed.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
@@ -147,7 +143,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
     })
 
     test.skipIf(process.platform !== 'linux')('ends all of its processes, even a busy one', async () => {
-      const server = await startDevServer(await temporaryDirectory(), backend)
+      const server = await startDevServer(createTemporaryDirectory(), backend)
       const endless = pipeline(server.url, [execute(ENDLESS_SELECT), close])
       endless.catch(() => {})
       await sleep(200)
@@ -177,7 +173,7 @@ function isRunning(pid: number): boolean {
 }
 
 test('other programs cannot open a database while it is open in the server; after close(), it is a plain file', async () => {
-  const dataDirectory = await temporaryDirectory()
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   const { url, folder } = await createDatabase(dataDirectory, server, 'app')
   await query(url, 'CREATE TABLE t(a)')
@@ -193,7 +189,7 @@ describe('close() while clients are active leaves a plain file with all data', (
   test.each(['a cursor that is partly read', 'a statement that never ends', 'a write that is partly read'])(
     '%s',
     async (activity) => {
-      const dataDirectory = await temporaryDirectory()
+      const dataDirectory = createTemporaryDirectory()
       const server = await startLocalServer({ dataDirectory })
       const { url, folder } = await createDatabase(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
@@ -220,7 +216,7 @@ describe('close() while clients are active leaves a plain file with all data', (
 })
 
 test('a restart keeps databases, names, settings and the signing key', async () => {
-  const dataDirectory = await temporaryDirectory()
+  const dataDirectory = createTemporaryDirectory()
   const firstServer = await startLocalServer({ dataDirectory, auth: true })
   const { authToken } = await firstServer.createDatabase('app', {
     blockWrites: true,

@@ -1,10 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
@@ -35,11 +31,4 @@ export async function killServer({ child }: DevServer): Promise<void> {
   const exited = once(child, 'exit')
   child.kill('SIGKILL')
   await exited
-}
-
-/** Creates a directory that is removed when the test ends. */
-export async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
 }

@@ -1,7 +1,8 @@
 // Replays the recorded cases on the program from which they were recorded. With a newer libsql-server, this shows what has
 // changed. A normal run replays every eighth case; `npm test -- fuzz` replays all of them.
-import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
 import { replay, replayWithRetries } from './replay.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
 
@@ -17,11 +18,6 @@ const NOT_REPLAYED: Readonly<Record<number, string>> = {
   225: 'which of five requests comes first depends on the machine',
   253: 'the response is truncated at a position that depends on buffers',
 }
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 function replayOnSqld(transcript: Transcript) {
   return replayWithRetries(async () => {

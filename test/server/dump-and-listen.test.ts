@@ -2,12 +2,12 @@
  * GET /dump and GET /beta/listen beyond the recorded cases: the contents of a dump, listeners with many concurrent writers,
  * permissions, and how dumps and listeners end.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const VALUES_SCRIPT = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
@@ -145,8 +145,7 @@ describe('a dump', () => {
 })
 
 test('an export during a dump is a single complete file', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   await using server = await startLocalServer()
   await pipeline(server.url, [
     {

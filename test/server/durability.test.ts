@@ -7,7 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { SEED, seeded } from '../support/random.ts'
-import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { type DevServer, killServer, startDevServer } from './dev-server.ts'
 import { CLIENTS, countAcknowledged, countAttempts, type Ledger, runClient } from './durability-clients.ts'
 import { query } from './wire.ts'
 
@@ -20,7 +21,7 @@ const MAX_LIFETIME_MS = 5_000
 test(`SIGKILL ${KILL_COUNT} times, TEST_SEED=${SEED}`, {
   timeout: 30_000 + KILL_COUNT * 15_000,
 }, async () => {
-  const directory = await temporaryDirectory()
+  const directory = createTemporaryDirectory()
   const ledger: Ledger = new Map()
   const random = seeded(SEED)
   let acknowledged = 0

@@ -1,15 +1,14 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
 
 async function startServerWithTable() {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
+  const dataDirectory = createTemporaryDirectory()
   const exports = join(dataDirectory, 'databases', 'exports')
   await mkdir(exports, { recursive: true })
   await writeFile(join(exports, '7.db'), 'left by a process that was killed')
@@ -87,8 +86,7 @@ test('an export with a read-only token is a snapshot, and does not affect an ope
 })
 
 test('exporting a database that a data directory does not have creates nothing in it', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
   await server.deleteDatabase('default')
   await server.close()

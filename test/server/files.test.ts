@@ -1,23 +1,14 @@
-import { copyFile, mkdtemp, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, open, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
 import { stablePort } from '../support/stable-port.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
-
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
-}
+const PETS = 'SELECT name FROM pet'
 
 /** Uses another build of SQLite to create a file whose last rows are still in its WAL. */
 function createFile(path: string): DatabaseSync {
@@ -27,13 +18,13 @@ function createFile(path: string): DatabaseSync {
 }
 
 test.each(['delete', 'wal'])('a database is created as a copy of a file in journal mode %s', async (mode) => {
-  const path = join(await createTemporaryDirectory(), 'pets.db')
+  const path = join(createTemporaryDirectory(), 'pets.db')
   const file = createFile(path)
   file.exec(`PRAGMA journal_mode = ${mode}`)
   if (mode === 'delete') file.close()
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('pets', { fromFile: path })
-  expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
+  expect(await query(url, PETS)).toEqual([['Rex']])
   await query(url, "INSERT INTO pet VALUES ('Tom')")
   if (mode === 'wal') file.close()
   const original = new DatabaseSync(path)
@@ -44,7 +35,7 @@ test.each(['delete', 'wal'])('a database is created as a copy of a file in journ
 test.each([['embedded'], ...(hasSqld ? [['sqld']] : [])] as ['embedded' | 'sqld'][])(
   'a database is created from a symbolic link with the rows in the WAL of the file (%s)',
   async (backend) => {
-    const folder = await createTemporaryDirectory()
+    const folder = createTemporaryDirectory()
     using _ = createFile(join(folder, 'pets.db'))
     await symlink(join(folder, 'pets.db'), join(folder, 'link.db'))
     await using server = await startLocalServer({ backend })
@@ -56,9 +47,9 @@ test.each([['embedded'], ...(hasSqld ? [['sqld']] : [])] as ['embedded' | 'sqld'
 test.each(['fromDatabase', 'fromFile'] as const)(
   'other programs can use the file of a copy that was never opened (%s)',
   async (option) => {
-    const dataDirectory = await createTemporaryDirectory()
+    const dataDirectory = createTemporaryDirectory()
     const databases = join(dataDirectory, 'databases')
-    const path = join(await createTemporaryDirectory(), 'pets.db')
+    const path = join(createTemporaryDirectory(), 'pets.db')
     const original = createFile(path)
     onTestFinished(() => original.close())
     const names = { fromDatabase: 'default', fromFile: path }
@@ -71,7 +62,7 @@ test.each(['fromDatabase', 'fromFile'] as const)(
     using file = new DatabaseSync(join(databases, folder, 'data.db'))
     file.exec("INSERT INTO pet VALUES ('Tom')")
     file.close()
-    expect(await query(server.urlOf('copy'), 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+    expect(await query(server.urlOf('copy'), PETS)).toEqual([['Rex'], ['Tom']])
   },
 )
 
@@ -84,8 +75,8 @@ test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
     const { url } = await server.createDatabase('fork', { fromDatabase: 'default', blockWrites: false })
     await query(server.url, "INSERT INTO pet VALUES ('Tom')")
     await query(url, "INSERT INTO pet VALUES ('Kit')")
-    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex'], ['Kit']])
-    expect(await query(server.url, 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+    expect(await query(url, PETS)).toEqual([['Rex'], ['Kit']])
+    expect(await query(server.url, PETS)).toEqual([['Rex'], ['Tom']])
     await expect(server.createDatabase('x', { fromDatabase: 'missing' })).rejects.toThrow('does not exist')
     await expect(server.createDatabase('x', { fromDatabase: 'default', fromFile: 'a.db' })).rejects.toThrow(
       'use only one of fromFile, fromDatabase',
@@ -97,7 +88,7 @@ test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
 )
 
 test('no request is answered before the databases given at the start are created, and later starts keep them', async () => {
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   createFile(path).close()
   const port = await stablePort()
@@ -119,7 +110,7 @@ test('no request is answered before the databases given at the start are created
   await query(first.urlOf('pets'), "INSERT INTO pet VALUES ('Tom')")
   await first.close()
   await using second = await startLocalServer(options)
-  expect(await query(second.urlOf('pets'), 'SELECT name FROM pet')).toEqual([['Rex'], ['Tom']])
+  expect(await query(second.urlOf('pets'), PETS)).toEqual([['Rex'], ['Tom']])
   expect(copies).toBe(1)
   await second.close()
   const failing = { ...options, databases: { bad: { fromFile: join(directory, 'nowhere.db') } } }
@@ -135,7 +126,7 @@ test.each([
   'PRAGMA auto_vacuum = INCREMENTAL',
   "PRAGMA encoding = 'UTF-16le'",
 ])('a file created with %s is served, and exported again', async (pragma) => {
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   const path = join(directory, 'pets.db')
   const file = new DatabaseSync(path)
   file.exec(`${pragma}; CREATE TABLE pet (name TEXT); CREATE INDEX by_name ON pet (name);
@@ -157,16 +148,15 @@ test.each([
 })
 
 test('a size limit takes the page size of the file into account', async () => {
-  const path = join(await createTemporaryDirectory(), 'small-pages.db')
+  const path = join(createTemporaryDirectory(), 'small-pages.db')
   const file = new DatabaseSync(path)
   file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
   file.close()
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: path, sizeLimit: '200000' })
-  expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(150000))')]))).toEqual(['ok'])
-  expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(100000))')]))).toEqual([
-    'SQLITE_FULL',
-  ])
+  const insert = (size: number) => pipeline(url, [execute(`INSERT INTO t VALUES (zeroblob(${size}))`)])
+  expect(codes(await insert(150_000))).toEqual(['ok'])
+  expect(codes(await insert(100_000))).toEqual(['SQLITE_FULL'])
 })
 
 /** Creates a file with a journal, as left by a program that was killed in a transaction. */
@@ -183,7 +173,7 @@ async function createUnfinishedFile(directory: string): Promise<string> {
 }
 
 test('an unfinished transaction of another program is rolled back', async () => {
-  const unfinishedPath = await createUnfinishedFile(await createTemporaryDirectory())
+  const unfinishedPath = await createUnfinishedFile(createTemporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
@@ -191,7 +181,7 @@ test('an unfinished transaction of another program is rolled back', async () => 
 })
 
 test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   const text = join(directory, 'notes.txt')
   await writeFile(text, 'these are notes and no database')
   await using server = await startLocalServer({ dataDirectory: join(directory, 'data') })
@@ -209,7 +199,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 })
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
-  const target = join(await createTemporaryDirectory(), 'out.db')
+  const target = join(createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   await query(server.url, "INSERT INTO t VALUES ('kept')")
@@ -218,9 +208,8 @@ test('a database is exported to a file that any SQLite can open, and remains usa
   const file = new DatabaseSync(target, { readOnly: true })
   expect(file.prepare('SELECT a FROM t').all()).toEqual([{ a: 'kept' }])
   file.close()
-  expect((await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })).status).toBe(
-    200,
-  )
+  const commit = await pipeline(server.url, [execute('COMMIT'), close], { baton: transaction.baton })
+  expect(commit.status).toBe(200)
   await query(server.url, "INSERT INTO t VALUES ('later')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['kept'], ['open'], ['later']])
   await expect(server.exportDatabase('default', target)).rejects.toThrow('already exists')
@@ -232,7 +221,7 @@ const COPY_NAMES = ['a', 'b', 'c']
 test.each([true, false])(
   'an export and a snapshot are on disk if the server is durable (%s)',
   async (isDurable) => {
-    const folder = await createTemporaryDirectory()
+    const folder = createTemporaryDirectory()
     const handle = await open(folder)
     await handle.close()
     const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
@@ -251,17 +240,15 @@ test.each([true, false])(
 )
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
-  const directory = await createTemporaryDirectory()
+  const directory = createTemporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
   const stopController = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
     for (; !stopController.signal.aborted; count += 1) {
-      expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
-        'ok',
-        'ok',
-      ])
+      const reply = await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close])
+      expect(codes(reply)).toEqual(['ok', 'ok'])
     }
     return count
   }
@@ -284,7 +271,7 @@ test('repeated exports delay concurrent requests, but do not make them fail', as
 })
 
 test('a database that was never written to is exported as an empty file', async () => {
-  const target = join(await createTemporaryDirectory(), 'out.db')
+  const target = join(createTemporaryDirectory(), 'out.db')
   await using server = await startLocalServer()
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target)
@@ -294,7 +281,7 @@ test('a database that was never written to is exported as an empty file', async 
 
 describe.skipIf(!hasSqld)('libsql-server', () => {
   test.each(['delete', 'wal'])('creates a database as a copy of a file in journal mode %s', async (mode) => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     const path = join(directory, 'pets.db')
     const file = createFile(path)
     file.exec(`PRAGMA journal_mode = ${mode}`)
@@ -315,7 +302,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('treats an unfinished transaction as rolled back', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     const unfinishedPath = await createUnfinishedFile(directory)
     await using server = await startLocalServer({ backend: 'sqld' })
     const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
@@ -324,7 +311,7 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
   })
 
   test('is not given a file that it cannot open, and other databases are not affected', async () => {
-    const directory = await createTemporaryDirectory()
+    const directory = createTemporaryDirectory()
     const path = (name: string) => join(directory, name)
     createFile(path('good.db')).close()
     const goodBytes = await readFile(path('good.db'))
@@ -348,6 +335,6 @@ describe.skipIf(!hasSqld)('libsql-server', () => {
     expect(server.databaseNames).toEqual(['default'])
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
     const { url } = await server.createDatabase('x', { fromFile: path('good.db') })
-    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
+    expect(await query(url, PETS)).toEqual([['Rex']])
   })
 })

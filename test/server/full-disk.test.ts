@@ -1,10 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const PROGRAM = fileURLToPath(new URL('programs/full-disk.ts', import.meta.url))
 /** Runs a shell with a mount namespace of its own, so that the disk is gone when it ends. */
@@ -21,8 +19,7 @@ test.skipIf(!canMount).each([
 ])(
   'on a full disk of the back end %s, DELETE %s succeeds, and the space is free again',
   async (backend, deleted) => {
-    const disk = await mkdtemp(join(tmpdir(), 'baton-disk-'))
-    onTestFinished(() => rm(disk, { recursive: true, force: true }))
+    const disk = createTemporaryDirectory()
     const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
     const program = [
       process.execPath,

@@ -1,20 +1,14 @@
-import { mkdtemp, open, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startOtherProgram } from '../support/other-program.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const IN_USE_MESSAGE = 'the database file is open in another program'
-
-async function createTemporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
-}
 
 async function readHead(path: string): Promise<string> {
   const file = await open(path)
@@ -25,7 +19,7 @@ async function readHead(path: string): Promise<string> {
 
 /** Starts a server, and waits until its idle database is a plain file again. */
 async function startIdleServer() {
-  const dataDirectory = await createTemporaryDirectory()
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'embedded', auth: false, dataDirectory })
   const { url } = await server.createDatabase('app')
   await query(url, 'create table t(a)')

@@ -1,13 +1,8 @@
 // Which data counts toward the limit of 10,000,000 bytes per response, to the byte, on both back ends.
 import { startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
 import { close, codes, execute, pipeline, query, type WireRequest } from './wire.ts'
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 /** Two blobs of 4,900,000 bytes in columns with one-letter names. */
 const TWO_LARGE_BLOBS = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'

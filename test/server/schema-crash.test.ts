@@ -2,13 +2,11 @@
 // unrelated database responds regardless of the outcome, and contains every acknowledged row.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
+import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { query } from './wire.ts'
 
 /** Latest time at which the server is killed, in ms after the migration was sent: shortly after a migration ends. */
@@ -16,11 +14,6 @@ const LATEST_KILL_MS = { embedded: 500, sqld: 200 }
 const ROUND_COUNTS = { embedded: 2, sqld: 6 }
 
 type Backend = 'embedded' | 'sqld'
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 interface ServerInfo {
   readonly url: string
@@ -73,12 +66,9 @@ test.each(backends)(
   'a migration interrupted by kill -9 is applied to each database once: %s',
   { timeout: 1_200_000 },
   async (backend) => {
-    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const directory = createTemporaryDirectory()
     let { child, info } = await startServer(directory, backend)
-    onTestFinished(async () => {
-      await kill(child)
-      await rm(directory, { recursive: true, force: true, maxRetries: 5 })
-    })
+    onTestFinished(() => kill(child))
     await query(`${info.url}/parent`, 'CREATE TABLE log(round)')
     await query(`${info.url}/other`, 'CREATE TABLE log(round)')
     let previousCount = 0

@@ -1,12 +1,8 @@
 import { startLocalServer } from '@batonsql/local-server'
-import { findSqld, startSqld } from '@batonsql/local-server/sqld'
+import { startSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
 import { close, execute, pipeline, type WireRequest } from './wire.ts'
-
-const hasSqld = await findSqld().then(
-  () => true,
-  () => false,
-)
 
 /** Text that C code tends to handle incorrectly. */
 const UNUSUAL_TEXTS = [

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   BackendError,
@@ -9,6 +6,7 @@ import {
   type DatabaseSettings,
 } from '@batonsql/server-common/backend'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
@@ -38,7 +36,7 @@ let backend: EmptyBackend
 let databases: Databases
 
 beforeEach(async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const newRegistry = await Registry.open(directory)
   registry = newRegistry
   operator = openOperatorAccount(newRegistry, 'local')
@@ -51,7 +49,6 @@ beforeEach(async () => {
   })
   onTestFinished(async () => {
     newRegistry.close()
-    await rm(directory, { recursive: true })
   })
 })
 

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { openOperatorAccount } from './bootstrap.ts'
 import { NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
@@ -15,11 +13,10 @@ import { Usage } from './usage.ts'
 const ALL_TIME = { from: 0, to: Date.now() + 3_600_000 }
 
 async function createDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const registry = await Registry.open(directory)
   onTestFinished(async () => {
     registry.close()
-    await rm(directory, { recursive: true })
   })
   const { organization } = openOperatorAccount(registry, 'local')
   const [group] = registry.groups.rows

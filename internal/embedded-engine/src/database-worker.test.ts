@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -7,6 +5,7 @@ import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backe
 import { FULL_PERMISSIONS, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ENDLESS_READ } from '../../../test/support/fixtures.ts'
+import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import {
   type DatabaseCall,
   DatabaseWorker,
@@ -25,16 +24,13 @@ const NO_LISTENER: WorkerListener = {
 }
 
 async function startWorker() {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const folder = createTemporaryDirectory()
   const exits: string[] = []
   const worker = new DatabaseWorker(await loadEngineModule(), {
     ...NO_LISTENER,
     onClosed: ({ hasExited }) => hasExited && exits.push('exit'),
   })
-  onTestFinished(async () => {
-    await worker.shutDown()
-    rmSync(folder, { recursive: true })
-  })
+  onTestFinished(() => worker.shutDown())
   expect(await worker.ready).toMatch(/^3\.\d+\.\d+$/)
   const open = (id: DatabaseId): void =>
     worker.open({

@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { exportOnline, type RemoteDatabase } from './online-export.ts'
 
 const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000'.padEnd(64, '1'), '2'.repeat(64)]
@@ -32,8 +32,7 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
 }
 
 async function createFolder(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   return directory
 }
 

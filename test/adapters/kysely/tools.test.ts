@@ -1,24 +1,23 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 
 // examples/kysely-tools: kysely-ctl and kysely-codegen with our dialect.
 
 const example = fileURLToPath(new URL('../../../examples/kysely-tools/', import.meta.url))
 const kyselyCtl = join(example, 'node_modules/kysely-ctl/dist/bin.mjs')
-const outFolder = mkdtempSync(join(tmpdir(), 'kysely-tools-'))
+const outFolder = createTemporaryDirectory(afterAll)
 let database: TestDatabase
 
 beforeAll(async () => {
   database = await (await openTestServer()).createDatabase()
 })
-afterAll(() => rmSync(outFolder, { recursive: true, force: true }))
 
 async function run(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, args, {

@@ -1,19 +1,13 @@
-import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll } from 'vitest'
+import { hasSqld } from '../../support/has-sqld.ts'
 import { type SubjectSource, startEmbeddedSource, startSqldSource } from './servers.ts'
-
-/** Whether libsql-server is missing on this machine. */
-export const isSqldMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 
 /** Registers hooks that start and stop both servers. @returns the servers, which are available only inside tests */
 export function useBothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
   const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
   beforeAll(async () => {
     sources.embedded = await startEmbeddedSource()
-    if (!isSqldMissing) sources.real = await startSqldSource()
+    if (hasSqld) sources.real = await startSqldSource()
   })
   afterAll(async () => {
     await sources.embedded?.[Symbol.asyncDispose]()

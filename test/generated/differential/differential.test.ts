@@ -6,9 +6,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { hasSqld } from '../../support/has-sqld.ts'
 import { SEED } from '../../support/random.ts'
 import { isAccepted } from './accepted-differences.ts'
-import { isSqldMissing, useBothServers } from './both-servers.ts'
+import { useBothServers } from './both-servers.ts'
 import { REGRESSIONS } from './regression-sequences.ts'
 import { type Reply, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
@@ -66,7 +67,7 @@ async function findDifferences(count: number): Promise<readonly string[]> {
   return reports
 }
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   `${SEQUENCE_COUNT} generated sequences get the same responses from both servers (TEST_SEED=${FIRST_SEED})`,
   { timeout: TIMEOUT_MS },
   async () => {
@@ -75,6 +76,6 @@ test.skipIf(isSqldMissing)(
   },
 )
 
-test.skipIf(isSqldMissing).each(REGRESSIONS)('regression: $title', async ({ exchanges }) => {
+test.skipIf(!hasSqld).each(REGRESSIONS)('regression: $title', async ({ exchanges }) => {
   expect(await findDifference(exchanges)).toBeNull()
 })

@@ -8,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { hasSqld } from '../../support/has-sqld.ts'
 import { SEED } from '../../support/random.ts'
 import { phrases } from '../../support/words.ts'
 import { isAccepted } from './accepted-differences.ts'
-import { isSqldMissing, useBothServers } from './both-servers.ts'
+import { useBothServers } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE } from './sequences.ts'
 import type { NamedSubject, SubjectSource } from './servers.ts'
@@ -235,7 +236,7 @@ async function findDifferences(
 const shortListOf = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<readonly string[]> =>
   fc.array(arbitrary, { minLength: 1, maxLength: 5 })
 
-test.skipIf(isSqldMissing).each([
+test.skipIf(!hasSqld).each([
   ['dumps, and databases loaded from them', program, compareDumps],
   ['events', program, compareEvents],
   ['jobs and their changes', shortListOf(schemaChange), compareJobs],

@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { hasSqld } from '../../support/has-sqld.ts'
 import { SEED, seeded } from '../../support/random.ts'
 import { words } from '../../support/words.ts'
-import { isSqldMissing } from '../differential/both-servers.ts'
 import { type NamedSubject, type SubjectSource, startSqldSource } from '../differential/servers.ts'
 import { type ModelExchange, RequestGenerator } from './model-requests.ts'
 import { ModelServer } from './model-server.ts'
@@ -27,7 +27,7 @@ interface Reply {
 
 let source: SubjectSource | undefined
 beforeAll(async () => {
-  if (!isSqldMissing) source = await startSqldSource()
+  if (hasSqld) source = await startSqldSource()
 })
 afterAll(() => source?.[Symbol.asyncDispose]())
 
@@ -172,7 +172,7 @@ async function compare(seed: number): Promise<void> {
   await clientPairs[1].closeStreams()
 }
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   `${SEQUENCE_COUNT} sequences of requests get the same responses from the model as from libsql-server (TEST_SEED=${SEED})`,
   { timeout: 180_000 + SEQUENCE_COUNT * 1_000 },
   async () => {
@@ -198,7 +198,7 @@ async function runUntilTimeouts(clients: Clients, wait: (ms: number) => Promise<
   return responses
 }
 
-test.skipIf(isSqldMissing)('the model ends transactions and streams when libsql-server does', async () => {
+test.skipIf(!hasSqld)('the model ends transactions and streams when libsql-server does', async () => {
   if (!source) throw new Error('libsql-server is missing')
   await using subject = await source.create()
   const real = createRealClients(subject)

@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { blocksOf } from '../../docs/readme/blocks.ts'
 import { freezeProcess } from '../../support/freeze-process.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 // Tests the code on the pages about self-hosting and about a defect of libsql-server.
 
@@ -24,8 +24,7 @@ function codeBlocksOf(page: string, language: string): string[] {
 
 /** Writes text to an executable file. */
 async function writeExecutable(name: string, text: string): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-docs-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
+  const directory = createTemporaryDirectory()
   const file = join(directory, name)
   await writeFile(file, text)
   await chmod(file, 0o755)

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { runAccounting } from '../../generated/faults/accounting.ts'
@@ -10,6 +7,7 @@ import { findTornTransactions } from '../../generated/faults/torn-transactions.t
 import { type Cluster, startCluster } from '../../support/cluster.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { SEED, seeded } from '../../support/random.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
 // Short runs by default; npm test -- faults sets longer ones.
@@ -24,7 +22,7 @@ const limits = {
   retry: { count: 1, condition: /no response from|timed out/ },
 }
 
-const directory = await mkdtemp(join(tmpdir(), 'baton-cluster-'))
+const directory = createTemporaryDirectory(afterAll)
 let cluster: Cluster
 let primary: Client
 /** One client for each replica. */
@@ -47,7 +45,6 @@ beforeEach(async () => {
 afterAll(async () => {
   await Promise.all([primary, ...replicas].map((db) => db.close()))
   await cluster[Symbol.asyncDispose]()
-  await rm(directory, { recursive: true, force: true })
 })
 
 /** Whether a writer cannot acquire the lock, although a transaction can hold it for at most 5 s. */

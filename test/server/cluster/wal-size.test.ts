@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 // Verifies the claims in docs/self-hosting.md about the WAL of libsql-server behind the control plane.
 
@@ -16,13 +16,12 @@ const INSERT = `INSERT INTO t VALUES (randomblob(${ROW_BYTES}))`
 
 /** Starts a server with a table. @returns its client, its URL and a function that returns the size of its WAL */
 async function startServerWithTable() {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
   const client = createClient({ url: server.url })
   onTestFinished(async () => {
     await client.close()
     await server.close()
-    await rm(dataDirectory, { recursive: true, force: true })
   })
   await client.execute('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))

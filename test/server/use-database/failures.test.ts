@@ -1,16 +1,11 @@
 import { type Client, createClient, type DatabaseError, executeMultiple, readRows } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { findSqld } from '@batonsql/local-server/sqld'
 import { type FailureKind, useDatabase } from '@batonsql/local-server/testing'
 import * as libsql from '@libsql/client'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { hasSqld } from '../../support/has-sqld.ts'
 
 // Failures that tests of programs request. Those of the server that the whole run shares use the same code (run-server.test.ts).
-
-const isSqldMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 const database = useDatabase({
   template: async (config) => {
     const setup = createClient(config)
@@ -224,7 +219,7 @@ test('a request without a response ends with the database', async () => {
   expect(await write).toMatchObject({ code: 'NETWORK' })
 })
 
-test.skipIf(isSqldMissing)('requests to libsql-server fail in the same way', async () => {
+test.skipIf(!hasSqld)('requests to libsql-server fail in the same way', async () => {
   const server = await startLocalServer({ backend: 'sqld' })
   onTestFinished(() => server.close())
   const sqldClient = createClient({ url: server.url })

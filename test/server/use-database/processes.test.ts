@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 // Complete runs of the two test runners. Concurrent files are isolated, and nothing is left behind.
 
@@ -19,8 +19,7 @@ interface CompletedRun {
 
 /** Runs node until it exits. */
 function run(args: readonly string[], variables: NodeJS.ProcessEnv = {}): CompletedRun {
-  const temporaryDirectory = mkdtempSync(join(tmpdir(), 'baton-runs-'))
-  onTestFinished(() => rmSync(temporaryDirectory, { recursive: true, force: true }))
+  const temporaryDirectory = createTemporaryDirectory()
   const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     encoding: 'utf8',
@@ -65,8 +64,7 @@ describe('a template with a key', () => {
   const program = pathOf('node-project/keyed-template.ts')
 
   function createLog(): { readonly variables: NodeJS.ProcessEnv; readonly countRuns: () => number } {
-    const folder = mkdtempSync(join(tmpdir(), 'baton-keyed-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = createTemporaryDirectory()
     const variables = { LOG: join(folder, 'log'), BATON_TEMPLATES: join(folder, 'templates') }
     return { variables, countRuns: () => readFileSync(variables.LOG, 'utf8').split('made').length - 1 }
   }

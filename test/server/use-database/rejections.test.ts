@@ -1,10 +1,10 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { type TestHooks, type UseDatabaseOptions, useDatabase } from '@batonsql/local-server/testing'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { ManualRunner } from './manual-runner.ts'
 
 const noop = async (): Promise<void> => {}
@@ -60,8 +60,7 @@ test.each(['test', 'file'] as const)(
 )
 
 test('a template can be an SQLite file; if it is missing, each test fails', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = createTemporaryDirectory()
   const file = join(folder, 'seed.db')
   const server = await startLocalServer()
   const seed = createClient({ url: server.url })

@@ -9,6 +9,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { setup, teardown } from '@batonsql/local-server/vitest'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { ManualRunner } from './manual-runner.ts'
 
 test('all users share the server of the run, which stops with it', async () => {
@@ -79,8 +80,7 @@ test('a server that has gone makes each test fail with the name of the variable'
 })
 
 test('the path of a template is relative to the working directory of the tests', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = createTemporaryDirectory()
   const seed = await startLocalServer()
   await seed.exportDatabase('default', join(folder, 'seed.db'))
   await seed.close()

@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
@@ -8,6 +7,7 @@ import { pendingMigrations } from '@batonsql/drizzle-driver/migrator'
 import { type TestDatabase, type UseDatabaseOptions, useDatabase } from '@batonsql/local-server/testing'
 import { type Kysely, sql } from 'kysely'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { ManualRunner } from './manual-runner.ts'
 
 // Templates on disk: what makes a new one, what is kept, and what is never used.
@@ -15,9 +15,8 @@ import { ManualRunner } from './manual-runner.ts'
 let folder = ''
 let templateDirectory = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'baton-templates-'))
+  folder = createTemporaryDirectory()
   templateDirectory = join(folder, 'templates')
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 /** Runs one test as a process of its own would: with a new server, and without what earlier ones have in memory. */

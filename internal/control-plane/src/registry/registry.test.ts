@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { openOperatorAccount } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
 
@@ -11,10 +11,8 @@ const VERSION_2 = new URL('../../../../test/fixtures/registry-2.sql', import.met
 
 let directory: string
 
-beforeEach(async () => {
-  const newDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  directory = newDirectory
-  onTestFinished(() => rm(newDirectory, { recursive: true, force: true }))
+beforeEach(() => {
+  directory = createTemporaryDirectory()
 })
 
 const user = (username: string) => ({ id: `id of ${username}`, username, name: 'N', email: 'e@x' })

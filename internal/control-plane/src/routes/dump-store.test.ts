@@ -1,15 +1,13 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DumpBudget, DumpShare } from './dump-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
 const BASE_URL = 'http://127.0.0.1:1'
 
 async function open(): Promise<{ dumps: DumpStore; directory: string }> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-dumps-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   return { dumps: await DumpStore.open(directory), directory }
 }
 

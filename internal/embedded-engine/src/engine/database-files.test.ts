@@ -1,14 +1,13 @@
-import fs, { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 function temporaryFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   return join(folder, 'data.db')
 }
 

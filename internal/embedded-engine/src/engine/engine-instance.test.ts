@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
@@ -10,8 +10,7 @@ import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
 test('reports the first call that throws, before its changes can be committed', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   const failures: unknown[] = []

@@ -1,8 +1,8 @@
-import fs, { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
 
 /** Inodes of the synced files, in order. */
@@ -22,8 +22,7 @@ afterAll(() => {
 })
 
 function openFiles(isDurable: boolean, head = 'SQLite format 3\0'): { files: DatabaseFiles; path: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   const path = join(folder, 'data.db')
   writeFileSync(path, `${head}and the rest`)
   syncedInodes.length = 0

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startOtherProgram } from '../../../../test/support/other-program.ts'
 import { pick, seeded } from '../../../../test/support/random.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
@@ -15,12 +15,6 @@ import { ErasableInstance } from './erasable-instance.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 
 const IN_USE = 'the database file is open in another program'
-
-async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
-}
 
 /** Opens the file as a worker does, writes a row and closes it. @returns false if another program has the file open */
 async function writeRow(path: string, row: string, whileOpen: () => Promise<void>): Promise<boolean> {
@@ -47,7 +41,7 @@ async function writeRow(path: string, row: string, whileOpen: () => Promise<void
 test.each(['wal', 'delete'])(
   'no data is lost, regardless of how the steps of the two programs are interleaved, in journal mode %s',
   async (mode) => {
-    const path = join(await temporaryDirectory(), 'data.db')
+    const path = join(createTemporaryDirectory(), 'data.db')
     const file = new DatabaseSync(path)
     file.exec(`pragma journal_mode = ${mode}; create table t(a)`)
     file.close()
@@ -114,7 +108,7 @@ test.each(['wal', 'delete'])(
 )
 
 test.each(['wal', 'delete'])('an empty WAL beside a database in journal mode %s is ignored', async (mode) => {
-  const path = join(await temporaryDirectory(), 'data.db')
+  const path = join(createTemporaryDirectory(), 'data.db')
   const created = new DatabaseSync(path)
   created.exec(`pragma journal_mode = ${mode}; create table t(a)`)
   created.close()
@@ -127,7 +121,7 @@ test.each(['wal', 'delete'])('an empty WAL beside a database in journal mode %s 
 })
 
 test('an empty WAL beside a database of a newer format is ignored', async () => {
-  const path = join(await temporaryDirectory(), 'data.db')
+  const path = join(createTemporaryDirectory(), 'data.db')
   const created = new DatabaseSync(path)
   created.exec('create table t(a)')
   created.close()
@@ -142,7 +136,7 @@ test('an empty WAL beside a database of a newer format is ignored', async () => 
 test.skipIf(process.platform === 'win32')(
   'a database whose WAL cannot be written into its file is not opened without it',
   async () => {
-    const path = join(await temporaryDirectory(), 'data.db')
+    const path = join(createTemporaryDirectory(), 'data.db')
     const program = startOtherProgram(path)
     await program.run('open')
     await program.run('pragma journal_mode = wal')

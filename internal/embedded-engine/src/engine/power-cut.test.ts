@@ -1,20 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { ErasableInstance } from './erasable-instance.ts'
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
 
 /** Opens a database whose files record what would remain of them after a power cut. */
 async function open(path: string, isDurable: boolean) {
@@ -59,10 +53,10 @@ async function open(path: string, isDurable: boolean) {
 
 /** Returns how many of the acknowledged rows survive a power cut, in the worst case. */
 async function countRowsAfterPowerCut(isDurable: boolean): Promise<number> {
-  const { connection, onDisk } = await open(join(temporaryFolder(), 'data.db'), isDurable)
+  const { connection, onDisk } = await open(join(createTemporaryDirectory(), 'data.db'), isDurable)
   connection.internalEngine.run('CREATE TABLE t(a)')
   for (let row = 0; row < 50; row += 1) connection.internalEngine.run(`INSERT INTO t VALUES (${row})`)
-  const folder = join(temporaryFolder(), 'after')
+  const folder = join(createTemporaryDirectory(), 'after')
   mkdirSync(folder)
   for (const [name, bytes] of onDisk) writeFileSync(join(folder, name), bytes)
   const reopened = await open(join(folder, 'data.db'), true)

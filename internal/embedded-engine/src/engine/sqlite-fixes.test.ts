@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
@@ -14,8 +13,7 @@ import { SqliteConnection } from './sqlite-connection.ts'
 const module = await loadEngineModule()
 
 function createEngine(): EngineInstance {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-fixes-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = createTemporaryDirectory()
   const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   return new EngineInstance(new ErasableInstance(module), { files, state: new SharedCallState() })

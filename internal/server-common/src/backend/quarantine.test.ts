@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import type { DatabaseId } from './backend.ts'
 import { getQuarantineFolder, moveToQuarantine } from './quarantine.ts'
 
@@ -9,10 +9,9 @@ const UNKNOWN = '00000000-0000-4000-8000-000000000001' as DatabaseId
 const KNOWN = '00000000-0000-4000-8000-000000000002' as DatabaseId
 
 let folder: string
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
+beforeEach(() => {
+  folder = createTemporaryDirectory()
 })
-afterEach(() => rm(folder, { recursive: true }))
 
 test('a database that is moved again does not replace the one that was moved before', async () => {
   const directory = join(folder, 'dbs')

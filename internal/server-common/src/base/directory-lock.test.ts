@@ -1,18 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
 
 test('names the process that uses a directory, and its host if that is another machine', async () => {
   // a server whose owner file was changed would exit at its next check
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const inUseBy = (owner: string): string => `the directory ${directory} is in use by ${owner}`
   const acquireAgain = async (): Promise<string> =>
     await DirectoryLock.acquire(directory).then(
@@ -34,8 +33,7 @@ test('names the process that uses a directory, and its host if that is another m
 test('a lock file that cannot be examined for a moment does not count as removed', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   await using lock = await DirectoryLock.acquire(directory)
   const examine = vi.fn(async () => {
     throw Object.assign(new Error('failed'), { code: 'EIO' })

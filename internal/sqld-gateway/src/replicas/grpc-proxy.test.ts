@@ -1,20 +1,17 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import http2 from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { GrpcProxy } from './grpc-proxy.ts'
 import { createReplicationKeys, PRIMARY_NAME } from './replication-keys.ts'
 
 const EXEC = '/proxy.Proxy/StreamExec'
 const LOG = '/wal_log.ReplicationLog/LogEntries'
 
-const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = createTemporaryDirectory(afterAll)
 const keys = await createReplicationKeys(folder)
 const { ca, cert, key } = keys
 

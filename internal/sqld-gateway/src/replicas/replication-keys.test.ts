@@ -1,13 +1,12 @@
 import { X509Certificate } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { createReplicationKeys } from './replication-keys.ts'
 
 test('creates a certificate for the name of the primary, signed by its own authority, in files that other users cannot read', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = createTemporaryDirectory()
   const keys = await createReplicationKeys(join(folder, 'one'))
   const otherKeys = await createReplicationKeys(join(folder, 'other'))
   const [ca, cert] = [new X509Certificate(keys.ca), new X509Certificate(keys.cert)]

@@ -1,18 +1,13 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { phrases } from '../../../../test/support/words.ts'
-import { findSqld } from '../process/binary.ts'
 import { startSqld } from '../process/process.ts'
 import { getRequestsEffect } from './write-effect.ts'
-
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 
 /** Creates every kind of object again. */
 const SCHEMA = `
@@ -73,17 +68,15 @@ const PRELUDES: readonly string[] = [
   'begin; savepoint s; insert into t(a) values (7)',
 ]
 
-let directory: string
+const directory = createTemporaryDirectory(afterAll)
 let server: Awaited<ReturnType<typeof startSqld>>
 beforeAll(async () => {
-  if (isMissing) return
-  directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  if (!hasSqld) return
   server = await startSqld({ dataDirectory: directory })
 })
 afterAll(async () => {
-  if (isMissing) return
+  if (!hasSqld) return
   await server.close()
-  await rm(directory, { recursive: true })
 })
 
 interface Reply {
@@ -153,7 +146,7 @@ function createCases(): readonly Case[] {
   return cases
 }
 
-test.skipIf(isMissing)(
+test.skipIf(!hasSqld)(
   'only COMMIT, END and RELEASE change the file of the server although they do not write themselves',
   async () => {
     const effects = createCases().map((item) => ({ ...item, effect: getRequestsEffect([item.request]) }))

@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { isWriteLockFree } from './write-lock.ts'
 
 test('reports whether another connection holds the write lock', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
+  const directory = createTemporaryDirectory()
   const file = join(directory, 'data')
   expect(isWriteLockFree(file)).toBe(null)
   expect(existsSync(file)).toBe(false)

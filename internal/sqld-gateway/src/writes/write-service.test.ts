@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,14 +7,11 @@ import { DEFAULT_SETTINGS, newDatabaseId, ReplicaConditions } from '@batonsql/se
 import { toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { freezeProcess } from '../../../../test/support/freeze-process.ts'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { SqldBackend } from '../backend.ts'
-import { findSqld } from '../process/binary.ts'
 import { type SqldProcess, startSqld } from '../process/process.ts'
 
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 const ENDLESS_INSERT =
   'INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c'
 /** Longer than it takes to detect a server that no longer responds to writes. */
@@ -23,7 +19,7 @@ const AFTER_STALL_CHECK_MS = 2_000
 
 /** Starts a back end with short time limits and a database. */
 async function startBackend(remote: SqldProcess | null = null) {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const notices: string[] = []
   const id = newDatabaseId()
   const backend = new SqldBackend({
@@ -36,10 +32,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     conditions: new ReplicaConditions(),
     stallTimes: { stallAfterMs: 200, probeTimeoutMs: 200 },
   })
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    await rm(directory, { recursive: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   await backend.start()
   await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   const run = async (
@@ -64,7 +57,7 @@ async function startBackend(remote: SqldProcess | null = null) {
   return { run, notices, readPid, findHealthProblem: () => backend.findHealthProblem(id) }
 }
 
-test.skipIf(isMissing)(
+test.skipIf(!hasSqld)(
   'restarts a server that no longer responds to writes, and keeps acknowledged writes',
   async () => {
     const { run, notices, readPid, findHealthProblem } = await startBackend()
@@ -86,7 +79,7 @@ test.skipIf(isMissing)(
   },
 )
 
-test.skipIf(isMissing)('does not restart a server with a long-running statement', async () => {
+test.skipIf(!hasSqld)('does not restart a server with a long-running statement', async () => {
   const { run, notices, readPid, findHealthProblem } = await startBackend()
   const pid = await readPid()
   const client = new AbortController()
@@ -101,7 +94,7 @@ test.skipIf(isMissing)('does not restart a server with a long-running statement'
   expect([notices, await readPid()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)('reports a stalled remote server without restarting it', async () => {
+test.skipIf(!hasSqld)('reports a stalled remote server without restarting it', async () => {
   const sqld = await startSqld({ namespaces: true })
   onTestFinished(() => sqld.close())
   const { run, notices, findHealthProblem } = await startBackend(sqld)

@@ -1,13 +1,11 @@
 // A database whose settings block reads.
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const OPEN = {
@@ -22,14 +20,11 @@ const BLOCKED = { ...OPEN, blockReads: true, blockReason: 'unpaid' }
 const [ID, COPY] = ['d' as DatabaseId, 'copy' as DatabaseId]
 
 async function openBackend(): Promise<EmbeddedBackend> {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
   await backend.create(ID, { type: 'empty' }, OPEN)
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   return backend
 }
 

@@ -1,13 +1,13 @@
 // Requests in flight while their database is deleted.
 
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
@@ -16,13 +16,10 @@ const SELECT_ROWS = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
 
-async function openBackend(directory = mkdtempSync(join(tmpdir(), 'baton-test-'))): Promise<EmbeddedBackend> {
+async function openBackend(directory = createTemporaryDirectory()): Promise<EmbeddedBackend> {
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   return backend
 }
 
@@ -76,7 +73,7 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
 })
 
 test('when a database is deleted, a copy of it that a stream of another database has attached is removed', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const backend = await openBackend(directory)
   const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]
   await backend.create(app, { type: 'empty' }, DEFAULT_SETTINGS)

@@ -1,21 +1,15 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 
 const [OLD, NEW] = ['0b7e7f0c-4a0c-4f6e-8a55-000000000001', '0b7e7f0c-4a0c-4f6e-8a55-000000000002']
 
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
-
 test('a new file is an empty database that any SQLite can open', async () => {
-  const file = join(temporaryFolder(), 'data.db')
+  const file = join(createTemporaryDirectory(), 'data.db')
   await ensureDatabaseFile(file, true)
   using database = new DatabaseSync(file)
   const read = (name: string): unknown => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
@@ -31,7 +25,7 @@ test('a new file is an empty database that any SQLite can open', async () => {
 })
 
 test('a file that is not empty is left unchanged, but is synced to disk', async () => {
-  const file = join(temporaryFolder(), 'data.db')
+  const file = join(createTemporaryDirectory(), 'data.db')
   writeFileSync(file, 'something')
   const handle = await open(file)
   await handle.close()
@@ -45,7 +39,7 @@ test('a file that is not empty is left unchanged, but is synced to disk', async 
 })
 
 test('creates missing database files only in a directory from an older version', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryDirectory()
   for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
   await completeDirectory(folder, true)
   expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, 'exports'))]).toEqual([['data.db'], []])

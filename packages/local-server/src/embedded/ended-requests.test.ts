@@ -1,22 +1,20 @@
 // Calls that end the requests to a database resolve once the requests in flight have ended.
 
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseWorker, NotBegunError } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend, type EmbeddedOptions } from './backend.ts'
 
 const [APP, OTHER] = ['app' as DatabaseId, 'other' as DatabaseId]
 const ENDLESS_READ = 'with recursive c(i) as (select 1 union all select i + 1 from c) select count(*) from c'
 
 async function openBackend(resolveName?: EmbeddedOptions['resolveName']): Promise<EmbeddedBackend> {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const backend = new EmbeddedBackend({
     directory,
     isOpen: true,
@@ -26,10 +24,7 @@ async function openBackend(resolveName?: EmbeddedOptions['resolveName']): Promis
   await backend.start()
   await backend.create(APP, { type: 'empty' }, DEFAULT_SETTINGS)
   await backend.create(OTHER, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   return backend
 }
 

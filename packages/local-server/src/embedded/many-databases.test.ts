@@ -1,12 +1,10 @@
 // More databases than can be open at once.
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { TestClock } from '@batonsql/server-common/test-clock'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const DATABASES = Array.from({ length: 18 }, (_, index) => `d${index}` as DatabaseId)
@@ -14,15 +12,12 @@ const close = { type: 'close' }
 const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 
 async function openBackend(): Promise<EmbeddedBackend> {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   // no stream expires, however long the threads take to start
   const backend = new EmbeddedBackend({ directory, isOpen: true, clock: new TestClock() })
   await backend.start()
   for (const id of DATABASES) await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   return backend
 }
 

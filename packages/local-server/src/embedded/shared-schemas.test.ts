@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 import { SchemaStore } from './schema/schema-store.ts'
 
@@ -17,15 +15,11 @@ interface TestResponse {
   readonly body: string
 }
 
-async function openBackend(directory?: string): Promise<{ backend: EmbeddedBackend; directory: string }> {
-  const folder = directory ?? mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory: folder, isOpen: true })
+async function openBackend(directory = createTemporaryDirectory()) {
+  const backend = new EmbeddedBackend({ directory, isOpen: true })
   await backend.start()
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  return { backend, directory: folder }
+  onTestFinished(() => backend[Symbol.asyncDispose]())
+  return { backend, directory }
 }
 
 async function send(

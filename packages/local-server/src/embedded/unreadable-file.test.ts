@@ -1,12 +1,12 @@
 // A database whose file cannot be opened.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const ID = 'd' as DatabaseId
@@ -26,13 +26,10 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
 }
 
 test('requests are rejected without starting new workers, and succeed when the file can be opened again', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const directory = createTemporaryDirectory()
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
   await backend.start()
-  onTestFinished(async () => {
-    await backend[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const file = join(directory, ID, 'data.db')
   const movedFile = `${file}-aside`

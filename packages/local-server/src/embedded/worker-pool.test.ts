@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseWorker, toText } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { ensureDatabaseFile } from './empty-database.ts'
 import { WorkerPool } from './worker-pool.ts'
 
@@ -16,7 +15,7 @@ const createIds = (name: string, count: number): DatabaseId[] =>
   Array.from({ length: count }, (_, index) => `${name}${index}` as DatabaseId)
 
 async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const folder = createTemporaryDirectory()
   const getPath = (id: DatabaseId): string => join(folder, `${id}.db`)
   const pool = new WorkerPool({
     getPath,
@@ -28,10 +27,7 @@ async function openPool(ids: readonly DatabaseId[]): Promise<WorkerPool> {
     onClosed: () => {},
     onUsage: () => {},
   })
-  onTestFinished(async () => {
-    await pool.close()
-    rmSync(folder, { recursive: true })
-  })
+  onTestFinished(() => pool.close())
   await pool.prepare()
   for (const id of ids) {
     await ensureDatabaseFile(getPath(id), false)

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 
 test('archiving a group is rejected if the back end has not applied it, and is then pending', async () => {
-  const dataDirectory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(dataDirectory, { recursive: true, force: true }))
+  const dataDirectory = createTemporaryDirectory()
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => consoleError.mockRestore())
   await using server = await startLocalServer({ dataDirectory, platform: {} })

@@ -1,14 +1,9 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { findSqld } from '@batonsql/sqld-gateway/process'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { startLocalServer } from './server.ts'
 import { type LogLevel, ServerLog } from './server-log.ts'
-
-const isSqldMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 
 interface Line {
   readonly time: string
@@ -128,7 +123,7 @@ test('logs a server failure as an error, marks a disconnected client as aborted,
   })
 })
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   'logs a dump that libsql-server ends early, and none that a client abandons',
   async () => {
     const lines: string[] = []

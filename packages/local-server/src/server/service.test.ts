@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
@@ -27,37 +26,28 @@ const createTable = (service: Service) =>
   })
 
 test('closing reports data that could not be written, and still releases the directory', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
-  try {
-    const service = await Service.start(optionsFor(directory))
-    expect((await createTable(service)).status).toBe(200)
-    // as on a full disk: the usage of the database cannot be recorded
-    service.controlPlane.registry.close()
-    await expect(service.close()).rejects.toThrow(
-      `the server was stopped, but could not write everything to ${directory}: the registry is closed`,
-    )
-    expect(existsSync(join(directory, 'baton.lock'))).toBe(false)
-    const next = await Service.start(optionsFor(directory))
-    await next.close()
-  } finally {
-    await rm(directory, { recursive: true, force: true })
-  }
+  const directory = createTemporaryDirectory()
+  const service = await Service.start(optionsFor(directory))
+  expect((await createTable(service)).status).toBe(200)
+  // as on a full disk: the usage of the database cannot be recorded
+  service.controlPlane.registry.close()
+  await expect(service.close()).rejects.toThrow(
+    `the server was stopped, but could not write everything to ${directory}: the registry is closed`,
+  )
+  expect(existsSync(join(directory, 'baton.lock'))).toBe(false)
+  const next = await Service.start(optionsFor(directory))
+  await next.close()
 })
 
 test('closing reports nothing if everything was written', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
-  try {
-    const service = await Service.start(optionsFor(directory))
-    await createTable(service)
-    await expect(service.close()).resolves.toBeUndefined()
-  } finally {
-    await rm(directory, { recursive: true, force: true })
-  }
+  const directory = createTemporaryDirectory()
+  const service = await Service.start(optionsFor(directory))
+  await createTable(service)
+  await expect(service.close()).resolves.toBeUndefined()
 })
 
 test('reports a full disk once per database, but not a value with that text or a configured size limit', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-full-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const service = await Service.start(optionsFor(directory))
   onTestFinished(() => service.close())
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Readable } from 'node:stream'
@@ -14,14 +13,10 @@ import {
 } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
-import { findSqld } from '@batonsql/sqld-gateway/process'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
-
-const isSqldMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
 
 /** Starts a server, and returns functions that send signals to its current libsql-server process. */
 async function startKillable(dataDirectory: string) {
@@ -45,96 +40,83 @@ async function startKillable(dataDirectory: string) {
   return { server, run, signal, kill: () => signal('SIGKILL') }
 }
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   'restarts a server that has exited; its data is kept, and the next request waits for it',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    try {
-      const { server, run, kill } = await startKillable(dataDirectory)
-      await using _ = server
-      for (let round = 1; round <= 5; round += 1) {
-        await kill()
-        const responses = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
-        // a kill takes a moment, during which a request may still reach the process
-        for (const { status, text } of responses)
-          if (status !== 200)
-            expect([status, text]).toEqual([502, expect.stringContaining('while running this request')])
-        await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
-      }
-    } finally {
-      await rm(dataDirectory, { recursive: true, force: true })
+    const dataDirectory = createTemporaryDirectory()
+    const { server, run, kill } = await startKillable(dataDirectory)
+    await using _ = server
+    for (let round = 1; round <= 5; round += 1) {
+      await kill()
+      const responses = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+      // a kill takes a moment, during which a request may still reach the process
+      for (const { status, text } of responses)
+        if (status !== 200)
+          expect([status, text]).toEqual([502, expect.stringContaining('while running this request')])
+      await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
     }
   },
 )
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   'a write interrupted by the exit of the server is rejected with status 502; acknowledged writes are kept',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    try {
-      const { server, run, kill } = await startKillable(dataDirectory)
-      await using _ = server
-      const statuses: number[] = []
-      const finished = new AbortController()
-      const writes = Array.from({ length: 4 }, async () => {
-        while (!finished.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
-      })
-      for (let round = 1; round <= 5; round += 1) {
-        await new Promise((resolve) => setTimeout(resolve, 60))
-        await kill()
-      }
-      finished.abort()
-      await Promise.all(writes)
-      const acknowledged = statuses.filter((status) => status === 200).length
-      expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
-      // the server may be starting
-      let countResponse = await run('SELECT count(*) FROM t')
-      while (countResponse.status !== 200) countResponse = await run('SELECT count(*) FROM t')
-      const [, count] = /"value":"(\d+)"/.exec(countResponse.text) ?? []
-      expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
-      expect(Number(count)).toBeLessThanOrEqual(statuses.length)
-    } finally {
-      await rm(dataDirectory, { recursive: true, force: true })
+    const dataDirectory = createTemporaryDirectory()
+    const { server, run, kill } = await startKillable(dataDirectory)
+    await using _ = server
+    const statuses: number[] = []
+    const finished = new AbortController()
+    const writes = Array.from({ length: 4 }, async () => {
+      while (!finished.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+    })
+    for (let round = 1; round <= 5; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      await kill()
     }
+    finished.abort()
+    await Promise.all(writes)
+    const acknowledged = statuses.filter((status) => status === 200).length
+    expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
+    // the server may be starting
+    let countResponse = await run('SELECT count(*) FROM t')
+    while (countResponse.status !== 200) countResponse = await run('SELECT count(*) FROM t')
+    const [, count] = /"value":"(\d+)"/.exec(countResponse.text) ?? []
+    expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
+    expect(Number(count)).toBeLessThanOrEqual(statuses.length)
   },
 )
 
-test.skipIf(isSqldMissing)(
+test.skipIf(!hasSqld)(
   'rejects a data directory from a version with one server for all groups, and leaves it unchanged',
   async () => {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const dataDirectory = createTemporaryDirectory()
     const oldDatabase = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
     await mkdir(oldDatabase, { recursive: true })
     await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow(
       'from an older version',
     )
     expect(await readdir(join(oldDatabase, '..'))).toEqual(['some-database'])
-    await rm(dataDirectory, { recursive: true })
   },
 )
 
-test.skipIf(isSqldMissing)('a database on an unresponsive server is not healthy', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  try {
-    const { server, signal } = await startKillable(dataDirectory)
-    await using _ = server
-    const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
-    expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
-    await signal('SIGSTOP')
-    // a signal takes a moment, during which the process may still respond
-    const readHealth = () => Promise.all([health('/health'), health('/default/health')])
-    await expect.poll(readHealth, { timeout: 60_000 }).toEqual([503, 503])
-    await signal('SIGCONT')
-    await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
-    // the health check starts it again
-    await signal('SIGKILL')
-    await expect.poll(() => health('/health')).toBe(200)
-  } finally {
-    await rm(dataDirectory, { recursive: true, force: true })
-  }
+test.skipIf(!hasSqld)('a database on an unresponsive server is not healthy', async () => {
+  const dataDirectory = createTemporaryDirectory()
+  const { server, signal } = await startKillable(dataDirectory)
+  await using _ = server
+  const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
+  expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
+  await signal('SIGSTOP')
+  // a signal takes a moment, during which the process may still respond
+  const readHealth = () => Promise.all([health('/health'), health('/default/health')])
+  await expect.poll(readHealth, { timeout: 60_000 }).toEqual([503, 503])
+  await signal('SIGCONT')
+  await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
+  // the health check starts it again
+  await signal('SIGKILL')
+  await expect.poll(() => health('/health')).toBe(200)
 })
 
-describe.skipIf(isSqldMissing)(
+describe.skipIf(!hasSqld)(
   'requests that the server rejects during a migration of a shared schema wait until it ends',
   () => {
     test.each([
@@ -148,8 +130,7 @@ describe.skipIf(isSqldMissing)(
         'DELETE FROM jobs WHERE NOT finished',
       ],
     ])('%s', async (_, heldMs, begin, end) => {
-      const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-      onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+      const directory = createTemporaryDirectory()
       const [controlKey, sqldPath, remote] = [newKeyPair(), undefined, undefined]
       await using backend = new SqldBackend({
         directory,

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabasePool } from './database-pool.ts'
 
 test.each([1, 2])('is closed after the database of test %i was created', async (count) => {
@@ -12,8 +12,7 @@ test.each([1, 2])('is closed after the database of test %i was created', async (
 })
 
 test('what was prepared for a template is removed with its file', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-template-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = createTemporaryDirectory()
   const pool = await DatabasePool.start()
   onTestFinished(() => pool.close())
   const file = join(folder, 'template.db')

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseId } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../../test/support/temporary-directory.ts'
 import { type MigrationHost, SchemaMigrations } from './schema-migrations.ts'
 import { type Job, SchemaStore } from './schema-store.ts'
 
@@ -55,14 +55,8 @@ class ManualDatabases implements MigrationHost {
   }
 }
 
-function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-  return directory
-}
-
 async function createFamilies() {
-  const directory = temporaryDirectory()
+  const directory = createTemporaryDirectory()
   const store = new SchemaStore(directory)
   for (const [parent, child] of FAMILIES) {
     await store.addSchema(parent)

@@ -1,15 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { DatabaseId } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../../test/support/temporary-directory.ts'
 import { SchemaStore } from './schema-store.ts'
 
 const idOf = (name: string): DatabaseId => name as DatabaseId
 
 test('a removal is saved: afterwards the database has no role, no jobs, and no tasks in unfinished jobs', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = createTemporaryDirectory()
   const store = new SchemaStore(directory)
   await store.addSchema(idOf('parent'))
   await store.addChild(idOf('kid'), idOf('parent'))
