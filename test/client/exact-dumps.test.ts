@@ -293,7 +293,8 @@ test('a dump of a table with a missing collation fails, and says so', async () =
   {
     using original = new DatabaseSync(file)
     original.exec(
-      'create table small (a); create table tags (tag text primary key collate nocase) without rowid',
+      `create virtual table notes using fts5(body); create table small (a);
+        create table tags (tag text primary key collate nocase) without rowid`,
     )
   }
   // as Anki, whose program defines a collation
@@ -301,10 +302,16 @@ test('a dump of a table with a missing collation fails, and says so', async () =
   await writeFile(file, content.replace('collate nocase', 'collate anyset'), 'latin1')
   const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
   await using cards = await startLocalServer({ backend })
-  await using db = createClient(await cards.createDatabase('cards', { fromFile: file }))
+  const config = await cards.createDatabase('cards', { fromFile: file })
+  await using db = createClient(config)
   await expect(dumpText(db)).rejects.toThrow(
     backend === 'embedded' ? /cannot be dumped: table tags: .*exportFile/ : /missing collation/,
   )
+  // a program that runs what it has received does not continue with a schema that can be written
+  if (backend === 'embedded')
+    expect(await (await fetch(new URL('dump', config.url))).text()).toMatch(
+      /writable_schema=OFF;\n\/\* ERROR: .* \*\/\nROLLBACK;/,
+    )
   expect((await db.execute('select count(*) as n from small')).rows).toEqual([{ n: 0 }])
 })
 

@@ -101,7 +101,7 @@ async function createOnPlatform(
   return { json, text: json.url }
 }
 
-/** Checks the options that name a file. @throws UsageError */
+/** Checks the options that choose the content. @throws UsageError */
 async function checkSources({
   'from-dump': dumpFile,
   'from-file': file,
@@ -113,7 +113,7 @@ async function checkSources({
   if (dumpFile !== undefined && dumpFile !== '-') await checkFile(dumpFile)
 }
 
-/** Creates a database and prints its URL. */
+/** Creates a database and prints its URL and, on a local server that requires tokens, a token. */
 export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
   onlyOnServer: ['from-file'],
   onServer: async (input) => {
@@ -123,6 +123,7 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     await checkSources(values)
     const fromFile = file === undefined ? undefined : resolve(file)
     if (dumpFile === undefined) return await createOnServer(input, { name, fromFile, fromDatabase, group })
+    // not interrupted, so that `fillFromDump` knows that the database exists, and can delete it
     const uninterrupted = { ...context, signal: new AbortController().signal }
     const output = await createOnServer({ ...input, context: uninterrupted }, { name, group })
     const { url, authToken } = output.json
@@ -142,6 +143,7 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
       await checkSources(values)
       if (dumpFile === undefined)
         return await createOnPlatform(platform, { name, fromDatabase, group }, { signal })
+      // not interrupted, so that `fillFromDump` knows that the database exists, and can delete it
       const output = await createOnPlatform(platform, { name, group }, { wait: false })
       const { url } = output.json
       const database = {

@@ -1,11 +1,11 @@
 import type { ArrayRow, InStatement, InValue, ResultSet } from '@batonsql/core'
 import { failWhen } from '@batonsql/core/adapter'
 
-/** Foreign key violations before the migrations, which must not increase. */
+/** The violations of foreign keys at one moment; migrations must not add any. */
 export interface ForeignKeys {
   /** Number of rows that violate a foreign key. */
   readonly violations: number
-  /** Tables with a foreign key that cannot be checked, because it references a column that is not unique. */
+  /** Tables with a foreign key that cannot be checked, for example because it references a column that is not unique. */
   readonly uncheckable: readonly string[]
   /** Whether the engine has `pragma_foreign_key_check`. */
   readonly hasCheck: boolean
@@ -50,7 +50,7 @@ export function failIfMoreViolations({ violations, uncheckable }: ForeignKeys): 
   }
 }
 
-// the engine cannot read the columns and keys of a table with a quote in its name
+// Turso's engine cannot read the columns and keys of a table with a quote in its name
 const READABLE_TABLES = `(${TABLES} and instr(name, '"') = 0) s`
 const UNREADABLE_TABLES = `${TABLES} and instr(name, '"') > 0`
 const COLUMNS = `select s.name, t.name from ${READABLE_TABLES} left join pragma_table_info(s.name) t on t.pk > 0
@@ -74,6 +74,10 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
     const key = primaryKeys.get(table.toLowerCase()) ?? []
     primaryKeys.set(table.toLowerCase(), column === null ? key : [...key, column])
   }
+  const tables = new Set([
+    ...primaryKeys.keys(),
+    ...unreadable.rows.map(([name]) => (name as string).toLowerCase()),
+  ])
   const foreignKeys = new Map<string, ForeignKey>()
   for (const [table, id, parent, from, to] of keys.rows as [string, InValue, string, string, string][]) {
     const name = JSON.stringify([table, Number(id)])
@@ -83,7 +87,7 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
     foreignKeys.set(name, foreignKey)
   }
   const keyList = [...foreignKeys.values()]
-  const counts = await run(keyList.map((key) => countQuery(key, primaryKeys.has(key.parent.toLowerCase()))))
+  const counts = await run(keyList.map((key) => countQuery(key, tables.has(key.parent.toLowerCase()))))
   return {
     violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
     uncheckable: [
@@ -94,12 +98,14 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
   }
 }
 
-const quote = (name = ''): string => `"${name.replaceAll('"', '""')}"`
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 function countQuery({ table, parent, columns }: ForeignKey, parentExists: boolean): string {
   const notNullConditions = columns.map(({ from }) => `c.${quote(from)} is not null`)
   // the parent's column first: its collation applies
-  const matchConditions = columns.map(({ from, to }) => `p.${quote(to)} = c.${quote(from)}`)
+  // a column that does not exist makes the query fail, so that the table counts as one that cannot be checked
+  const matchConditions = columns.map(({ from, to = '' }) => `p.${quote(to)} = c.${quote(from)}`)
+  // without the parent table, every row with a key is a violation
   const notExists = parentExists
     ? ` and not exists (select 1 from ${quote(parent)} p where ${matchConditions.join(' and ')})`
     : ''

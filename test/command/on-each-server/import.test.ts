@@ -1,7 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
 import { runBaton, startBaton } from '../../support/baton-command.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -118,6 +119,27 @@ test('rows that cannot be stored are reported with their lines, and nothing is i
     ['1', 2n],
     ['x\ny', 3n],
   ])
+})
+
+test('--skip-bad-rows skips rows that the database rejects, but none if writes are blocked', async () => {
+  await using local = await startLocalServer({ backend: inject('target') === 'sqld' ? 'sqld' : 'embedded' })
+  const { url } = await local.createDatabase('items')
+  await using db = createClient({ url })
+  await db.batch([
+    'create table item (id integer primary key check (id <> 3), note, json as (json(note)) stored)',
+    "create trigger not_2 before insert on item when new.id = 2 begin select raise(abort, 'not 2'); end",
+  ])
+  const file = await writeCsv('item.csv', 'id,note\n1,[]\n2,[]\n3,[]\n4,[\n')
+  const run = () => runBaton(['import', url, file, '--skip-bad-rows'])
+  await local.updateDatabase('items', { blockWrites: true })
+  const blocked = await run()
+  expect(blocked.code).toBe(1)
+  expect(blocked.errors).toContain('blocked')
+  await local.updateDatabase('items', { blockWrites: false })
+  const { code, errors } = await run()
+  expect(errors).toMatch(/^skipped line 3: .*not 2\nskipped line 4: .*CHECK.*\nskipped line 5: .*JSON/)
+  expect(code).toBe(0)
+  expect((await db.execute('select id from item')).rows).toEqual([{ id: 1 }])
 })
 
 test('an existing table keeps its types: values that it would change are bad rows', async () => {

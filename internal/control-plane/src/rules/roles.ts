@@ -1,5 +1,6 @@
 import type { Role } from '../registry/rows.ts'
 
+/** The roles, lowest first. */
 const RANKS: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 
 /** Whether a role includes the permissions of another. */

@@ -44,26 +44,32 @@ async function addObjects(
   preserveRowIds: boolean,
 ): Promise<void> {
   let hasVirtualTables = false
-  for (const [name = '', sql = ''] of readTexts(engine, TABLES)) {
-    if (isVirtual(sql)) {
-      if (!hasVirtualTables) await text.add('PRAGMA writable_schema=ON;\n')
-      hasVirtualTables = true
-      const values = ["'table'", literal(name), literal(name), 0, literal(sql)]
-      // without a space, as in sqlite3: libsql-server has one, and does not double the quotes of the values
-      await text.add(`INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES(${values.join()});\n`)
-    } else if (name === 'sqlite_sequence') {
-      await text.add('DELETE FROM sqlite_sequence;\n')
-      await addRows(text, engine, name, preserveRowIds)
-    } else if (/^sqlite_stat.$/.test(name)) {
-      await text.add('ANALYZE sqlite_schema;\n')
-      await addRows(text, engine, name, preserveRowIds)
-    } else if (!name.startsWith('sqlite_')) {
-      await text.add(withSemicolon(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
-      await addRows(text, engine, name, preserveRowIds)
+  try {
+    for (const [name = '', sql = ''] of readTexts(engine, TABLES)) {
+      if (isVirtual(sql)) {
+        if (!hasVirtualTables) await text.add('PRAGMA writable_schema=ON;\n')
+        hasVirtualTables = true
+        const values = ["'table'", literal(name), literal(name), 0, literal(sql)]
+        // without a space, as in sqlite3: libsql-server has one, and does not double the quotes of the values
+        await text.add(
+          `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES(${values.join()});\n`,
+        )
+      } else if (name === 'sqlite_sequence') {
+        await text.add('DELETE FROM sqlite_sequence;\n')
+        await addRows(text, engine, name, preserveRowIds)
+      } else if (/^sqlite_stat.$/.test(name)) {
+        await text.add('ANALYZE sqlite_schema;\n')
+        await addRows(text, engine, name, preserveRowIds)
+      } else if (!name.startsWith('sqlite_')) {
+        await text.add(withSemicolon(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
+        await addRows(text, engine, name, preserveRowIds)
+      }
     }
+    for (const [, sql = ''] of readTexts(engine, OTHER_OBJECTS)) await text.add(withSemicolon(sql))
+  } finally {
+    // also after an error, because the setting outlasts the ROLLBACK
+    if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
   }
-  for (const [, sql = ''] of readTexts(engine, OTHER_OBJECTS)) await text.add(withSemicolon(sql))
-  if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
 }
 
 async function addRows(

@@ -9,9 +9,10 @@ import type { Session, Step } from './session.ts'
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 
 /**
- * Runs a request that changes a schema database as a migration: first on all of its children, then on the database itself.
+ * Runs a request that changes a schema database as a migration: tries it on the database and its children, and then runs it on the
+ * children and on the database.
  * @returns the results of its statements as JSON, from a dry run; null for a read-only request
- * @throws ResultError; in that case nothing is changed
+ * @throws ResultError; nothing is changed, unless the migration failed after it had been tried successfully
  */
 export async function migrateSchema(
   session: Session,

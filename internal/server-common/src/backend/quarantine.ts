@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { listFolder } from '../base/list-folder.ts'
 import type { DatabaseId } from './backend.ts'
 
-/** An unknown database, and the folder to which it was moved. */
+/** A database that the registry does not know, and the folder to which it was moved. */
 export interface QuarantinedDatabase {
   readonly id: DatabaseId
   readonly folder: string

@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers'
 import type { LocalServer } from '@batonsql/local-server'
 import { findRuntimeDirectory, getLinkPath, getSocketPath } from './socket-path.ts'
 
-/** A command that changes or reads a running server. */
+/** A command that inspects or changes a running server. */
 export type ControlRequest =
   | { readonly command: 'list' }
   | {
@@ -27,7 +27,7 @@ export type ControlRequest =
 export interface ControlledDatabase {
   readonly name: string
   readonly url: string
-  /** A new token, if the server requires tokens. */
+  /** A new token, in the response to `create` and `restore-snapshot`, if the server requires tokens. */
   readonly authToken?: string
 }
 
@@ -50,8 +50,9 @@ export class ControlServer implements AsyncDisposable {
   static async open(server: LocalServer): Promise<ControlServer> {
     const target = server.dataDirectory
     mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
+    // found again, because the directory may belong to another user by now
     const link = getLinkPath(findRuntimeDirectory(process.env), server.port)
-    // a link or a socket is left over from a killed server, because the port and the directory are used by this one
+    // left by a killed server, if they exist: this one holds the port and the lock of the directory
     rmSync(link, { force: true })
     symlinkSync(target, link)
     const path = getSocketPath(link)
@@ -59,7 +60,7 @@ export class ControlServer implements AsyncDisposable {
     const http = createServer((request, response) => void respond(server, request, response))
     await new Promise<void>((resolve, reject) => {
       http.once('error', reject)
-      // the socket is created at once, so no other user can open it before its permissions are set
+      // `listen` creates the socket synchronously, so that it has these permissions from the beginning
       const umask = process.umask(0o177)
       http.listen(path, resolve)
       process.umask(umask)
@@ -125,6 +126,9 @@ async function run(server: LocalServer, request: ControlRequest): Promise<unknow
       await server.exportDatabase(request.name, request.file)
       return null
     default:
-      throw new Error(`this server does not have the command ${JSON.stringify(request)}`)
+      // of a newer version
+      throw new Error(
+        `this server does not have the command ${(request satisfies never as ControlRequest).command}`,
+      )
   }
 }

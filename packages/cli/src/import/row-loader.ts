@@ -20,6 +20,9 @@ const MAX_CHARACTERS = 1_000_000
 /** Maximum number of values in a statement. */
 const MAX_VALUES = 5_000
 
+/** Matches the codes of errors that a row may cause, such as malformed JSON; any other, such as BLOCKED, would concern every row. */
+const ROW_ERROR = /^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG|ERROR|UNKNOWN)/
+
 /** How long to wait for a request that may still be running, in ms. */
 const SETTLE_MS = 10_000
 
@@ -52,7 +55,7 @@ export class RowLoader {
     this.progressTable = `baton_import_${options.target.table}`
   }
 
-  /** Reads the progress of an interrupted import. @throws Error if there is one and `resume` is not set, or the other way round */
+  /** Reads the progress of an interrupted import. @throws Error if there is one but `resume` is not set, or none although it is */
   async prepare(resume: boolean): Promise<void> {
     const { target, source, signal } = this.#options
     const progress = await this.#readProgress({ signal })
@@ -67,7 +70,7 @@ export class RowLoader {
       )
     if (progress.source !== source.digest)
       throw new Error(
-        `the interrupted import into ${target.table} was of another file, or the file has changed`,
+        `the interrupted import into ${target.table} was of another file, or the file has changed since`,
       )
     this.position = Number(progress.rows)
     this.hasProgress = true
@@ -75,7 +78,7 @@ export class RowLoader {
 
   /**
    * Reads the progress after a request whose outcome is unknown.
-   * @returns whether it is known now; if there was only one transaction, it left no trace
+   * @returns whether it is known now; without a progress table it is not, because a single transaction makes none
    */
   async readProgressAfterFailure(): Promise<boolean> {
     try {
@@ -110,6 +113,7 @@ export class RowLoader {
    */
   async load(onProgress: () => void): Promise<void> {
     for await (const chunk of this.#chunks()) {
+      // without progress nothing is stored yet: even a file without rows creates its table
       if (chunk.end <= this.position && this.hasProgress) continue
       await this.#apply(chunk)
       onProgress()
@@ -180,7 +184,8 @@ export class RowLoader {
         if (failure === null) break
         const record = chunk.records[failure.index] as CsvRecord
         const problem = `line ${record.line}: ${failure.error.message}`
-        if (!skipsBadRows) throw new Error(problem, { cause: failure.error })
+        if (!skipsBadRows || !ROW_ERROR.test(failure.error.code))
+          throw new Error(problem, { cause: failure.error })
         problems.push(problem)
         index = failure.index + 1
       }
@@ -190,7 +195,10 @@ export class RowLoader {
     this.imported += chunk.records.length - problems.length
   }
 
-  /** Inserts rows one by one. @returns the first that the database rejects; null if there is none */
+  /**
+   * Inserts the rows from `start` on, with a statement for each; those before a rejected row stay inserted.
+   * @returns the first row that the database rejects; null if there is none
+   */
   async #insertFrom(
     tx: Transaction,
     records: readonly CsvRecord[],
@@ -201,8 +209,11 @@ export class RowLoader {
       await tx.batch(statements, { signal: this.#options.signal })
       return null
     } catch (error) {
-      if (!(error instanceof SqlError) || error.statementIndex === null) throw error
-      return { index: start + error.statementIndex, error }
+      if (!(error instanceof SqlError)) throw error
+      // the error of a single statement may have no index
+      const index = error.statementIndex ?? (statements.length === 1 ? 0 : null)
+      if (index === null) throw error
+      return { index: start + index, error }
     }
   }
 

@@ -7,6 +7,7 @@ export type Action = (typeof ACTIONS)[number]
 
 /** The changes that a client subscribes to. */
 export interface Subscription {
+  /** Name of the table as it was created: unlike in SQL, its case matters. */
   readonly table: string
   /** Transactions with one of these actions are reported completely. */
   readonly actions: ReadonlySet<Action>

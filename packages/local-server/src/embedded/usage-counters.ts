@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { StatementUsage } from '@batonsql/embedded-engine'
 import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
-/** Maximum number of distinct queries counted per database. When it is exceeded, the queries with the least usage are removed. */
+/** Maximum number of distinct queries counted per database. When it is exceeded, only the half with the most usage is kept. */
 const MAX_QUERIES = 200
 /** Number of queries that are shown. */
 const MAX_TOP_QUERIES = 20

@@ -18,9 +18,9 @@ export interface LocalServerOptions {
   /** Whether requests to databases need a token. @default false, or true with `platform` */
   readonly auth?: boolean
   /**
-   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` behaves exactly like libsql-server, which
-   * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
-   * @default responses of libsql-server, but a script with an incomplete statement is rejected as a whole
+   * Which server the back end `embedded` imitates: `sqld` behaves exactly like libsql-server, which silently drops an incomplete
+   * statement that follows others; `cloud` like the front end of the hosted service.
+   * @default like libsql-server, but a script with an incomplete statement is rejected as a whole
    */
   readonly dialect?: Dialect
   /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
@@ -102,11 +102,11 @@ export interface DatabaseOptions {
   readonly allowAttach?: boolean
 }
 
-/** Initial content and settings of a database. */
+/** Initial content and settings of a database. Only one of `fromFile`, `fromDatabase`, `isSchema` and `schema` can be given. */
 export interface NewDatabaseOptions extends DatabaseOptions {
   /**
    * Path of an SQLite file to copy; no other program may write to it while it is copied. The back end `sqld` needs the default page
-   * size of 4,096 bytes; a libsql-server given by URL cannot import files.
+   * size of 4,096 bytes; a libsql-server given as `sqld` cannot import files.
    */
   readonly fromFile?: string
   /** Name of a database of this server to copy, with its latest committed state, while reads and writes continue. */
@@ -120,7 +120,10 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   readonly isSchema?: boolean
   /** Name of the database whose schema it shares; the new database begins as a copy of it. */
   readonly schema?: string
-  /** Name of its group, whose locations its replicas are in; groups are created with the platform API. @default 'default' */
+  /**
+   * Name of its group, whose locations its replicas are in; groups are created with the platform API.
+   * @default the group of `fromDatabase`, or else `default`
+   */
   readonly group?: string
 }
 

@@ -16,10 +16,12 @@ interface PreparedDatabase {
  */
 export class DatabasePool implements TestServer {
   readonly #server: LocalServer
-  /** The first database that was taken, by the version of the file that it is a copy of. */
+  /** The first database that was taken, by the version of the file that it is a copy of; it may still be in preparation. */
   readonly #first = new Map<string, Promise<CreatedDatabase>>()
   /** The database that is prepared for the next test, by the version of its file. */
   readonly #next = new Map<string, PreparedDatabase>()
+  /** Databases that are being prepared, although no test will take them. */
+  readonly #orphans = new Set<Promise<unknown>>()
   readonly #failures: Failure[] = []
   #count = 0
 
@@ -34,7 +36,7 @@ export class DatabasePool implements TestServer {
   }
 
   async take(file: string | null): Promise<CreatedDatabase> {
-    this.#discardOutdated()
+    this.#discardOrphans()
     const version = getVersion(file)
     const database = this.#next.get(version)?.database ?? this.#create(file)
     // nothing is prepared during the first test, because there may be no second one
@@ -43,20 +45,22 @@ export class DatabasePool implements TestServer {
       return await database
     }
     const next = database.then(async () => await this.#create(file))
-    // a failure is reported by the next call, which tries again
+    // if it fails, the next call rejects with its error or, if it comes later, tries again
     next.catch(() => this.#next.delete(version))
     this.#next.set(version, { file, database: next })
     return await database
   }
 
   /** Removes databases that are copies of a removed file, such as the template of a process that has ended. */
-  #discardOutdated(): void {
+  #discardOrphans(): void {
     for (const [version, { file, database }] of this.#next) {
       if (file === null || existsSync(file)) continue
       this.#first.delete(version)
       this.#next.delete(version)
       // if that fails, the database is removed when the server is closed
-      database.then(async ({ name }) => await this.discard(name)).catch(() => {})
+      const discarded = database.then(async ({ name }) => await this.discard(name)).catch(() => {})
+      this.#orphans.add(discarded)
+      void discarded.then(() => this.#orphans.delete(discarded))
     }
   }
 
@@ -85,7 +89,9 @@ export class DatabasePool implements TestServer {
     // the server cannot be closed while it creates a database
     await Promise.allSettled([
       ...this.#first.values(),
+      // each waits for the one before it
       ...Array.from(this.#next.values(), ({ database }) => database),
+      ...this.#orphans,
     ])
     await this.#server.close()
   }
