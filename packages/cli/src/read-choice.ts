@@ -5,17 +5,17 @@ const ALTERNATIVES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
 
 /**
  * Reads a value of an option with a fixed set of values.
- * @param option as in `baton: --backend`
+ * @param label how the error names the option, such as `baton: --backend`
  * @throws UsageError for any other value
  */
 export function readChoice<Choice extends string>(
-  option: string,
+  label: string,
   choices: readonly Choice[],
   value: string,
 ): Choice {
   const match = choices.find((choice) => choice === value)
   if (match === undefined)
-    throw new UsageError(`${option} must be ${ALTERNATIVES.format(choices)}, not ${value}`)
+    throw new UsageError(`${label} must be ${ALTERNATIVES.format(choices)}, not ${value}`)
   return match
 }
 

@@ -222,7 +222,7 @@ export function followBaseUrl(baseUrl: string, { address, allowedHosts }: Resolv
   if (!URL.canParse(baseUrl)) return null
   const { origin, protocol, host, pathname } = new URL(baseUrl)
   const allows = (pattern: string): boolean => {
-    // in the same spelling: lower case, ASCII, without the default port
+    // spelled as in a URL: in lower case and ASCII, without the default port
     const allowed = URL.canParse(`${protocol}//${pattern}`) ? new URL(`${protocol}//${pattern}`).host : ''
     return allowed.startsWith('*.') ? host.endsWith(allowed.slice(1)) : host === allowed
   }

@@ -1,13 +1,15 @@
-import { type Executor, type InStatement, SqlError } from '@batonsql/core'
+import { type Executor, SqlError } from '@batonsql/core'
 
+// `\x60` is a backtick
 const NAME = String.raw`"(?:[^"]|"")+"|\x60(?:[^\x60]|\x60\x60)+\x60|\[[^\]]+\]|'(?:[^']|'')+'|[^\s.;"'\x60[]+`
-// a comment can end in only one way, so that the expression never backtracks
+// a comment matches in only one way, so that long comments take no exponential time
+const GAP = String.raw`(?:\s|--[^\n]*\n|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*`
 const DROP_TABLE = new RegExp(
-  String.raw`^(?:\s|--[^\n]*\n|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*drop\s+table\s+(?:if\s+exists\s+)?(?:(?:${NAME})\s*\.\s*)?(${NAME})`,
+  String.raw`^${GAP}drop${GAP}table\b${GAP}(?:if${GAP}exists\b${GAP})?(?:(?:${NAME})${GAP}\.${GAP})?(${NAME})`,
   'i',
 )
 
-/** Keys of other tables that a dropped table changes; none unless foreign keys are on. */
+/** Foreign keys of other tables whose rows a DROP of the table would delete or change; none unless foreign keys are on. */
 const CHANGING_KEYS = `select s.name, f."from" from sqlite_schema s join pragma_foreign_key_list(s.name) f
   where s.type = 'table' and lower(f."table") = lower(?1) and lower(s.name) <> lower(?1)
   and f.on_delete in ('CASCADE', 'SET NULL', 'SET DEFAULT') and (select foreign_keys from pragma_foreign_keys)`
@@ -20,13 +22,14 @@ const CHANGING_KEYS = `select s.name, f."from" from sqlite_schema s join pragma_
 export async function rejectCascadingDrop(sql: string, executor: Executor): Promise<void> {
   const table = unquote(DROP_TABLE.exec(sql)?.[1])
   if (table === undefined) return
-  const keys = await read(executor, { sql: CHANGING_KEYS, args: [table] })
+  const keys = await readKeys(executor, table)
   if (keys.length === 0) return
   const conditions = keys.map(
     ([child, column]) =>
       `select ${quote(child, "'")} where exists (select 1 from ${quote(child)} where ${quote(column)} is not null)`,
   )
-  const tables = (await read(executor, conditions.join(' union '))).map(([child]) => child)
+  const { rows } = await executor.execute(conditions.join(' union '), undefined, { rowMode: 'array' })
+  const tables = rows.map(([child]) => child)
   if (tables.length > 0)
     throw new TypeError(
       `DROP TABLE ${table} would delete or change the rows of ${tables.join(', ')} that refer to it, because foreign keys are on: ` +
@@ -34,17 +37,19 @@ export async function rejectCascadingDrop(sql: string, executor: Executor): Prom
     )
 }
 
-/** Returns rows of texts; none if the engine cannot list foreign keys. */
-async function read(executor: Executor, statement: InStatement): Promise<readonly (readonly string[])[]> {
+/** Returns the tables and columns of such keys; none if the engine cannot list foreign keys. */
+async function readKeys(executor: Executor, table: string): Promise<readonly (readonly [string, string])[]> {
   try {
-    return (await executor.execute(statement, undefined, { rowMode: 'array' })).rows as unknown as string[][]
+    const statement = { sql: CHANGING_KEYS, args: [table] }
+    const { rows } = await executor.execute(statement, undefined, { rowMode: 'array' })
+    return rows as unknown as (readonly [string, string])[]
   } catch (error) {
     if (error instanceof SqlError) return []
     throw error
   }
 }
 
-const quote = (name = '', mark = '"'): string => `${mark}${name.replaceAll(mark, mark + mark)}${mark}`
+const quote = (name: string, mark = '"'): string => `${mark}${name.replaceAll(mark, mark + mark)}${mark}`
 
 function unquote(name: string | undefined): string | undefined {
   const [mark] = name ?? ''

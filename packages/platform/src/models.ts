@@ -4,7 +4,7 @@ import type { Raw } from './view.ts'
 
 /** A known word, or one that was added later. */
 export type Known<Words extends string> = Words | (string & {})
-/** The same fields, all optional. */
+/** Like `Partial`, but undefined is allowed even with `exactOptionalPropertyTypes`. */
 export type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
 type Model<T> = Readonly<T> & Raw
 type Texts<Names extends string> = Readonly<Record<Names, string>>
@@ -13,7 +13,7 @@ type Flags<Names extends string> = Readonly<Record<Names, boolean>>
 
 export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'deleteProtection'> {
   readonly name: string
-  /** UUID, which also identifies the engine if it is not SQLite. */
+  /** UUID. */
   readonly dbId: string
   /** Host of the database. Do not derive it from the name. */
   readonly hostname: string
@@ -57,7 +57,7 @@ export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' |
 export interface DatabaseUsage extends Raw {
   readonly uuid: string
   readonly instances: readonly { readonly uuid: string; readonly usage: UsageFigures }[]
-  /** Null if the service sent it under neither of its two names. */
+  /** Null if the service sent neither `total` nor `usage`. */
   readonly total: UsageFigures | null
 }
 
@@ -115,7 +115,7 @@ export interface Invoice extends Raw, Texts<'invoiceNumber' | 'amountDue'> {
   readonly dueDate: string
   readonly paidAt: string
   readonly paymentFailedAt: string
-  /** URL. */
+  /** URL of the PDF. */
   readonly invoicePdf: string
 }
 

@@ -357,6 +357,8 @@ describe('a migration that rebuilds a table', () => {
     '/*** a * b **//**/drop table parent',
     "drop table 'parent'",
     'drop table [parent]',
+    'drop/**/table--\n if /* not */ exists main /**/ . "parent"',
+    'drop table"parent"',
   ]
 
   test.each(DROPS)('is rejected if it would delete the rows that refer to it: %s', async (statement) => {

@@ -50,7 +50,7 @@ export function limitBytes(
   return body.pipeThrough(limit)
 }
 
-/** Converts keys to lower case: Turso's platform ignores their case, and its CLI relies on that. Of equal ones, the last counts. */
+/** Converts keys to lower case: Turso's platform ignores their case, and its CLI relies on that. Of two that differ only in case, the last counts. */
 function lowerCaseKeys(value: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) throw new ApiError(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerCaseKeys(item, depth + 1))

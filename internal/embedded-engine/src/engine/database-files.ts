@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { IN_USE_MARK, SQLITE_HEADER } from '@batonsql/server-common/base'
+import { IN_USE_MARK, SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
 import type { Attachment } from './attachment.ts'
 import { claimFile, unclaimFile } from './claim-file.ts'
 
@@ -232,19 +232,6 @@ function openPath(path: string, create: boolean): number {
     return openSync(path, 'wx+', 0o600)
   } catch {
     return -1
-  }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r')
-  try {
-    fsyncSync(folder)
-  } catch (error) {
-    // some file systems cannot synchronize folders
-    const { code = '' } = error as NodeJS.ErrnoException
-    if (!['EPERM', 'EISDIR', 'EINVAL', 'EBADF', 'EACCES'].includes(code)) throw error
-  } finally {
-    closeSync(folder)
   }
 }
 

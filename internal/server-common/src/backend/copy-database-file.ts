@@ -21,7 +21,7 @@ export const SMALL_FILE_BYTES = 1_048_576
  */
 export async function copyDatabaseFile(from: string, to: string): Promise<void> {
   checkHeader(from)
-  // of a symbolic link, SQLite has the journals beside the file that it leads to
+  // for a symbolic link, SQLite keeps the journals beside the file that it points to
   const file = realpathSync(from)
   const copiedPaths: string[] = []
   try {

@@ -1,4 +1,4 @@
-/** Runs all steps in order, even if some fail. @throws the error; an AggregateError if several steps fail */
+/** Runs all steps in order, even if some fail. @throws the error of the step that failed; an AggregateError if several did */
 export async function runAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of steps) {

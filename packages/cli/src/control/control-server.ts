@@ -50,7 +50,7 @@ export class ControlServer implements AsyncDisposable {
   static async open(server: LocalServer): Promise<ControlServer> {
     const target = server.dataDirectory
     mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
-    // found again, because the directory may belong to another user by now
+    // checked again, because another user may have created it meanwhile
     const link = getLinkPath(findRuntimeDirectory(process.env), server.port)
     // left by a killed server, if they exist: this one holds the port and the lock of the directory
     rmSync(link, { force: true })

@@ -20,7 +20,7 @@ const MAX_CHARACTERS = 1_000_000
 /** Maximum number of values in a statement. */
 const MAX_VALUES = 5_000
 
-/** Matches the codes of errors that a row may cause, such as malformed JSON; any other, such as BLOCKED, would concern every row. */
+/** Matches the codes of errors that a row may cause, such as malformed JSON; any other, such as BLOCKED, would affect every row. */
 const ROW_ERROR = /^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG|ERROR|UNKNOWN)/
 
 /** How long to wait for a request that may still be running, in ms. */

@@ -12,8 +12,8 @@ export type ScriptSource =
   | ReadableStream<Uint8Array>
 
 /**
- * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most one chunk and one statement, and
- * yields a statement when its end has arrived. Lines and columns are counted within the buffer.
+ * Splits a script that arrives in chunks into statements, by SQLite's rules. Buffers at most a chunk and twice the longest statement:
+ * after a long statement, the next ones may be yielded later than they arrive. Lines and columns are counted within the buffer.
  * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8; TypeError if it is not a source
  */
 export async function* readStatements(
@@ -45,14 +45,17 @@ export async function* readStatementGroups(
     scanLength = text.length * 2
     yield statements
   }
-  // the last statement may end with the source instead of a line
+  // the last line may have no line feed, which `findDumpEnd` looks for
   text += `${decode(decoder)}\n`
   const { statements, end } = completeStatements(text)
   yield statements
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
 }
 
-/** Returns the end of a statement. That for a virtual table, whose quotes libsql-server does not double, ends with its line. */
+/**
+ * Returns the position of the semicolon that ends a statement. In that for a virtual table, libsql-server does not double the quotes: it
+ * ends with the first `');` before a blank or a word.
+ */
 function findDumpEnd(text: string, start: number, findEnd: (text: string, start: number) => number): number {
   if (!text.startsWith(LIBSQL_VIRTUAL_TABLE, start)) return findEnd(text, start)
   const end = /'\);(?=[\s\w])/g
@@ -90,7 +93,7 @@ const isFile = (piece: unknown): boolean =>
   new TextDecoder('latin1').decode(piece.subarray(0, FILE_START.length)) === FILE_START
 
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
-  // such as a number, because a Uint8Array can be iterated
+  // a Uint8Array as the source is iterated as numbers
   if (piece !== undefined && typeof piece !== 'object') throw sourceError(piece)
   try {
     return decoder.decode(piece, { stream: piece !== undefined })

@@ -24,7 +24,8 @@ export class Limiter {
 
   /**
    * Acquires a permit, or queues for one.
-   * @throws TransportError `QUEUE_FULL`, or if the client is closed; the wait rejects according to `options`
+   * @throws TransportError `QUEUE_FULL`, or if the client is closed; the returned wait also rejects at its deadline or when its signal is
+   * aborted
    */
   acquire(options: Omit<WaitOptions, 'onEnd'>): Permit {
     options.signal?.throwIfAborted()
@@ -37,7 +38,9 @@ export class Limiter {
     }
     const release = (): void => {
       const [next] = this.#waiting
+      // still queued: leaves the queue, through `onEnd`, and its reason is ignored
       if (waiter && !waiter.isResolved) waiter.reject(undefined)
+      // the permit passes on, and its wait leaves the queue
       else if (next) next.resolve()
       else this.used -= 1
     }
@@ -51,6 +54,6 @@ export interface Permit {
   readonly waiter: Deferred | null
   /** The time limit of the wait. */
   readonly deadline: WaitOptions['deadline']
-  /** Passes it to the next call in the queue, or leaves the queue. Called once. */
+  /** Passes it to the next call in the queue, or leaves the queue. Must be called exactly once. */
   release(): void
 }

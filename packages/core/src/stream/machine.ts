@@ -23,8 +23,9 @@ import {
 } from '../request/queued-call.ts'
 import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
 
-// The core of a stream: `step` changes the state and returns what must be done, and `nextWake` when it must be called again. Nothing
-// here depends on promises, signals, timers, HTTP or responses. `ServerStream` performs the effects.
+// The core of a stream: `step` changes the state and adds what must be done, and `nextWake` returns when it must be called again.
+// Nothing here depends on promises, signals, timers, or the bodies of requests and responses. `ServerStream` performs the effects; of
+// the state, it sets only the baton.
 
 /**
  * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
@@ -39,7 +40,7 @@ interface TransactionState {
   readonly begunAt: number
   /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   lockedSince: number | null
-  /** How often this client had acquired the write lock by then; before, when the transaction began. */
+  /** Which acquisition of the write lock by this client was its own; before that, the latest one when the transaction began. */
   lockNumber: number
   /** Whether its expiry was announced. */
   hasWarned: boolean
@@ -78,7 +79,10 @@ export interface StreamState {
   transaction: TransactionState | null
   /** The write permit of the transaction, kept until the server has ended the transaction. */
   permit: 'none' | 'queued' | 'held'
-  /** Continues the stream; null while the server has none, as far as the client knows. */
+  /**
+   * Continues the stream; null while the server has none, as far as the client knows. The shell sets it from each response, before the
+   * event.
+   */
   baton: string | null
   /** The baton before an aborted request whose response may still arrive. */
   late: { readonly baton: string | null } | null
@@ -93,7 +97,7 @@ export interface StreamLoss extends Loss {
   readonly hasBlocked: boolean
 }
 
-/** Why a call is rejected. The shell of its stream makes an error of it. */
+/** Why a call is rejected. The shell of its stream turns it into an error. */
 export type Rejection =
   | { readonly type: 'error'; readonly error: unknown }
   /** The stream was closed or lost. */
@@ -234,7 +238,9 @@ export const isInTransaction = ({ transaction }: StreamState): boolean => transa
 
 /** When other writers may take over the write lock, in ms since the epoch; null while no transaction holds it. */
 export const lockExpiresAt = ({ transaction }: StreamState): number | null =>
-  transaction && transaction.lockedSince && transaction.lockedSince + TRANSACTION_WINDOW_MS
+  transaction === null || transaction.lockedSince === null
+    ? null
+    : transaction.lockedSince + TRANSACTION_WINDOW_MS
 
 /** Whether a transaction holds the write lock, or the permit to acquire it. */
 export const holdsLock = ({ transaction, permit }: StreamState): boolean =>
@@ -299,6 +305,7 @@ export class StreamMachine {
       case 'end':
         return this.#end(event.call)
       case 'savepoint':
+        // after the end of the stream, the next call says why it has ended
         if (isInTransaction(state) || !state.isOpen) state.prefix = [...state.prefix, event.statement]
         else this.refusal = NO_TRANSACTION
         return
@@ -309,7 +316,7 @@ export class StreamMachine {
         return this.#handleNotSent(event)
       case 'noResponse':
         this.#fail(event.calls, event.error, event.sending)
-        // a cursor first ends
+        // while a cursor reads, `cursorDone` continues
         return state.phase === 'sending' ? this.#proceed() : undefined
       case 'aborted':
         // until its response arrives, no other request may continue the stream
@@ -402,7 +409,7 @@ export class StreamMachine {
   /** Watches the time limit and signal of a call that waits for another. */
   #watch(call: QueuedCall): void {
     const { state } = this
-    // its request has the deadline
+    // the request that parses its statement has the deadline
     if (call !== state.parsing) state.queueDeadline = Math.min(state.queueDeadline, call.deadline.endsAt)
     this.#do({ type: 'watch', call })
   }
@@ -504,7 +511,7 @@ export class StreamMachine {
   #proceed(): void {
     const { state } = this
     state.phase = 'idle'
-    // of a request that is not sent again
+    // the calls of a request that was not sent cannot be sent any more
     if (state.loss) this.#rejectAll(ENDED)
     if (state.permit === 'queued') this.#skipToRollback()
     this.#removeUndone()
@@ -513,6 +520,7 @@ export class StreamMachine {
     const endsLocally = begins && head.transactionEnd
     if (begins && !endsLocally && state.permit !== 'held' && state.transaction && needsWriteLock(head)) {
       if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
+      // `permitQueued` came back here: the calls wait, without their time limits, so that only their signals are watched
       else for (const call of state.queue) this.#do({ type: 'watch', call })
       state.permit = 'queued'
       return
@@ -644,7 +652,10 @@ export class StreamMachine {
     this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.state, this.#client) })
   }
 
-  /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
+  /**
+   * Handles a request that was not sent; the stream is unchanged. If calls were aborted or timed out, rejects those and sends the others;
+   * otherwise rejects all of them with `error`.
+   */
   #handleNotSent({ calls, error, aborted }: Extract<StreamEvent, { type: 'notSent' }>): void {
     const { state } = this
     if (state.baton === null) this.#releasePermit()
@@ -655,9 +666,9 @@ export class StreamMachine {
       if (aborted.has(call)) return { type: 'error', error: aborted.get(call) }
       return endsAt <= now ? { type: 'timeout', timeoutMs } : null
     })
-    const hasEnded = rejections.some((rejection) => rejection !== null)
+    const hasCause = rejections.some((rejection) => rejection !== null)
     for (const [index, call] of calls.entries()) {
-      const rejection = hasEnded ? rejections[index] : ({ type: 'error', error } as const)
+      const rejection = hasCause ? rejections[index] : ({ type: 'error', error } as const)
       if (rejection) this.#remove(call, rejection)
     }
     this.#proceed()
@@ -671,10 +682,12 @@ export class StreamMachine {
       continuesStream,
       durationMs: this.#client.clock.now() - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
+      // a COMMIT is always alone in its request
       commits: calls[0]?.transactionEnd === 'commit',
       isAborted: calls.some(({ options: { signal } }) => signal?.aborted && signal.reason === error),
     })
-    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock
+    // unless the server has rejected the baton, the stream can still be closed, which releases the write lock; calls of `close` do not
+    // wait for that
     if (failure.isUnknownStream) state.baton = null
     else this.#do({ type: 'closed' })
     this.#lose({ code: failure.code, message: failure.message, cause: error })
@@ -808,6 +821,7 @@ interface StreamFailure extends FailedRequest {
   readonly notExecuted: boolean
 }
 
+/** Decides what a failed request means for the stream: its error, and whether anything may have been executed. */
 export function classifyFailure(request: FailedRequest): StreamFailure {
   const { error, durationMs, continuesStream, inTransaction, commits, isAborted } = request
   const http = error instanceof HttpError ? error : null

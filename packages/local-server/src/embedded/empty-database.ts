@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
-import { SQLITE_HEADER } from '@batonsql/server-common/base'
+import { SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
 
 /**
  * File that marks a directory in which every database has a file. Older versions created the file of a database on its first
@@ -12,22 +12,24 @@ const PAGE_BYTES = 4096
 const HEADER_BYTES = 100
 
 /**
- * Creates the file of a new database, unless it exists as a copy, and waits until it is on disk: afterwards, a missing file means that
- * it was lost.
+ * Creates the file of a new database, unless a fork or an import has already written it, and waits until it is on disk: afterwards, a
+ * missing file means that it was lost.
  */
 export async function ensureDatabaseFile(path: string, isDurable: boolean): Promise<void> {
-  const isCopy = hasDatabaseFile(path)
-  if (isCopy && !isDurable) return
-  const file = await open(path, isCopy ? 'r+' : 'w', 0o600)
+  const exists = hasDatabaseFile(path)
+  if (exists && !isDurable) return
+  const file = await open(path, exists ? 'r+' : 'w', 0o600)
   try {
-    if (!isCopy) await file.writeFile(createEmptyDatabase())
+    if (!exists) await file.writeFile(createEmptyDatabase())
     if (isDurable) await file.sync()
   } finally {
     await file.close()
   }
+  const folder = dirname(path)
+  if (isDurable) for (const directory of [folder, dirname(folder)]) syncFolder(directory)
 }
 
-/** Creates the missing files of the databases in a directory from an older version. */
+/** Creates the directory if it is missing, and the files of databases that an older version has not created yet. */
 export async function completeDirectory(directory: string, isDurable: boolean): Promise<void> {
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })

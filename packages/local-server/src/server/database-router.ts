@@ -72,7 +72,7 @@ export class DatabaseRouter {
   readonly #options: DatabaseRouterOptions
   /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
-  /** Time of the last reported fault of a database. */
+  /** When each fault of a database was last reported. */
   readonly #faults = new Map<DatabaseId, Map<string, number>>()
   /** Failures that tests have requested. */
   readonly failures = new Failures<DatabaseId>()
