@@ -1,7 +1,13 @@
 import { type Executor, SqlError } from '@batonsql/core'
 
-// `\x60` is a backtick
-const NAME = String.raw`"(?:[^"]|"")+"|\x60(?:[^\x60]|\x60\x60)+\x60|\[[^\]]+\]|'(?:[^']|'')+'|[^\s.;"'\x60[]+`
+const NAME = [
+  '"(?:[^"]|"")+"',
+  '`(?:[^`]|``)+`',
+  "'(?:[^']|'')+'",
+  String.raw`\[[^\]]+\]`,
+  // ends where a comment begins
+  '[^\\s.;"\'`[/-]+',
+].join('|')
 // a comment matches in only one way, so that long comments take no exponential time
 const GAP = String.raw`(?:\s|--[^\n]*\n|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*`
 const DROP_TABLE = new RegExp(
@@ -14,13 +20,16 @@ const CHANGING_KEYS = `select s.name, f."from" from sqlite_schema s join pragma_
   where s.type = 'table' and lower(f."table") = lower(?1) and lower(s.name) <> lower(?1)
   and f.on_delete in ('CASCADE', 'SET NULL', 'SET DEFAULT') and (select foreign_keys from pragma_foreign_keys)`
 
+/** Returns the name of the table that a statement drops, without quotes; undefined if it is another statement. */
+export const findDroppedTable = (sql: string): string | undefined => unquote(DROP_TABLE.exec(sql)?.[1])
+
 /**
  * Checks that a statement of a migration does not drop a table whose rows others refer to with ON DELETE CASCADE or SET NULL while
  * foreign keys are on: SQLite deletes or changes those rows without an error, which a rebuild of a table never intends.
  * @throws TypeError if it does
  */
 export async function rejectCascadingDrop(sql: string, executor: Executor): Promise<void> {
-  const table = unquote(DROP_TABLE.exec(sql)?.[1])
+  const table = findDroppedTable(sql)
   if (table === undefined) return
   const keys = await readKeys(executor, table)
   if (keys.length === 0) return

@@ -359,6 +359,8 @@ describe('a migration that rebuilds a table', () => {
     'drop table [parent]',
     'drop/**/table--\n if /* not */ exists main /**/ . "parent"',
     'drop table"parent"',
+    'drop table parent/* rebuilt */',
+    'drop table parent-- rebuilt',
   ]
 
   test.each(DROPS)('is rejected if it would delete the rows that refer to it: %s', async (statement) => {

@@ -26,6 +26,7 @@ import {
   statementKind,
 } from '../../../packages/core/src/sql/statement-kind.ts'
 import { rejectionError } from '../../../packages/core/src/stream/cursor-exchange.ts'
+import { findDroppedTable } from '../../../packages/kysely-dialect/src/cascading-drop.ts'
 import { parseUrl } from '../../../packages/platform/src/path.ts'
 import { redact } from '../../../packages/platform/src/token.ts'
 import { countSteps } from '../../support/count-steps.ts'
@@ -173,6 +174,11 @@ const SCANS: readonly [name: string, starts: readonly string[], scan: (text: str
   ['URLs', ['http://a', 'http://a/'], (url) => resolveConfig({ url })],
   ['URLs of the platform', ['http://a', 'http://a/'], parseUrl],
   ['texts with tokens', ['', 'eyJa.b'], (text) => redact(text, 'secret')],
+  [
+    'dropped tables',
+    ['', 'drop', 'drop table ', 'drop table a', 'drop table if exists main'],
+    findDroppedTable,
+  ],
   ['statements on the server', SQL_STARTS, parseStatements],
   ['statements of the inspector', SQL_STARTS, isReadingStatement],
   ['statements of a schema', SQL_STARTS, deferTransactions],

@@ -5,7 +5,9 @@ export type JsonText = string | readonly JsonPiece[]
 type JsonPiece = string | Uint8Array<ArrayBuffer>
 
 /** Concatenates texts. If all of them are strings, the result is a string. */
-export function concat(...texts: readonly JsonText[]): JsonText {
+export const concat = (...texts: readonly JsonText[]): JsonText => concatAll(texts)
+
+function concatAll(texts: readonly JsonText[]): JsonText {
   let result = ''
   for (const text of texts) {
     if (typeof text !== 'string') return concatPieces(texts.flat())
@@ -26,7 +28,8 @@ function concatPieces(input: readonly JsonPiece[]): JsonText {
 
 /** Concatenates JSON texts, with commas between them. */
 export const joinWithCommas = (texts: readonly JsonText[]): JsonText =>
-  concat(...texts.flatMap((text, index) => (index === 0 ? [text] : [',', text])))
+  // not a spread: a batch may have more results than a call can have arguments
+  concatAll(texts.flatMap((text, index) => (index === 0 ? [text] : [',', text])))
 
 /** Returns the buffers of long text, which can be transferred to another thread. They may be longer than the text. */
 export function getBuffers(text: JsonText): ArrayBuffer[] {
