@@ -7,15 +7,10 @@ import {
 } from '../src/codec/control.ts'
 import { type Handle, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
 import { type CallOutcome, ENDED_BY_SERVER } from '../src/request/sql-request.ts'
-import {
-  type Effect,
-  isInTransaction,
-  nextWake,
-  type Rejection,
-  type StreamEvent,
-  StreamMachine,
-  type StreamState,
-} from '../src/stream/machine.ts'
+import { StreamMachine } from '../src/stream/machine.ts'
+import type { Rejection } from '../src/stream/rejection.ts'
+import type { Effect, StreamEvent } from '../src/stream/stream-events.ts'
+import { isInTransaction, nextWake, type StreamState } from '../src/stream/stream-state.ts'
 
 // Streams of one client with one write permit, a server, and a shell that performs effects without promises or HTTP. A move is
 // something that a program, the server, the network or time does next. Every rule that a move breaks is a violation.
@@ -33,8 +28,7 @@ const LOST = new TransportError('NETWORK', 'lost', 'unknown')
 const REFUSED = new TransportError('NETWORK', 'refused', 'not_applied')
 const UNKNOWN_STREAM = new HttpError(404, '/', '{"error":"stream not found"}')
 const HANDLE_ENDED: Rejection = { type: 'stream', code: 'STREAM_CLOSED', message: 'the handle ended' }
-/** What `nextWake` needs. */
-const CLIENT = { config: { queueLimit: 100, transactionTimeoutMs: Infinity } }
+const CONFIG = { queueLimit: 100, transactionTimeoutMs: Infinity }
 const UNUSED = (): void => {}
 /** Owner of the cursors that are opened outside of savepoints. */
 const OWNER = {}
@@ -125,7 +119,7 @@ export class World {
     const acquired = (): number => this.acquired
     const client = {
       clock,
-      ...CLIENT,
+      config: CONFIG,
       server: { hasV3: true, V2Guard: undefined },
       writeLock: {
         get acquired() {
@@ -221,7 +215,7 @@ export class World {
           this.#dispatch(stream, { type: 'permitFailed', error: REFUSED })
         },
       ])
-    if (nextWake(state, CLIENT) !== Infinity) moves.push(['wake', () => this.#wake(stream)])
+    if (nextWake(state, CONFIG) !== Infinity) moves.push(['wake', () => this.#wake(stream)])
     return moves
   }
 
@@ -465,10 +459,10 @@ export class World {
     // by now the server has closed a stream that is closing
     if (stream.state.phase === 'closing') stream.isExpired = true
     if (stream.isExpired) stream.writes = null
-    const at = nextWake(stream.state, CLIENT)
+    const at = nextWake(stream.state, CONFIG)
     this.now = Math.max(this.now, at)
     this.#dispatch(stream, { type: 'wake' })
-    if (nextWake(stream.state, CLIENT) === at) this.violation ??= 'was woken in vain'
+    if (nextWake(stream.state, CONFIG) === at) this.violation ??= 'was woken in vain'
   }
 
   // the network and the server

@@ -4,8 +4,9 @@ import { withSignals } from '../base/join-signals.ts'
 import { rejectForeignKeys } from '../codec/statement.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
 import { endMessage, type Handle, isUndone, type Results } from '../request/queued-call.ts'
-import { CURSOR_IS_OPEN, hasCursor, isReading, lockExpiresAt } from '../stream/machine.ts'
+import { CURSOR_IS_OPEN } from '../stream/rejection.ts'
 import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
+import { hasCursor, isReading, lockExpiresAt } from '../stream/stream-state.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
 /** Passes the stream of a transaction to `run` as soon as no savepoint is running; for cursors. */

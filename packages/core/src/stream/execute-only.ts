@@ -13,7 +13,7 @@ import { type NoResponse, notSent, type RequestOptions, type SendResult } from '
 import { READ } from '../http/policies.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
-import type { ExecuteOnlyState, StreamState } from './machine.ts'
+import type { ExecuteOnlyState, StreamState } from './stream-state.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
 // previous one fails: if it has lost the transaction, it runs the next statement outside of it. So a statement is sent alone, or

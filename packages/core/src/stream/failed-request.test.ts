@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
-import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './machine.ts'
+import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './failed-request.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
 const invalidBaton = new HttpError(400, 'h', 'Received an invalid baton')

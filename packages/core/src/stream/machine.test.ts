@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SEED, seeded } from '../../../../test/support/random.ts'
 import { playHistories, searchStates } from '../../test-support/search-streams.ts'
 import type { Fault } from '../../test-support/stream-world.ts'
-import type { Effect } from './machine.ts'
+import type { Effect } from './stream-events.ts'
 
 // MACHINE_HISTORIES and MACHINE_STATES lengthen these tests, and TEST_SEED repeats them; `npm test -- machine` is the long version.
 const HISTORIES = Number(process.env['MACHINE_HISTORIES'] ?? 20_000)

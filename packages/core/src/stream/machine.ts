@@ -1,280 +1,39 @@
 import type { Clock } from '../base/clock.ts'
-import {
-  asNotApplied,
-  DatabaseError,
-  HttpError,
-  ProtocolError,
-  type StreamError,
-  TransportError,
-  withOutcome,
-} from '../base/errors.ts'
-import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import { ProtocolError } from '../base/errors.ts'
 import type { ControlStatement } from '../codec/control.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { ServerFeatures } from '../http/http.ts'
-import type { ClientEvent } from '../observe/events.ts'
+import type { WriteLock } from '../http/write-lock.ts'
+import { type Cursor, endMessage, isUndone, needsWriteLock, type QueuedCall } from '../request/queued-call.ts'
+import type { CallOutcome, Loss } from '../request/sql-request.ts'
+import { classifyFailure, findRejection, IDLE_TIMEOUT_MESSAGE } from './failed-request.ts'
+import { CURSOR_IS_OPEN, ENDED, NO_TRANSACTION, NOT_RUN, type Rejection, ROLLED_BACK } from './rejection.ts'
+import type { Effect, LastSending, StreamEvent } from './stream-events.ts'
 import {
-  type Cursor,
-  endMessage,
-  isUndone,
-  needsWriteLock,
-  type QueuedCall,
-  type Results,
-} from '../request/queued-call.ts'
-import type { CallOutcome, Loss, Settlement } from '../request/sql-request.ts'
+  isInTransaction,
+  isOutdated,
+  isReading,
+  lockWindowMs,
+  newStreamState,
+  nextWake,
+  type TransactionState,
+} from './stream-state.ts'
 
-// The core of a stream: `step` changes the state and adds what must be done, and `nextWake` returns when it must be called again.
+// The core of a stream: `step` changes the state and adds what must be done, and `nextWake` returns when the event `wake` is due.
 // Nothing here depends on promises, signals, timers, or the bodies of requests and responses. `ServerStream` performs the effects; of
 // the state, it sets only the baton.
-
-/**
- * The stream is idle (it may wait for a write permit), collects the calls of one tick, waits for a response, lets a cursor read, is
- * being closed on the server, or is closed.
- */
-type Phase = 'idle' | 'collecting' | 'sending' | 'reading' | 'closing' | 'closed'
-
-/** A transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
-interface TransactionState {
-  /** Its id in events. */
-  readonly id: number
-  readonly begunAt: number
-  /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
-  lockedSince: number | null
-  /** Which acquisition of the write lock by this client was its own; before that, the latest one when the transaction began. */
-  lockNumber: number
-  /** Whether its expiry was announced. */
-  hasWarned: boolean
-  /** Whether its COMMIT or ROLLBACK is queued or in flight. */
-  isEnding: boolean
-}
-
-/** What is known of a transaction on a server that supports only `execute`; see `execute-only.ts`. */
-export interface ExecuteOnlyState {
-  /** Whether a statement failed and may have ended the transaction. */
-  isUnproven: boolean
-  isLost: boolean
-  /** When BEGIN was sent. */
-  begunAt: number
-}
-
-/** The state of a stream. */
-export interface StreamState {
-  phase: Phase
-  /** When the stream became idle, or began to close. */
-  phaseSince: number
-  /** Whether the stream accepts calls. False while it closes (queued calls still run) and after it was lost. */
-  isOpen: boolean
-  /** Why the stream and its transaction were lost. */
-  loss: StreamLoss | null
-  queue: QueuedCall[]
-  /** Time before which no queued call reaches its time limit. */
-  queueDeadline: number
-  /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
-  prefix: readonly ControlStatement[]
-  /** The cursor whose control statements are in flight. */
-  parsing: QueuedCall | null
-  /** The cursor that has exclusive use of the stream. */
-  cursor: QueuedCall | null
-  isCursorStopped: boolean
-  transaction: TransactionState | null
-  /** The write permit of the transaction, kept until the server has ended the transaction. */
-  permit: 'none' | 'queued' | 'held'
-  /**
-   * Continues the stream; null while the server has none, as far as the client knows. The shell sets it from each response, before the
-   * event.
-   */
-  baton: string | null
-  /** The baton before an aborted request whose response may still arrive. */
-  late: { readonly baton: string | null } | null
-  /** Null unless single statements were sent instead of a batch. */
-  executeOnly: ExecuteOnlyState | null
-}
-
-/** A loss, and what is known of the lost transaction. */
-export interface StreamLoss extends Loss {
-  readonly elapsedMs: number | undefined
-  /** Whether another call of the client waited for the write lock that the transaction held. */
-  readonly hasBlocked: boolean
-}
-
-/** Why a call is rejected. The shell of its stream turns it into an error. */
-export type Rejection =
-  | { readonly type: 'error'; readonly error: unknown }
-  /** The stream was closed or lost. */
-  | { readonly type: 'ended' }
-  | { readonly type: 'stream'; readonly code: StreamError['code']; readonly message: string }
-  | { readonly type: 'misuse'; readonly message: string }
-  | { readonly type: 'queueFull' }
-  | { readonly type: 'timeout'; readonly timeoutMs: number }
-
-interface Events {
-  call: { call: QueuedCall }
-  /** BEGIN, which is sent with the first call. */
-  begin: { id: number; statement: ControlStatement }
-  /** COMMIT or ROLLBACK. */
-  end: { call: QueuedCall }
-  savepoint: { statement: ControlStatement }
-  /** @param savepoint the statement that set the savepoint */
-  release: { statement: ControlStatement; savepoint: ControlStatement }
-  rollbackTo: { statement: ControlStatement; savepoint: ControlStatement }
-  /** The calls of this tick are complete. */
-  flush: {}
-  response: { calls: readonly QueuedCall[]; settlement: Settlement; closes: boolean; sending: LastSending }
-  /** @param aborted the calls whose signal is aborted, and its reason */
-  notSent: { calls: readonly QueuedCall[]; error: unknown; aborted: ReadonlyMap<QueuedCall, unknown> }
-  /** There was no usable response. */
-  noResponse: { calls: readonly QueuedCall[]; error: unknown; sending: LastSending }
-  /** A request was aborted, and its response may still arrive. */
-  aborted: {}
-  /** The response to an aborted request has arrived, or never will. */
-  lateResponse: { isOk: boolean }
-  permitQueued: {}
-  permitGranted: { hasWaited: boolean }
-  permitFailed: { error: unknown }
-  /** A queued call was aborted by its signal, or because the client is closed. */
-  abort: { call: QueuedCall; reason: unknown }
-  /** @param owner only cursors of this handle */
-  stopCursors: { owner: object | undefined; rejection: Rejection }
-  /** The request of a cursor got a response. */
-  cursorOpened: {}
-  cursorDone: {}
-  lost: { loss: Loss }
-  wake: {}
-  close: {}
-  clientClosed: {}
-  /** The request that closes the stream has ended. */
-  closed: {}
-}
-
-interface Effects {
-  /** Sends the event `flush` after the calls of this tick. */
-  flushSoon: {}
-  send: { calls: readonly QueuedCall[]; closes: boolean }
-  openCursor: { call: QueuedCall }
-  /** @param endsStream whether the stream ends too */
-  stopCursor: { call: QueuedCall; endsStream: boolean; rejection: Rejection }
-  sendClose: {}
-  resolve: { call: QueuedCall; results: Results }
-  /** @param isOutdated see the function of this name */
-  reject: { call: QueuedCall; rejection: Rejection; isOutdated: boolean }
-  acquirePermit: {}
-  releasePermit: {}
-  /** Counts that the client has acquired the write lock. */
-  recordLock: {}
-  /** Watches the signal of a call until it leaves the queue. */
-  watch: { call: QueuedCall }
-  emit: { event: Exclude<TransactionEvent, { type: 'transaction:lost' }> }
-  /** Reports the loss of the transaction. */
-  lost: { id: number }
-  /** The stream no longer accepts calls. */
-  ended: {}
-  /** Pending calls to `close` no longer wait. */
-  closed: {}
-}
-
-type TransactionEvent = Extract<ClientEvent, { type: `transaction:${string}` }>
-type Union<Types> = { readonly [T in keyof Types]: { readonly type: T } & Readonly<Types[T]> }[keyof Types]
-/** What has happened to a stream. */
-export type StreamEvent = Union<Events>
-/** What the shell of a stream must do. */
-export type Effect = Union<Effects>
-
-/** How a request was sent; if it was repeated, for the last time. */
-export interface LastSending {
-  readonly sentAt: number
-  /** Whether it continued a stream. A repeated request may continue the stream that its first response opened. */
-  readonly continuesStream: boolean
-}
 
 /** The part of a client that a stream uses. */
 export interface StreamClient {
   readonly clock: Pick<Clock, 'now'>
   readonly config: Pick<ResolvedConfig, 'queueLimit' | 'transactionTimeoutMs'>
   readonly server: Pick<ServerFeatures, 'hasV3' | 'V2Guard'>
-  readonly writeLock: { readonly acquired: number }
+  readonly writeLock: Pick<WriteLock, 'acquired'>
   readonly hasPendingWrites: boolean
 }
 
 /** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
 const MAX_V2_CALLS = 32
-
-const NO_TRANSACTION: Rejection = { type: 'misuse', message: 'no transaction is open on this stream' }
-const ENDED: Rejection = { type: 'ended' }
-export const ROLLED_BACK: Rejection = {
-  type: 'stream',
-  code: 'STREAM_CLOSED',
-  message: 'the transaction was rolled back',
-}
-const NOT_RUN: Rejection = {
-  type: 'stream',
-  code: 'TRANSACTION_LOST',
-  message: 'not run: the COMMIT before it failed',
-}
-export const CURSOR_IS_OPEN = {
-  type: 'misuse',
-  message: 'rows are being read on this stream: leave the loop first',
-} as const satisfies Rejection
-
-const newStreamState = (): StreamState => ({
-  phase: 'idle',
-  phaseSince: 0,
-  isOpen: true,
-  loss: null,
-  queue: [],
-  queueDeadline: Infinity,
-  prefix: [],
-  parsing: null,
-  cursor: null,
-  isCursorStopped: false,
-  transaction: null,
-  permit: 'none',
-  baton: null,
-  late: null,
-  executeOnly: null,
-})
-
-/** Whether a transaction was begun and not ended, as far as the client knows. */
-export const isInTransaction = ({ transaction }: StreamState): boolean => transaction?.isEnding === false
-
-/** When other writers may take over the write lock, in ms since the epoch; null while no transaction holds it. */
-export const lockExpiresAt = ({ transaction }: StreamState): number | null =>
-  transaction === null || transaction.lockedSince === null
-    ? null
-    : transaction.lockedSince + TRANSACTION_WINDOW_MS
-
-/** Whether a transaction holds the write lock, or the permit to acquire it. */
-export const holdsLock = ({ transaction, permit }: StreamState): boolean =>
-  transaction !== null && (permit === 'held' || transaction.lockedSince !== null)
-
-/** Whether another call of the client has acquired the write lock since the snapshot of the transaction. */
-export const isOutdated = (
-  { transaction }: StreamState,
-  { writeLock }: Pick<StreamClient, 'writeLock'>,
-): boolean => transaction !== null && writeLock.acquired > transaction.lockNumber
-
-/** Whether rows are being read. @param owner only by this handle */
-export const isReading = ({ cursor, isCursorStopped }: StreamState, owner?: object): boolean =>
-  cursor !== null && !isCursorStopped && (!owner || cursor.cursor?.owner === owner)
-
-/** Whether a cursor is open or queued. @param owner only one of this handle */
-export const hasCursor = ({ cursor, queue }: StreamState, owner: object): boolean =>
-  cursor?.cursor?.owner === owner || queue.some((call) => call.cursor?.owner === owner)
-
-/** Returns when the stream must be woken up, in ms since the epoch; Infinity for never. */
-export function nextWake(state: StreamState, { config }: Pick<StreamClient, 'config'>): number {
-  const { permit, phase, phaseSince, queueDeadline, transaction } = state
-  if (phase === 'closing') return permit === 'none' ? Infinity : phaseSince + STREAM_IDLE_MS
-  if (phase === 'sending' || phase === 'reading') return queueDeadline
-  const since = transaction?.lockedSince ?? null
-  if (phase !== 'idle' || !transaction || since === null) return Infinity
-  if (!transaction.hasWarned) return since + windowMs(config) * EXPIRING_FRACTION
-  const { transactionTimeoutMs } = config
-  return transactionTimeoutMs === Infinity ? phaseSince + STREAM_IDLE_MS : since + transactionTimeoutMs
-}
-
-/** No other writer can take over the write lock during this time. */
-const windowMs = ({ transactionTimeoutMs }: StreamClient['config']): number =>
-  Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
 
 /** Decides what a stream does. */
 export class StreamMachine {
@@ -290,7 +49,7 @@ export class StreamMachine {
   }
 
   /** Changes the state after an event, and adds effects. */
-  // oxlint-disable-next-line max-lines-per-function
+  // oxlint-disable-next-line max-lines-per-function -- every event in one place
   step(event: StreamEvent): void {
     const { state } = this
     switch (event.type) {
@@ -511,16 +270,18 @@ export class StreamMachine {
   #proceed(): void {
     const { state } = this
     state.phase = 'idle'
-    // the calls of a request that was not sent cannot be sent any more
+    // `#settle` and `#handleNotSent` have put back calls that cannot be sent any more
     if (state.loss) this.#rejectAll(ENDED)
     if (state.permit === 'queued') this.#skipToRollback()
     this.#removeUndone()
     const [head] = state.queue
     const begins = head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
+    // the calls between BEGIN and the end were removed, so nothing has to be sent
     const endsLocally = begins && head.transactionEnd
     if (begins && !endsLocally && state.permit !== 'held' && state.transaction && needsWriteLock(head)) {
       if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
-      // `permitQueued` came back here: the calls wait, without their time limits, so that only their signals are watched
+      // the permit is not free: the event `permitQueued` led here again. The time limits of the calls do not run while they wait for it,
+      // so only their signals are watched
       else for (const call of state.queue) this.#do({ type: 'watch', call })
       state.permit = 'queued'
       return
@@ -649,7 +410,7 @@ export class StreamMachine {
   }
 
   #rejectNow(call: QueuedCall, rejection: Rejection): void {
-    this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.state, this.#client) })
+    this.#do({ type: 'reject', call, rejection, isOutdated: isOutdated(this.state, this.#client.writeLock) })
   }
 
   /**
@@ -703,7 +464,7 @@ export class StreamMachine {
     state.loss = {
       ...loss,
       elapsedMs: transaction ? Math.round(this.#client.clock.now() - transaction.begunAt) : undefined,
-      hasBlocked: hasLock && (this.#client.hasPendingWrites || isOutdated(state, this.#client)),
+      hasBlocked: hasLock && (this.#client.hasPendingWrites || isOutdated(state, this.#client.writeLock)),
     }
     state.isOpen = false
     // its permit is kept until the stream is closed
@@ -766,7 +527,7 @@ export class StreamMachine {
   #wake(): void {
     const { state } = this
     const now = this.#client.clock.now()
-    if (now < nextWake(state, this.#client)) return
+    if (now < nextWake(state, this.#client.config)) return
     // the server has closed the stream by now, so other writers need not wait for a response that may never arrive
     if (state.phase === 'closing') this.#releasePermit()
     else if (state.phase === 'idle') this.#expire(now)
@@ -786,88 +547,13 @@ export class StreamMachine {
     if (transaction.hasWarned) {
       const message =
         transactionTimeoutMs === Infinity
-          ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
+          ? IDLE_TIMEOUT_MESSAGE
           : `idle when its ${transactionTimeoutMs} ms ran out`
       return this.#lose({ code: 'TRANSACTION_EXPIRED', message })
     }
     transaction.hasWarned = true
-    const endsAt = (transaction.lockedSince as number) + windowMs(this.#client.config)
+    const endsAt = (transaction.lockedSince as number) + lockWindowMs(this.#client.config)
     const remainingMs = Math.max(0, endsAt - now)
     this.#do({ type: 'emit', event: { type: 'transaction:expiring', id: transaction.id, remainingMs } })
   }
-}
-
-/** A request on a stream that got no usable response. */
-export interface FailedRequest {
-  readonly error: unknown
-  /** Time from sending it to the error, in ms. */
-  readonly durationMs: number
-  /** Whether it continued an existing stream. */
-  readonly continuesStream: boolean
-  readonly inTransaction: boolean
-  /** Whether the error is the reason of an aborted signal, which says nothing about the request. */
-  readonly isAborted: boolean
-  /** Whether one of its calls is a COMMIT. */
-  readonly commits: boolean
-}
-
-/** A failed request, and its effect on the stream. */
-interface StreamFailure extends FailedRequest {
-  readonly code: StreamError['code']
-  readonly message: string
-  /** Whether the server has no such stream, in which case there is nothing to close. */
-  readonly isUnknownStream: boolean
-  /** Whether it is certain that the server executed none of the request. */
-  readonly notExecuted: boolean
-}
-
-/** Decides what a failed request means for the stream: its error, and whether anything may have been executed. */
-export function classifyFailure(request: FailedRequest): StreamFailure {
-  const { error, durationMs, continuesStream, inTransaction, commits, isAborted } = request
-  const http = error instanceof HttpError ? error : null
-  const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
-  const isExpired = http?.serverCode === 'STREAM_EXPIRED'
-  // A proxy may have sent the request twice, and this may be the rejection of the second copy. The first was certainly not
-  // executed if the stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
-  const notExecuted = isExpired
-    ? durationMs < STREAM_IDLE_MS
-    : !isAborted && error instanceof TransportError && error.outcome === 'not_applied'
-  const isOutcomeUnknown = commits && !notExecuted
-  return {
-    ...request,
-    code: isOutcomeUnknown
-      ? 'STREAM_CLOSED'
-      : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
-    message: isExpired
-      ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isOutcomeUnknown ? 'it is not known whether the COMMIT took effect' : 'the stream was interrupted'}: ${String(error)}`,
-    isUnknownStream,
-    notExecuted,
-  }
-}
-
-export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
-
-/** Returns why a call of a failed request is rejected. */
-export function findRejection(call: FailedCall, failure: StreamFailure): Rejection {
-  const { error, continuesStream } = failure
-  const { signal } = call.options
-  const commits = call.transactionEnd === 'commit'
-  const as = (reason: unknown): Rejection => ({ type: 'error', error: reason })
-  const mayBeApplied = !call.isReadOnly && (call.scope !== 'transaction' || commits)
-  // aborted by its own signal, whose reason may be the error of a time limit
-  if (signal?.aborted && error === signal.reason)
-    return as(mayBeApplied ? withOutcome(error, 'unknown') : error)
-  if (call.isReadOnly && failure.isUnknownStream) return { type: 'ended' }
-  // without a COMMIT no change is kept, regardless of what the request did
-  const isNotApplied = failure.notExecuted || (call.scope === 'transaction' && !commits)
-  if (isNotApplied) {
-    const provesNotApplied = error instanceof DatabaseError && error.outcome === 'not_applied'
-    return provesNotApplied && !failure.isUnknownStream ? as(error) : { type: 'ended' }
-  }
-  if (call.isReadOnly) return as(asNotApplied(error))
-  // a proxy may have sent it twice, and this may be the rejection of the second copy
-  return as(
-    (continuesStream || commits) && error instanceof HttpError ? withOutcome(error, 'unknown') : error,
-  )
 }

@@ -25,8 +25,8 @@ import {
   openCursor,
   rejectionError,
 } from './cursor-exchange.ts'
-import { holdsLock, isInTransaction, isOutdated } from './machine.ts'
 import { choosePolicy, type HandleCall, isUnsupportedPath, type ServerStream } from './server-stream.ts'
+import { holdsLock, isInTransaction, isOutdated } from './stream-state.ts'
 
 /** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: RowsOptions }
@@ -155,7 +155,7 @@ export class RowReader implements Cursor {
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream
-    const reason = this.#stream.toFailure(this.#loopErrorFor(error), isOutdated(state, http))
+    const reason = this.#stream.toFailure(this.#loopErrorFor(error), isOutdated(state, http.writeLock))
     this.#failure = { error, reason }
     return reason
   }

@@ -32,17 +32,10 @@ import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../requ
 import { type Settlement, SqlRequest } from '../request/sql-request.ts'
 import { queueFullError, timeoutError } from '../transport/failure.ts'
 import type { Encode, Sending, SendingStream, StreamResults } from './execute-only.ts'
-import {
-  type Effect,
-  holdsLock,
-  isInTransaction,
-  type LastSending,
-  nextWake,
-  type Rejection,
-  type StreamEvent,
-  type StreamLoss,
-  StreamMachine,
-} from './machine.ts'
+import { StreamMachine } from './machine.ts'
+import type { Rejection } from './rejection.ts'
+import type { Effect, LastSending, StreamEvent } from './stream-events.ts'
+import { holdsLock, isInTransaction, nextWake, type StreamLoss } from './stream-state.ts'
 
 const FLUSH = { type: 'flush' } as const
 
@@ -354,7 +347,7 @@ export class ServerStream implements OpenStream, SendingStream {
   /** Sets the one timer. It may fire early: one timer outlives several requests, since each costs more than encoding a statement. */
   #setTimer(): void {
     const { state } = this.#machine
-    const at = nextWake(state, this.http)
+    const at = nextWake(state, this.http.config)
     if (at === this.#wakeAt || (at === Infinity ? state.transaction : at > this.#wakeAt)) return
     this.#cancelWake?.()
     this.#wakeAt = at
