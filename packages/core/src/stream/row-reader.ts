@@ -1,22 +1,14 @@
-import {
-  asNotApplied,
-  ProtocolError,
-  SqlError,
-  StreamError,
-  TransportError,
-  toProtocolError,
-} from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import { withSignals } from '../base/join-signals.ts'
-import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
-import { ignoredConditionsError, UNPROVEN_V3_GUARD } from '../codec/guard.ts'
-import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
+import { UNPROVEN_V3_GUARD } from '../codec/guard.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { joinUrl, UNUSUAL_ERROR, unwrap } from '../http/http.ts'
+import { joinUrl, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { RowsOptions } from '../options.ts'
 import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
-import { ENDED_BY_SERVER, type Loss, SqlRequest, takeoverLoss } from '../request/sql-request.ts'
+import { SqlRequest } from '../request/sql-request.ts'
+import { CursorDecoder, isRow, type Row } from './cursor-decoder.ts'
 import {
   type CursorExchange,
   type CursorStart,
@@ -31,30 +23,15 @@ import { holdsLock, isInTransaction, isOutdated } from './stream-state.ts'
 /** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: RowsOptions }
 
-type CursorEntry =
-  | { readonly baton: string | null }
-  | { readonly type: 'step_begin'; readonly step: number; readonly cols: readonly WireColumn[] }
-  | { readonly type: 'row'; readonly row: readonly WireValue[] }
-  | {
-      readonly type: 'step_end'
-      readonly affected_row_count: number
-      readonly last_insert_rowid?: number | null
-    }
-  | { readonly type: 'step_error'; readonly step: number; readonly error: WireError }
-  | { readonly type: 'error'; readonly error: WireError }
-  | { readonly type: 'replication_index'; readonly replication_index: number | string | null }
-
-type Row = ObjectRow | ArrayRow
-
-const isRow = (line: string): boolean => line.startsWith('{"type":"row"')
-
-/** Whether the error in a line must be translated. */
-const isUnusual = (line: string): boolean => !isRow(line) && UNUSUAL_ERROR.test(line)
-
-const translate = async (line: string): Promise<string> =>
-  (await import('../http/translate-errors.ts')).translateErrors(line)
-
-/** Reads the response to one cursor request. No other call uses the stream until `release`. */
+/**
+ * A cursor: it waits in the queue of its stream like any call, then sends its request and reads the rows as the loop wants them. No
+ * other call uses the stream from then until `release`. It ends in one of these ways:
+ * - the rows are read to their end;
+ * - the loop is left early: the rest of a read is dropped, a write is read to its end;
+ * - its handle ends, and `stop` is called: the loop throws, and the stream continues in the same way;
+ * - its stream ends, or the user's signal is aborted: the request is aborted, and the loop throws;
+ * - the request or a response fails, and the stream is lost.
+ */
 export class RowReader implements Cursor {
   readonly owner: object
   /** Number of rows yielded. */
@@ -65,6 +42,7 @@ export class RowReader implements Cursor {
   readonly #statement: EncodedStatement
   readonly #call: CursorCall
   readonly #inTransaction: boolean
+  readonly #queuedCall: QueuedCall
   readonly #request: SqlRequest
   /** Aborted when no more rows are wanted because their handle has ended. The stream can continue. */
   readonly #stopController = new AbortController()
@@ -81,12 +59,7 @@ export class RowReader implements Cursor {
   /** The pending line; it is kept when its wait is aborted. */
   #pendingLine: Promise<Line> | null = null
   #finishing: Promise<void> | null = null
-  #decode: ((cells: readonly WireValue[]) => Row) | null = null
-  #isComplete = false
-  /** Whether the server has run a step that it had to skip. */
-  #ignoresConditions = false
-  /** Whether `onColumns` has thrown an error, which leaves the loop early. */
-  #hasCallbackFailed = false
+  readonly #decoder: CursorDecoder
   /** All rows, from a server without cursors. */
   #allRows: readonly Row[] | null = null
 
@@ -97,17 +70,18 @@ export class RowReader implements Cursor {
     this.#call = call
     this.#inTransaction = isInTransaction(stream.state)
     const ignore = (): void => {}
-    const scope = this.#inTransaction ? 'transaction' : 'autocommit'
-    const queuedCall = { ...call, statements: [statement], scope, cursor: this } as const
-    this.#request = new SqlRequest([
-      {
-        ...queuedCall,
-        prefix: [],
-        isReadOnly: areReadOnly([statement], call.options),
-        resolve: ignore,
-        reject: ignore,
-      },
-    ])
+    this.#queuedCall = {
+      ...call,
+      statements: [statement],
+      scope: this.#inTransaction ? 'transaction' : 'autocommit',
+      prefix: [],
+      isReadOnly: areReadOnly([statement], call.options),
+      cursor: this,
+      resolve: ignore,
+      reject: ignore,
+    }
+    this.#request = new SqlRequest([this.#queuedCall])
+    this.#decoder = new CursorDecoder(stream, this.#request, statement, call.options)
   }
 
   /** Queues a cursor and waits until no other call uses the stream. The cursor then has exclusive use of it until `release`. */
@@ -118,20 +92,8 @@ export class RowReader implements Cursor {
     call: CursorCall,
   ): Promise<RowReader> {
     const reader = new RowReader(stream, owner, statement, call)
-    await stream.enqueue({
-      ...call,
-      statements: [statement],
-      scope: reader.#inTransaction ? 'transaction' : 'autocommit',
-      prefix: [],
-      isReadOnly: reader.isReadOnly,
-      cursor: reader,
-      isUnparsed: true,
-    })
+    await stream.enqueue({ ...reader.#queuedCall, isUnparsed: true })
     return reader
-  }
-
-  get isReadOnly(): boolean {
-    return this.#request.isReadOnly
   }
 
   readonly newParseCall = newParseCall
@@ -151,7 +113,7 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#isSent || this.#hasCallbackFailed) return error
+    if (!this.#isSent || this.#decoder.hasCallbackFailed) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream
@@ -162,7 +124,6 @@ export class RowReader implements Cursor {
 
   #loopErrorFor(error: unknown): unknown {
     let reason: unknown = error
-    const [call] = this.#request.calls as [QueuedCall]
     const reject = (callError: unknown): void => {
       reason = callError
     }
@@ -171,7 +132,7 @@ export class RowReader implements Cursor {
     if (this.#stream.state.cursor?.cursor === this && !isHandled)
       this.#stream.dispatch({
         type: 'noResponse',
-        calls: [{ ...call, reject }],
+        calls: [{ ...this.#queuedCall, reject }],
         error,
         sending: this.#stream.lastSending,
       })
@@ -208,16 +169,16 @@ export class RowReader implements Cursor {
         stopController.signal.throwIfAborted()
         const line = firstLines.shift() ?? (await this.#next(stopController.signal))
         if (line.done) break
-        const text = isUnusual(line.value) ? await translate(line.value) : line.value
-        for (const row of this.#read(text)) {
+        const rows = this.#decoder.read(line.value)
+        for (const row of rows instanceof Promise ? await rows : rows) {
           this.count += 1
           yield row
         }
       }
       isFinished = true
-      if (!this.#allRows) this.#checkEnd()
+      if (!this.#allRows) this.#decoder.checkEnd(this.#inTransaction)
     } catch (error) {
-      if (this.#hasCallbackFailed) throw error
+      if (this.#decoder.hasCallbackFailed) throw error
       isFinished = true
       // the stream can continue
       if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
@@ -240,7 +201,7 @@ export class RowReader implements Cursor {
     await this.#finish()
     if (this.#request.isReadOnly) return
     this.#endController.signal.throwIfAborted()
-    this.#checkEnd()
+    this.#decoder.checkEnd(this.#inTransaction)
   }
 
   /** Ends the cursor early, so that the stream can continue. */
@@ -260,8 +221,7 @@ export class RowReader implements Cursor {
     }
     try {
       for (let line = await this.#next(signal); !line.done; line = await this.#next(signal))
-        if (isUnusual(line.value)) this.#read(await translate(line.value))
-        else if (!isRow(line.value)) this.#read(line.value)
+        if (!isRow(line.value)) await this.#decoder.read(line.value)
     } catch (error) {
       // the server would not continue the stream
       this.#exchange?.abort()
@@ -294,7 +254,7 @@ export class RowReader implements Cursor {
             exchange = openCursor(openObservedBody(http, transportRequest))
             return exchange
           },
-          read: ({ status, retryAfter, lines, first, text }) => {
+          read: async ({ status, retryAfter, lines, first, text }) => {
             if (!lines)
               throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
             this.#exchange = exchange ?? null
@@ -302,7 +262,7 @@ export class RowReader implements Cursor {
             this.#stream.dispatch({ type: 'cursorOpened' })
             const [head, ...remaining] = first
             // the baton continues the stream, even if no more rows are wanted
-            if (head && !head.done) this.#read(head.value)
+            if (head && !head.done) await this.#decoder.read(head.value)
             return remaining
           },
         },
@@ -326,7 +286,7 @@ export class RowReader implements Cursor {
     if (!result.isOk && result.error instanceof SqlError && baton !== null) {
       // the server drops the stream of a statement that it cannot parse
       this.#stream.setBaton(null)
-      this.#lose({
+      this.#stream.lose({
         code: this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST',
         message: 'the server dropped the stream',
         cause: result.error,
@@ -346,7 +306,7 @@ export class RowReader implements Cursor {
   /** Executes the statement and reads its whole result, from a server without cursors. */
   async #readAll(): Promise<readonly Line[]> {
     const { http, rowids } = this.#stream
-    const [call] = this.#request.calls as [QueuedCall]
+    const call = this.#queuedCall
     this.#isSent = true
     const {
       request,
@@ -357,11 +317,11 @@ export class RowReader implements Cursor {
       return { request, result: unwrap(await this.#stream.send(request, false)) }
     })
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
-    if (outcome?.loss) throw this.#lose(outcome.loss)
+    if (outcome?.loss) throw this.#stream.lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
     this.#stream.dispatch({ type: 'cursorOpened' })
     this.#allRows = outcome.results[0]?.rows ?? []
-    this.#reportColumns(outcome.results[0]?.columns ?? [])
+    this.#decoder.reportColumns(outcome.results[0]?.columns ?? [])
     return []
   }
 
@@ -370,7 +330,7 @@ export class RowReader implements Cursor {
     const [line] = (await exchange.head).first
     exchange.abort()
     if (line?.done !== false) throw new ProtocolError('the response has no baton')
-    this.#read(line.value)
+    await this.#decoder.read(line.value)
   }
 
   /** Waits for the next line, at most for the request timeout. */
@@ -384,64 +344,6 @@ export class RowReader implements Cursor {
     const line = await http.lifetime.until(next, { deadline, signal, mayHaveRun: () => true })
     this.#pendingLine = null
     return line
-  }
-
-  /** Reads one line of the response. @returns its row, if it has one */
-  #read(line: string): Row[] {
-    try {
-      return this.#handleEntry(JSON.parse(line) as CursorEntry)
-    } catch (error) {
-      throw this.#hasCallbackFailed ? error : toProtocolError(error)
-    }
-  }
-
-  #reportColumns(names: readonly string[]): void {
-    try {
-      this.#call.options.onColumns?.(names)
-    } catch (error) {
-      this.#hasCallbackFailed = true
-      throw error
-    }
-  }
-
-  #handleEntry(entry: CursorEntry): Row[] {
-    const { http, rowids } = this.#stream
-    const { config, replica } = http
-    if (!('type' in entry)) this.#stream.setBaton(entry.baton)
-    else if (entry.type === 'replication_index') replica.record(entry.replication_index)
-    // the rest is still read: its ROLLBACK undoes the statement
-    else if ((this.#ignoresConditions ||= this.#isFromTest(entry))) return []
-    else if (entry.type === 'step_begin') {
-      this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
-      this.#reportColumns(entry.cols.map(({ name }) => name ?? ''))
-    } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') {
-      rowids.read(entry, this.#statement)
-      this.#isComplete = true
-    } else if (entry.type === 'step_error' || entry.type === 'error') {
-      rowids.forget()
-      const outcome = this.isReadOnly ? 'not_applied' : undefined
-      const error = new SqlError(entry.error, this.#statement.sql, null, [], outcome)
-      throw error.code === 'TRANSACTION_TIMEOUT' ? this.#lose(takeoverLoss(error)) : error
-    }
-    return []
-  }
-
-  #isFromTest(entry: CursorEntry): boolean {
-    if (!('step' in entry) || !this.#request.isTest(entry.step)) return false
-    return entry.type === 'step_begin' || entry.error.code !== 'TRANSACTION_TIMEOUT'
-  }
-
-  /** Declares the stream lost. @returns its error */
-  #lose(loss: Loss): StreamError {
-    this.#stream.dispatch({ type: 'lost', loss })
-    return this.#stream.endError()
-  }
-
-  #checkEnd(): void {
-    if (this.#ignoresConditions) throw ignoredConditionsError('not_applied')
-    if (this.#inTransaction && this.#decode === null) throw this.#lose(ENDED_BY_SERVER)
-    if (!this.#isComplete) throw new ProtocolError('the rows were truncated')
   }
 }
 

@@ -29,7 +29,7 @@ import { lockHint } from '../http/write-lock.ts'
 import { nextId } from '../observe/events.ts'
 import type { AtomicBatchOptions, CallOptions } from '../options.ts'
 import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
-import { type Settlement, SqlRequest } from '../request/sql-request.ts'
+import { type Loss, type Settlement, SqlRequest } from '../request/sql-request.ts'
 import { queueFullError, timeoutError } from '../transport/failure.ts'
 import type { Encode, Sending, SendingStream, StreamResults } from './execute-only.ts'
 import { StreamMachine } from './machine.ts'
@@ -500,6 +500,13 @@ export class ServerStream implements OpenStream, SendingStream {
     return new Promise((resolve) => this.#closeResolvers.push(resolve))
   }
 
+  /** Declares the stream and its transaction lost. @returns the error of calls from now on */
+  lose(loss: Loss): StreamError {
+    this.dispatch({ type: 'lost', loss })
+    return this.endError()
+  }
+
+  /** @throws StreamError after the stream was closed or lost */
   checkOpen(): void {
     if (!this.state.isOpen) throw this.endError()
   }
