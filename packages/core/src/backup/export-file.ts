@@ -35,10 +35,12 @@ export async function* exportFile(
     let length = 0
     // closes the body when this generator ends
     for await (const part of await ResponseBody.open(http, request, timeoutMs)) {
-      if (length < HEADER_BYTES) header.set(part.subarray(0, HEADER_BYTES - length), length)
+      if (length < HEADER_BYTES) {
+        header.set(part.subarray(0, HEADER_BYTES - length), length)
+        const start = decoder.decode(header.subarray(0, Math.min(length + part.length, FILE_START.length)))
+        if (!FILE_START.startsWith(start)) throw new ProtocolError('the response is not an SQLite file')
+      }
       length += part.length
-      const start = decoder.decode(header.subarray(0, Math.min(length, FILE_START.length)))
-      if (!FILE_START.startsWith(start)) throw new ProtocolError('the response is not an SQLite file')
       yield part
     }
     // a database that was never written may be an empty file
@@ -52,14 +54,23 @@ export async function* exportFile(
 }
 
 /**
- * Returns the length of an SQLite file in bytes, according to its header; at least the length of the header.
+ * Returns the length of an SQLite file in bytes, according to its header; only that of the header if this does not tell.
  * @see https://www.sqlite.org/fileformat2.html#in_header_database_size
  */
-function readFileLength({ buffer }: Uint8Array<ArrayBuffer>): number {
-  const view = new DataView(buffer)
-  const isCurrent = view.getUint32(24) === view.getUint32(92)
-  const pageSize = view.getUint16(16)
-  return isCurrent
-    ? Math.max(HEADER_BYTES, view.getUint32(28) * (pageSize === 1 ? 65_536 : pageSize))
-    : HEADER_BYTES
+function readFileLength({ buffer, byteOffset }: Uint8Array): number {
+  const view = new DataView(buffer, byteOffset)
+  const pageSize = view.getUint16(PAGE_SIZE)
+  const pageCount = view.getUint32(PAGE_COUNT)
+  // an old version of SQLite has written the file without updating the page count
+  if (view.getUint32(CHANGE_COUNTER) !== view.getUint32(VALID_FOR)) return HEADER_BYTES
+  return Math.max(HEADER_BYTES, pageCount * (pageSize === 1 ? 65_536 : pageSize))
 }
+
+// offsets in the header of an SQLite file
+/** The size of a page in bytes; 1 stands for 65,536. */
+const PAGE_SIZE = 16
+/** Incremented by each transaction. */
+const CHANGE_COUNTER = 24
+const PAGE_COUNT = 28
+/** The change counter when the page count was written. */
+const VALID_FOR = 92

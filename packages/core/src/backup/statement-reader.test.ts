@@ -93,7 +93,7 @@ test('rejects bytes that are not UTF-8, or that end within a character', async (
   expect(await read([Uint8Array.from([0xef, 0xbb, 0xbf, 0x53, 0x3b])])).toEqual(['S'])
 })
 
-test.each([[new Uint8Array(2)], [[5]], [null], [undefined], [5]])(
+test.each([[new Uint8Array(2)], [[5]], [[null]], [[undefined]], [[{}]], [null], [undefined], [5]])(
   'rejects %o as a source',
   async (source) => {
     await expect(read(source as never)).rejects.toThrow(

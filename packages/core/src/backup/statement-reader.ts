@@ -38,6 +38,9 @@ export async function* readStatementGroups(
         'the source is an SQLite file, not SQL: use the output of dump(), or of .dump in sqlite3',
       )
     isFirst = false
+    // a Uint8Array as the source is iterated as numbers
+    const isBytes = ArrayBuffer.isView(piece) || (piece as unknown) instanceof ArrayBuffer
+    if (typeof piece !== 'string' && !isBytes) throw sourceError(piece)
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < scanLength) continue
     const { statements, end } = completeStatements(text)
@@ -92,9 +95,9 @@ const isFile = (piece: unknown): boolean =>
   piece instanceof Uint8Array &&
   new TextDecoder('latin1').decode(piece.subarray(0, FILE_START.length)) === FILE_START
 
+/** @param piece absent at the end */
+// without the DOM's types, `TextDecoder` is only a value
 function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
-  // a Uint8Array as the source is iterated as numbers
-  if (piece !== undefined && typeof piece !== 'object') throw sourceError(piece)
   try {
     return decoder.decode(piece, { stream: piece !== undefined })
   } catch (cause) {
