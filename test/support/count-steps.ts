@@ -3,7 +3,7 @@
 // characters that they pass.
 
 type Step =
-  | { readonly type: 'char'; readonly test: (char: string) => boolean; readonly next: Step }
+  | { readonly type: 'char'; readonly test: (code: number) => boolean; readonly next: Step }
   | { readonly type: 'split'; first: Step; second: Step }
   | { readonly type: 'assert'; readonly holds: (text: string, at: number) => boolean; readonly next: Step }
   | {
@@ -112,12 +112,9 @@ class Compiler {
     if (source === '\\b') return this.#assert((text, at) => isWord(text[at - 1]) !== isWord(text[at]))
     if (matches(/^\\[1-9]$/, source)) return (next) => ({ type: 'back', group: Number(source[1]), next })
     const pattern = new RegExp(`^${source}$`, this.#flags)
-    const cache = new Map<string, boolean>()
-    const test = (char: string): boolean => {
-      let isMatch = cache.get(char)
-      if (isMatch === undefined) cache.set(char, (isMatch = matches(pattern, char) !== null))
-      return isMatch
-    }
+    const cache: boolean[] = []
+    const test = (code: number): boolean =>
+      (cache[code] ??= matches(pattern, String.fromCharCode(code)) !== null)
     return (next) => ({ type: 'char', test, next })
   }
 
@@ -137,12 +134,18 @@ const MAX_STEPS = 50_000_000
 
 const isWord = (char: string | undefined): boolean => char !== undefined && matches(/^\w$/, char) !== null
 
-const programs = new Map<string, Step>()
+const programs = new WeakMap<RegExp, Step>()
+/** Those of expressions that are created for each call. */
+const programsByText = new Map<string, Step>()
 
 function programOf(pattern: RegExp): Step {
-  const key = String(pattern)
-  const program = programs.get(key) ?? new Compiler(pattern).compile()
-  programs.set(key, program)
+  let program = programs.get(pattern)
+  if (program === undefined) {
+    const text = String(pattern)
+    program = programsByText.get(text) ?? new Compiler(pattern).compile()
+    programsByText.set(text, program)
+    programs.set(pattern, program)
+  }
   return program
 }
 
@@ -158,7 +161,7 @@ function matchAt(program: Step, text: string, start: number, count: () => void):
         case 'end':
           return at
         case 'char':
-          isAlive = at < text.length && step.test(text[at] as string)
+          isAlive = at < text.length && step.test(text.charCodeAt(at))
           at += 1
           break
         case 'split':
