@@ -306,7 +306,9 @@ describe.each([
     }
   }, 180_000)
 
-  test.for(TYPESCRIPTS)('the program and the packages type-check: %s', async (name, context) => {
+  // the oldest one checks the same declarations for the README, and takes 20 s of CPU time
+  const typescripts = IS_RELEASE ? TYPESCRIPTS : TYPESCRIPTS.slice(1)
+  test.for(typescripts)('the program and the packages type-check: %s', async (name, context) => {
     expect(await findTypeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
   })
 
