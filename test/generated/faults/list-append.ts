@@ -1,6 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { type AtomicBatchOptions, type Client, DatabaseError } from '@batonsql/core'
+import { expect } from 'vitest'
 import { pick } from '../../support/random.ts'
+import { waitFor } from '../../support/wait-for.ts'
 import { checkHistory, type HistoryReport, type HistoryTransaction } from './history-checker.ts'
 
 /** A transaction, or a savepoint in one. */
@@ -51,14 +52,10 @@ class Progress {
 }
 
 /** Waits until a client's server has this run's lists: a replica may still have those of the previous run. */
-async function waitForEmptyLists(client: Client): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    const count = await client.execute('select count(*) as n from append').catch(() => null)
-    if (count?.rows[0]?.['n'] === 0) return
-    await pause(5)
-  }
-  throw new Error("a client's server did not catch up with this run's lists")
-}
+const waitForEmptyLists = (client: Client): Promise<void> =>
+  waitFor(async () =>
+    expect((await client.execute('select count(*) as n from append')).rows).toEqual([{ n: 0 }]),
+  )
 
 /**
  * Runs random transactions that append to lists and read them, through several clients at once, with savepoints, batches,
