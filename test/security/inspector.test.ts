@@ -157,7 +157,7 @@ describe.skipIf(browserPath === null)(
       await page.reload()
       await page.getByText('connected', { exact: true }).waitFor()
       await query(server.url, 'select 1')
-      await page.locator('#timeline rect.request').waitFor({ timeout: 10_000 })
+      await page.locator('#timeline rect.request').waitFor()
     })
 
     test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {

@@ -229,7 +229,7 @@ test('after a restart of the primary, which counts from the beginning again, rea
   )
   // with the same index, if the primary has recovered all but the last frame
   expect(Number(db.replicationIndex)).toBeLessThanOrEqual(index)
-}, 60_000)
+})
 
 test('a slow read whose index the replica has reached neither fails nor is sent twice', async () => {
   const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
