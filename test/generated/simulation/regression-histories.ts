@@ -323,6 +323,11 @@ export const REGRESSIONS: readonly Regression[] = [
     { server: { isExecuteOnly: true } },
   ),
   regression(
+    'without batches: a chain that has no token for its second statement',
+    [[onStream(caught(chain(['returning', 'select'])))]],
+    { client: { token: { ms: 0, fails: [5] } }, server: { isExecuteOnly: true } },
+  ),
+  regression(
     'without batches: a batch that fails in the middle of a transaction',
     [[inTransaction(insert, caught(batch(['returning', 'constraint', 'insert'])), insert)]],
     { server: { isExecuteOnly: true } },
