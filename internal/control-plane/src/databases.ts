@@ -20,6 +20,7 @@ const MAX_CONCURRENT_CALLS = 16
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
+/** Configuration of a new database. */
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -151,6 +152,7 @@ export class Databases {
     return registry.databases.get(row.id) ?? readyRow
   }
 
+  /** Creates a database in the back end. A dump is loaded into an empty database. */
   async #createNow(row: DatabaseRow, source: DatabaseSource | DumpSource): Promise<void> {
     const { backend } = this.#options
     const settings = this.#getSettings(row)
@@ -181,7 +183,7 @@ export class Databases {
 
   /**
    * Replaces the content of a database with a file; all access ends first. The database gets a new id and key, so that its
-   * tokens and streams cannot be used any longer, and keeps its name, group, settings and snapshots.
+   * tokens and streams can no longer be used, and keeps its name, group, settings and snapshots.
    * Also replaces a lost database.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
    */
@@ -204,10 +206,8 @@ export class Databases {
     const replacing = this.#enqueue(id, async () => {
       const current = check()
       const settings = this.#getSettings(current)
-      const [organization, group] = [
-        registry.organizations.get(row.organization),
-        registry.groups.get(row.group),
-      ]
+      const organization = registry.organizations.get(row.organization)
+      const group = registry.groups.get(row.group)
       if (organization === undefined || group === undefined)
         throw new Error('the registry has no group of the database')
       await backend.applySettings(id, {
@@ -438,6 +438,7 @@ export class Databases {
     registry.transaction(() => registry.databases.put({ ...row, state }))
   }
 
+  /** Returns the settings for the back end, which include the blocks of the organization and the key of the group. */
   #getSettings(row: DatabaseRow): DatabaseSettings {
     const { registry } = this.#options
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
@@ -454,6 +455,7 @@ export class Databases {
     }
   }
 
+  /** Runs a change of a database after its earlier changes, even if those have failed. */
   async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
     const result = (this.#changes.get(id) ?? Promise.resolve()).then(change)
     const completion = result.catch(() => {})
@@ -474,16 +476,17 @@ function getInheritedAddresses({
   return { allowedIps, allowedAwsVpcIds }
 }
 
-/** Returns the access that a configuration change revokes. */
+/** Returns the access that a configuration change revokes. @param previous undefined for a new database, which revokes nothing */
 export function getRevokedAccess(
   previous: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
 ): RevokedAccess | null {
-  const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
-    old.length > 0 && old.every((range) => allowedIps.includes(range))
   if (previous === undefined) return null
   if (blockReads && !previous.blockReads) return 'all'
-  if (allowedIps.length > 0 && !wasAllowed(previous)) return 'all'
+  // an empty list allows all addresses
+  const allowedAll = previous.allowedIps.length === 0
+  const keepsAllowed = !allowedAll && previous.allowedIps.every((range) => allowedIps.includes(range))
+  if (allowedIps.length > 0 && !keepsAllowed) return 'all'
   return blockWrites && !previous.blockWrites ? 'writes' : null
 }
 

@@ -54,12 +54,14 @@ export class Call {
     return this.#requiredGrant.caller
   }
 
+  /** The organization of the route. @throws Error for a route without one, which is a mistake in the table of routes */
   get organization(): OrganizationRow {
     const { organization } = this.#requiredGrant
     if (organization === null) throw new Error('the route has no organization')
     return organization
   }
 
+  /** The caller's role in the organization; null for a route without one. */
   get role(): Role | null {
     return this.#requiredGrant.role
   }
@@ -76,6 +78,7 @@ export class Call {
     return value
   }
 
+  /** Returns a parameter of the query. */
   query(name: string): string | undefined {
     return this.request.query.get(name) ?? undefined
   }
@@ -127,6 +130,7 @@ export class Call {
     )
   }
 
+  /** Returns the groups of the organization that the caller's token can access. */
   groups(): readonly GroupRow[] {
     return this.plane.registry.groups.rows.filter(
       ({ id, organization }) => organization === this.organization.id && this.#canAccess(id),

@@ -19,6 +19,7 @@ export function getHostname(
   return plane.addresses.getHostname(row, platform.databaseOrigin(), location)
 }
 
+/** Describes a database in the service's format. */
 export function databaseView(call: Call, row: DatabaseRow) {
   const { registry } = call.plane
   const group = registry.groups.get(row.group)
@@ -48,6 +49,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
   }
 }
 
+/** Describes a group in the service's format. All of its locations are reported as available. */
 export function groupView(call: Call, row: GroupRow) {
   return {
     name: row.name,
@@ -61,6 +63,7 @@ export function groupView(call: Call, row: GroupRow) {
   }
 }
 
+/** Describes an organization in the service's format. */
 export function organizationView(row: OrganizationRow) {
   return {
     id: row.id,
@@ -91,6 +94,7 @@ export function apiTokenView({ plane: { registry } }: Call, row: ApiTokenRow) {
   }
 }
 
+/** Converts usage to the service's format. */
 export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: UsageTotal) {
   return {
     rows_read: rowsRead,
