@@ -22,6 +22,7 @@ export async function runServe({ values, context }: CommandInput<typeof SERVE_OP
   await serve({ log: 'errors', ...values, backend: 'sqld', auth: true }, context)
 }
 
+/** Serves databases until the command is interrupted. */
 async function serve(values: DevValues, { output, stderr, signal }: CommandContext): Promise<void> {
   const { options, databases } = readDevOptions(values)
   // a server continues when the reader of its output or its log has gone, as in `baton dev | head -1`
@@ -29,21 +30,22 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const files = nameFiles(values.open ?? [])
   const copied = new Set<string>()
+  const copies = [...files].map(([name, file]) => {
+    const copy = async (): Promise<{ readonly fromFile: string }> => {
+      await checkFile(file)
+      copied.add(name)
+      return { fromFile: file }
+    }
+    return [name, copy] as const
+  })
   const server = await startLocalServer({
     ...options,
     databases: {
       ...Object.fromEntries(databases.map((name) => [name, {}])),
-      ...Object.fromEntries(
-        [...files].map(([name, file]) => [
-          name,
-          async () => {
-            await checkFile(file)
-            copied.add(name)
-            return { fromFile: file }
-          },
-        ]),
-      ),
+      ...Object.fromEntries(copies),
     },
+  }).catch((error: unknown) => {
+    throw nameFile(error, files)
   })
   let control: ControlServer | null = null
   try {
@@ -87,7 +89,16 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
-/** @param isNew whether this start has made the copy; false if an earlier one did */
+/** Adds the file to the error for the invalid name of its database, which the user has not written. Returns any other error unchanged. */
+function nameFile(error: unknown, files: ReadonlyMap<string, string>): unknown {
+  const { message } = error as Error
+  const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]
+  const file = name === undefined ? undefined : files.get(name)
+  if (file === undefined) return error
+  return new UsageError(`baton: --open ${file}: ${message}; rename the file`)
+}
+
+/** Describes the database of a file. @param isNew whether this start has made the copy; false if an earlier one did */
 const describeCopy = (name: string, file: string, isNew: boolean): string =>
   isNew
     ? `${name}: a copy of ${file}, which is not changed`
@@ -124,6 +135,7 @@ function toDatabaseName(file: string): string {
     .slice(0, 64)
 }
 
+/** Reads the options of the server and the names of databases to create. @throws UsageError */
 function readDevOptions(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], organization } = values
   const backend = readChoice('baton: --backend', DEV_OPTIONS.backend.choices, values.backend ?? 'embedded')
@@ -216,6 +228,7 @@ function readDomain(text: string): [host: string, name: string] {
   return [host, name]
 }
 
+/** How a program reaches a database. */
 interface AnnouncedDatabase {
   readonly url: string
   readonly token?: string
@@ -232,7 +245,7 @@ interface Announcement {
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
-/** @param names the databases, in the order in which they are printed */
+/** Describes how to use a server. @param names the databases, in the order in which they are printed */
 async function describeServer(
   server: LocalServer,
   names: readonly string[],
@@ -263,6 +276,7 @@ async function describeServer(
   }
 }
 
+/** Prints how to use a server. @param tokenFile the file that has the tokens, which are not printed then */
 function announce(
   server: LocalServer,
   options: LocalServerOptions,

@@ -8,7 +8,7 @@ import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from 
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
-import { writeNewFile } from './write-new-file.ts'
+import { createFolderOf, writeNewFile } from './write-new-file.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
@@ -38,6 +38,7 @@ async function exportFromDirectory(
   context: Input['context'],
 ): Promise<void> {
   const server = await loadServer(() => import('@batonsql/local-server'))
+  await createFolderOf(file)
   await server.exportFromDirectory(data, name, file).catch(async (error: unknown) => {
     const { message } = error as Error
     if (!/is in use by/.test(message)) throw error
@@ -73,6 +74,7 @@ async function exportFromDatabase({ values, operands, context }: Input): Promise
   await print(context, `exported ${operands.length === 1 ? 'the database' : target} to ${file}\n`)
 }
 
+/** Exports a database of a platform API, or all of its databases. */
 async function exportFromPlatform({ values, operands, context }: Input): Promise<void> {
   const { signal } = context
   const platform = createAccountClient(values, context)

@@ -17,6 +17,7 @@ export const listGroups = organizationCommand(async (platform, { signal }) => {
   }
 })
 
+/** Creates a group in one location. */
 export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
@@ -26,12 +27,14 @@ export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
   },
 )
 
+/** Adds a location to a group, and waits until its replicas are ready. */
 export const addLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.addLocation(name, location, { wait: true, signal })
   return { json: { name, location, added: true }, text: `added ${location} to ${name}` }
 })
 
+/** Removes a location from a group. */
 export const removeLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.removeLocation(name, location, { signal })
@@ -53,6 +56,7 @@ export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS
   },
 )
 
+/** Deletes a group and its databases, after a confirmation. */
 export const destroyGroup = organizationCommand<typeof DESTROY_OPTIONS>(
   async (platform, { operands, signal }) => {
     const [name] = operands as [string]

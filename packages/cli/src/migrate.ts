@@ -49,6 +49,7 @@ export async function runMigrate({ values, operands, rest: command = [], context
   const finishedIds = await openReport(values, command)
   const findSchemaDatabase = ({ schema }: Database): Database | undefined =>
     databases.find(({ name, isSchema }) => isSchema === true && name === schema)
+  // a child has succeeded if its schema database has
   const pending = databases.filter(
     (database) => !finishedIds.has((findSchemaDatabase(database) ?? database).dbId),
   )
@@ -56,8 +57,8 @@ export async function runMigrate({ values, operands, rest: command = [], context
   const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
   if (values.rehearse === true) await rehearseAll(pending, run)
-  const rest = pending.filter((database) => !children.includes(database))
-  const results = await forEachDatabase(rest, run, async (database) => {
+  const others = pending.filter((database) => !children.includes(database))
+  const results = await forEachDatabase(others, run, async (database) => {
     const result = await migrateDatabase(database, run)
     if (values.report !== undefined) await appendFile(values.report, `${JSON.stringify(result)}\n`)
     await print(context, values.json === true ? `${JSON.stringify(result)}\n` : formatResult(result))
@@ -78,6 +79,7 @@ export async function runMigrate({ values, operands, rest: command = [], context
     )
 }
 
+/** What every database is migrated with. */
 interface Run extends Pick<Input, 'values' | 'context'> {
   readonly platform: PlatformClient
   readonly command: readonly string[]
@@ -104,6 +106,7 @@ async function openReport(
   if (lines.at(-1) !== '') await appendFile(report, '\n')
   const results = lines.flatMap((line): MigrationResult[] => {
     try {
+      // a line that is not an object is that of another command
       return [Object(JSON.parse(line)) as MigrationResult]
     } catch {
       return []
@@ -147,6 +150,7 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
   context.stderr.write(`rehearsed on copies of ${databases.length} databases\n`)
 }
 
+/** Runs the command for a database, and returns the line of the report. */
 async function migrateDatabase(database: Database, run: Run): Promise<MigrationResult> {
   const { name, dbId: id } = database
   const startedAt = performance.now()
@@ -155,6 +159,7 @@ async function migrateDatabase(database: Database, run: Run): Promise<MigrationR
   return { database: name, id, command: run.command, succeeded: exit === 0, exit, ms, output }
 }
 
+/** Runs the command for a database. */
 async function runCommand(
   database: Database,
   run: Run,
@@ -185,7 +190,7 @@ const formatResult = ({ database, succeeded, exit, ms, output }: MigrationResult
     ? `${database}: succeeded in ${ms} ms\n`
     : `${database}: FAILED (${typeof exit === 'number' ? `exit code ${exit}` : exit})\n${output.trim().replaceAll(/^/gm, '  ')}\n`
 
-/** Calls `work` for each database, several at a time. Rejects with the first error, when no call is running any longer. */
+/** Calls `work` for each database, several at a time. After an error, begins no more calls, and rejects when the others have ended. */
 async function forEachDatabase<T>(
   databases: readonly Database[],
   { concurrency, context }: { readonly concurrency: number; readonly context: CommandContext },

@@ -25,7 +25,7 @@ export class ImportSource {
     this.#folder = folder
   }
 
-  /** @param file its path; `-` for standard input */
+  /** Opens a file. @param file its path; `-` for standard input, which is read to its end first */
   static async open(
     file: string,
     delimiter: string,
@@ -46,6 +46,7 @@ export class ImportSource {
     return new ImportSource(path, 'the input', delimiter, folder)
   }
 
+  /** Reads the rows, and at the end the digest. */
   async *records(): AsyncGenerator<CsvRecord, void, undefined> {
     const hash = createHash('sha256')
     const bytes = createReadStream(this.#path)
@@ -58,6 +59,7 @@ export class ImportSource {
     }
   }
 
+  /** Removes the temporary file. */
   async close(): Promise<void> {
     await this.#folder?.remove()
   }

@@ -6,6 +6,7 @@ import type { ImportSource } from './import-source.ts'
 import { type ImportTarget, quoteName } from './import-target.ts'
 import { findProblem, isBlank, type Scan } from './scan-rows.ts'
 
+/** What a loader needs besides the database. */
 interface LoaderOptions {
   readonly scan: Scan
   readonly target: ImportTarget
@@ -41,12 +42,15 @@ interface Chunk {
 export class RowLoader {
   readonly #db: Client
   readonly #options: LoaderOptions
+  /** Name of the table that records the progress. */
   readonly progressTable: string
   /** Rows of the file that have been handled. */
   position = 0
+  /** Rows that were stored by this run. */
   imported = 0
   /** The rows that were skipped. */
   readonly problems: string[] = []
+  /** Whether the progress table exists. */
   hasProgress = false
 
   constructor(db: Client, options: LoaderOptions) {
@@ -125,6 +129,7 @@ export class RowLoader {
     this.hasProgress = false
   }
 
+  /** Reads the file in chunks. Those before the position have no rows, because they have been handled. */
   async *#chunks(): AsyncGenerator<Chunk, void, undefined> {
     const { source, scan, signal } = this.#options
     let skipsHeader = scan.hasHeader
@@ -151,12 +156,12 @@ export class RowLoader {
     yield { end, records, isLast: true }
   }
 
+  /** Stores a chunk in one transaction. */
   async #apply(chunk: Chunk): Promise<void> {
     const { before, after } = this.#surround(chunk)
     const inserts = this.#inserts(chunk.records)
-    const { signal, skipsBadRows } = this.#options
     try {
-      await this.#db.batch([...before, ...inserts.map(({ statement }) => statement), ...after], { signal })
+      await this.#db.batch([...before, ...inserts, ...after], { signal: this.#options.signal })
       this.imported += chunk.records.length
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
@@ -167,14 +172,14 @@ export class RowLoader {
         error.statementIndex >= before.length &&
         error.statementIndex < before.length + inserts.length
       if (!isInsert) throw error
-      await this.#applyOneByOne(chunk, skipsBadRows)
+      await this.#applyOneByOne(chunk)
     }
     this.position = chunk.end
     this.hasProgress ||= !chunk.isLast
   }
 
   /** Applies a chunk that has a row which the database rejects: without that row, or not at all. */
-  async #applyOneByOne(chunk: Chunk, skipsBadRows: boolean): Promise<void> {
+  async #applyOneByOne(chunk: Chunk): Promise<void> {
     const { before, after } = this.#surround(chunk)
     const problems: string[] = []
     await this.#db.transaction(async (tx) => {
@@ -184,7 +189,7 @@ export class RowLoader {
         if (failure === null) break
         const record = chunk.records[failure.index] as CsvRecord
         const problem = `line ${record.line}: ${failure.error.message}`
-        if (!skipsBadRows || !ROW_ERROR.test(failure.error.code))
+        if (!this.#options.skipsBadRows || !ROW_ERROR.test(failure.error.code))
           throw new Error(problem, { cause: failure.error })
         problems.push(problem)
         index = failure.index + 1
@@ -230,11 +235,10 @@ export class RowLoader {
       isFirst && target.columns === null
         ? [`create table ${quoteName(target.table)} (${columns.join(', ')})`]
         : []
-    const { digest } = source
     if (isFirst) {
       const record = [
         `create table ${table} (source text not null, rows integer not null)`,
-        { sql: `insert into ${table} values (?, ?)`, args: [digest, end] },
+        { sql: `insert into ${table} values (?, ?)`, args: [source.digest, end] },
       ]
       return { before: creation, after: isLast ? [] : record }
     }
@@ -244,11 +248,12 @@ export class RowLoader {
     return { before: [guard], after: [update] }
   }
 
-  #inserts(records: readonly CsvRecord[]): readonly { readonly statement: InStatement }[] {
+  /** Returns the statements that insert rows, with as many rows in each as its number of values allows. */
+  #inserts(records: readonly CsvRecord[]): readonly InStatement[] {
     const size = Math.max(1, Math.floor(MAX_VALUES / this.#options.scan.columns.length))
-    const inserts = []
+    const inserts: InStatement[] = []
     for (let start = 0; start < records.length; start += size)
-      inserts.push({ statement: this.#insert(records.slice(start, start + size)) })
+      inserts.push(this.#insert(records.slice(start, start + size)))
     return inserts
   }
 
@@ -267,5 +272,7 @@ export class RowLoader {
   }
 }
 
-const lengthOf = (cell: Cell): number =>
-  cell === null ? 0 : typeof cell === 'string' ? cell.length : cell.text.length
+function lengthOf(cell: Cell): number {
+  if (cell === null) return 0
+  return typeof cell === 'string' ? cell.length : cell.text.length
+}

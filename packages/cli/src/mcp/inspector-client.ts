@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from '@batonsql/inspector/read-lines'
 import { WireModel } from '@batonsql/inspector/wire-model'
 
+/** Delay before the next connection, in ms. */
 const RECONNECT_MS = 1_000
 
 /**
@@ -41,6 +42,7 @@ export class InspectorClient {
     return { model: this.#model, since: this.#since }
   }
 
+  /** Disconnects. */
   close(): void {
     this.#controller.abort()
   }

@@ -11,6 +11,7 @@ export interface ColumnState {
   readonly sums: string
 }
 
+/** What a table contains. */
 export interface TableState {
   readonly rows: number
   /** Empty for a virtual table. */
@@ -28,11 +29,12 @@ export interface DatabaseState {
   readonly corruptions: readonly string[]
 }
 
+/** The types of values, in the order of the expressions that count them. */
 export const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
 const EXPRESSIONS_PER_COLUMN = TYPES.length + 1
 /** Each has eight aggregates; SQLite limits those of a statement to 2,000. */
 const COLUMNS_AT_ONCE = 200
-// a large table takes a while
+// without a time limit, because reading a large table takes a while
 const OPTIONS = { rowMode: 'array', timeoutMs: Infinity } as const
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
@@ -103,6 +105,7 @@ async function countRows(db: Client, name: string): Promise<number> {
   }
 }
 
+/** Reads the content of a table. */
 async function measureTable(db: Client, name: string): Promise<TableState> {
   const { rows: names } = await db.execute<{ name: string }>(
     'select name from pragma_table_xinfo(?) where hidden = 0 order by cid',
@@ -128,6 +131,7 @@ async function measureTable(db: Client, name: string): Promise<TableState> {
   return { rows: count, columns }
 }
 
+/** Returns the expressions that measure a column. */
 const measureColumn = (column: string): string =>
   [
     ...TYPES.map((type) => `coalesce(sum(typeof(${column}) = '${type}'), 0)`),
