@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
-import { AuditLog } from './audit.ts'
+import { AuditLog } from './audit-log.ts'
 import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
@@ -19,7 +19,6 @@ const OWNER_TOKEN = 'owner'
 
 /** Options of a {@link ControlPlane}. */
 export interface ControlPlaneOptions {
-  /** The data directory. */
   readonly directory: string
   /** Whether acknowledged changes must survive a power failure. */
   readonly isDurable: boolean

@@ -20,7 +20,6 @@ const MAX_CONCURRENT_CALLS = 16
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
-/** Configuration of a new database. */
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -152,7 +151,6 @@ export class Databases {
     return registry.databases.get(row.id) ?? readyRow
   }
 
-  /** Creates a database in the back end. A dump is loaded into an empty database. */
   async #createNow(row: DatabaseRow, source: DatabaseSource | DumpSource): Promise<void> {
     const { backend } = this.#options
     const settings = this.#getSettings(row)

@@ -1,9 +1,6 @@
 const SQLITE_FULL = 13
 
-/**
- * Records a removal in the registry. On a full disk, removes the data first, because the registry cannot record anything until then;
- * otherwise the caller removes it afterwards.
- */
+/** Records a removal in the registry. On a full disk, removes the data first, because the registry cannot record anything until then. */
 export async function recordRemoval(record: () => void, removeData: () => Promise<void>): Promise<void> {
   try {
     record()

@@ -82,7 +82,7 @@ export class Snapshots {
     }
   }
 
-  /** Replaces the content of a database with a snapshot: see {@link Databases.replace}. @returns the database with its new id @throws ApiError */
+  /** Replaces the content of a database with a snapshot: see {@link Databases.replace}. @returns the database with its new id */
   async restore(database: DatabaseRow, name: string): Promise<DatabaseRow> {
     return await this.#options.databases.replace(database, this.getFile(this.get(database, name)))
   }

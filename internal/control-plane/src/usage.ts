@@ -29,7 +29,6 @@ export interface UsageTotal {
   readonly storageBytes: number
 }
 
-/** Usage of a database that has not been used. */
 export const NO_USAGE: UsageTotal = { rowsRead: 0, rowsWritten: 0, bytesSynced: 0, storageBytes: 0 }
 
 /** A period in ms since the Unix epoch; it is evaluated in whole hours. */

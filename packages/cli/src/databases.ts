@@ -6,7 +6,7 @@ import { type CommandOutput, describeDeletion, formatFields } from './command-ou
 import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
-import { fillFromDump } from './create-from-dump.ts'
+import { fillFromDump } from './fill-from-dump.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
   CREATE_DATABASE_OPTIONS,

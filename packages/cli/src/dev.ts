@@ -9,8 +9,8 @@ import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
 import { readPort } from './read-port.ts'
-import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
+import { writeTokenFile } from './write-token-file.ts'
 
 /** Serves databases until a signal stops the process. */
 export const runDev = ({ values, context }: CommandInput<typeof DEV_OPTIONS>): Promise<void> =>
@@ -22,7 +22,6 @@ export async function runServe({ values, context }: CommandInput<typeof SERVE_OP
   await serve({ log: 'errors', ...values, backend: 'sqld', auth: true }, context)
 }
 
-/** Serves databases until the command is interrupted. */
 async function serve(values: DevValues, { output, stderr, signal }: CommandContext): Promise<void> {
   const { options, databases } = readDevOptions(values)
   // a server continues when the reader of its output or its log has gone, as in `baton dev | head -1`
@@ -228,7 +227,6 @@ function readDomain(text: string): [host: string, name: string] {
   return [host, name]
 }
 
-/** How a program reaches a database. */
 interface AnnouncedDatabase {
   readonly url: string
   readonly token?: string

@@ -27,7 +27,6 @@ export interface Session {
   runScript(script: string, file: string): Promise<void>
 }
 
-/** A dot command, with its operands and its description for `.help`. */
 interface DotCommand {
   readonly operands: string
   readonly help: string

@@ -3,8 +3,8 @@ import { exportFile, HttpError } from '@batonsql/core'
 import { type CommandInput, print } from './command-context.ts'
 import { control, NotRunningError } from './control/control-client.ts'
 import { isUrl, openDatabase, readTarget } from './database-address.ts'
+import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './export-online.ts'
 import { loadServer } from './load-server.ts'
-import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
@@ -74,7 +74,6 @@ async function exportFromDatabase({ values, operands, context }: Input): Promise
   await print(context, `exported ${operands.length === 1 ? 'the database' : target} to ${file}\n`)
 }
 
-/** Exports a database of a platform API, or all of its databases. */
 async function exportFromPlatform({ values, operands, context }: Input): Promise<void> {
   const { signal } = context
   const platform = createAccountClient(values, context)

@@ -17,7 +17,6 @@ export const listGroups = organizationCommand(async (platform, { signal }) => {
   }
 })
 
-/** Creates a group in one location. */
 export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
@@ -34,7 +33,6 @@ export const addLocation = organizationCommand(async (platform, { operands, sign
   return { json: { name, location, added: true }, text: `added ${location} to ${name}` }
 })
 
-/** Removes a location from a group. */
 export const removeLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.removeLocation(name, location, { signal })

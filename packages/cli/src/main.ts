@@ -1,5 +1,6 @@
 import { addAbortSignal } from 'node:stream'
 import { parseArgs } from 'node:util'
+import { abortOnSignals } from './abort-on-signals.ts'
 import {
   BrokenPipeError,
   type Command,
@@ -9,10 +10,9 @@ import {
 } from './command-context.ts'
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
+import { describeUnknownOption } from './describe-unknown-option.ts'
 import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
-import { abortOnSignals } from './stop-signals.ts'
-import { describeUnknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
@@ -74,7 +74,6 @@ function findRootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? findRootCause(error.cause) : error
 }
 
-/** Returns the command that the first one or two arguments name. @throws UsageError */
 function findCommand(args: readonly string[]): Command {
   const [firstWord = '', secondWord] = args
   const group = COMMANDS.filter(({ words }) => words[0] === firstWord)
@@ -87,7 +86,6 @@ function findCommand(args: readonly string[]): Command {
   )
 }
 
-/** Parses the arguments of a command. @throws UsageError */
 function parse(command: Command, args: readonly string[]): Pick<CommandInput, 'values' | 'operands'> {
   const name = `baton ${command.words.join(' ')}`
   const { options, operands = [] } = command

@@ -79,7 +79,6 @@ export async function runMigrate({ values, operands, rest: command = [], context
     )
 }
 
-/** What every database is migrated with. */
 interface Run extends Pick<Input, 'values' | 'context'> {
   readonly platform: PlatformClient
   readonly command: readonly string[]
@@ -150,7 +149,6 @@ async function rehearseAll(databases: readonly Database[], run: Run): Promise<vo
   context.stderr.write(`rehearsed on copies of ${databases.length} databases\n`)
 }
 
-/** Runs the command for a database, and returns the line of the report. */
 async function migrateDatabase(database: Database, run: Run): Promise<MigrationResult> {
   const { name, dbId: id } = database
   const startedAt = performance.now()
@@ -159,7 +157,6 @@ async function migrateDatabase(database: Database, run: Run): Promise<MigrationR
   return { database: name, id, command: run.command, succeeded: exit === 0, exit, ms, output }
 }
 
-/** Runs the command for a database. */
 async function runCommand(
   database: Database,
   run: Run,

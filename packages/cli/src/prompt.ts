@@ -36,7 +36,6 @@ export async function runPrompt(db: Client, context: CommandContext): Promise<vo
   }
 }
 
-/** The session of a terminal. */
 class Prompt implements Session {
   readonly db: Client
   readonly context: CommandContext

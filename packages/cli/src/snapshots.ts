@@ -81,7 +81,6 @@ export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
   }, confirmRestore),
 })
 
-/** Deletes a snapshot. */
 export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, operands, context }) => {
     const [database, name] = operands as [string, string]

@@ -14,9 +14,9 @@ import { encodeBaseUrl } from '@libsql/core/uri'
 import { supportedUrlLink } from '@libsql/core/util'
 import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { type ClientConfig, expand } from './expand.ts'
-import { toResultSet } from './results.ts'
+import { toResultSet } from './to-result-set.ts'
+import { type AnyStatement, toStatement } from './to-statement.ts'
 import { HttpTransaction } from './transaction.ts'
-import { type AnyStatement, toStatement } from './values.ts'
 
 export * from '@libsql/core/api'
 export { HttpTransaction }

@@ -8,8 +8,8 @@ import {
   type Transaction,
 } from '@libsql/core/api'
 import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
-import { toResultSet } from './results.ts'
-import { type AnyStatement, toStatement } from './values.ts'
+import { toResultSet } from './to-result-set.ts'
+import { type AnyStatement, toStatement } from './to-statement.ts'
 
 /**
  * A transaction that lasts until `commit`, `rollback` or `close`, or until the server ends it. BEGIN is sent with its first statement.

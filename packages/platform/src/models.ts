@@ -7,8 +7,18 @@ export type Known<Words extends string> = Words | (string & {})
 /** Like `Partial`, but undefined is allowed even with `exactOptionalPropertyTypes`. */
 export type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
-/** A database: its address, its group, and how access to it is limited. */
-export interface Database extends Raw {
+/** How access to a database is limited. */
+interface AccessLimits {
+  /** Whether all reads are rejected. */
+  readonly blockReads: boolean
+  /** Whether all writes are rejected. */
+  readonly blockWrites: boolean
+  /** Whether its deletion is rejected. */
+  readonly deleteProtection: boolean
+}
+
+/** A database, with its address and its group. */
+export interface Database extends Raw, AccessLimits {
   readonly name: string
   /** UUID. It changes when a snapshot is restored. */
   readonly dbId: string
@@ -18,12 +28,6 @@ export interface Database extends Raw {
   readonly group: string
   /** Code of the location of its primary. */
   readonly primaryRegion: string
-  /** Whether all reads are rejected. */
-  readonly blockReads: boolean
-  /** Whether all writes are rejected. */
-  readonly blockWrites: boolean
-  /** Whether its deletion is rejected. */
-  readonly deleteProtection: boolean
   /** The database from which it was branched, and when (ISO 8601); null if there is none. */
   readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: string } | null
   /** Codes of the locations of its group. @deprecated by the service */
@@ -46,15 +50,9 @@ export interface Database extends Raw {
 export type CreatedDatabase = Pick<Database, 'name' | 'dbId' | 'hostname'> & Raw
 
 /** Limits, blocks and protection of a database. */
-export interface DatabaseConfiguration extends Raw {
+export interface DatabaseConfiguration extends Raw, AccessLimits {
   /** Bytes, or a number with a unit: `256mb`. */
   readonly sizeLimit: string
-  /** Whether all reads are rejected. */
-  readonly blockReads: boolean
-  /** Whether all writes are rejected. */
-  readonly blockWrites: boolean
-  /** Whether its deletion is rejected. */
-  readonly deleteProtection: boolean
   /** Addresses from which it can be used; empty for all. */
   readonly allowedIps: readonly string[]
   /** Ids of the AWS VPCs from which it can be used; empty for all. */

@@ -12,7 +12,6 @@ export interface ParsedResponse {
 /** Extracts the result of a method from a response. Missing data is an error, never an empty result. */
 export type Reader<T> = (response: ParsedResponse) => T
 
-/** Ignores the body. */
 export const noResult: Reader<void> = () => {}
 
 /** Reads the object under `key`, or else the body itself, as a view that has `requiredField`. */

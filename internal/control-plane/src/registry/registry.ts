@@ -37,9 +37,7 @@ export class Registry {
   readonly snapshots = this.#table<SnapshotRow>('snapshot')
   readonly apiTokens = this.#table<ApiTokenRow>('api_token')
   readonly keySets = this.#table<KeySetRow>('key_set')
-  /** Finds an organization by its slug. */
   readonly findOrganization = this.organizations.index(({ slug }) => slug)
-  /** Finds a user by the user name. */
   readonly findUser = this.users.index(({ username }) => username)
   readonly #findGroup = this.groups.index(({ organization, name }) => compositeKey(organization, name))
   readonly #findDatabase = this.databases.index(({ organization, name, state }) =>

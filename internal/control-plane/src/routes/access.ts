@@ -30,7 +30,6 @@ export const OWN_USER: RouteAccess = { level: 'user' }
  */
 export type Access = RouteAccess | Scope | Role
 
-/** Expands a requirement in short. */
 export function toRouteAccess(access: Access): RouteAccess {
   if (typeof access !== 'string') return access
   if (isRole(access)) return { level: 'organization', role: access }

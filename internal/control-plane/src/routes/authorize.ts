@@ -56,7 +56,6 @@ export function findRole(
   return registry.findMembership(organization.id, user.id)?.role
 }
 
-/** Checks that a group-scoped token has a scope. @throws ApiError 403 */
 function checkScope({ token }: Caller, scope: Scope): void {
   if (token.scopes?.includes(scope) !== true)
     throw new ApiError(403, `the token does not have the scope ${scope}`)

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import type { AuditAuthor, AuditEntry } from '../audit.ts'
+import type { AuditAuthor, AuditEntry } from '../audit-log.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
@@ -78,7 +78,6 @@ export class Call {
     return value
   }
 
-  /** Returns a parameter of the query. */
   query(name: string): string | undefined {
     return this.request.query.get(name) ?? undefined
   }

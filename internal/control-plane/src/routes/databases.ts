@@ -227,7 +227,6 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
 
 type Seed = NonNullable<NewDatabaseBody['seed']>
 
-/** Returns the database that a seed copies. @throws ApiError */
 function findCopySource(call: Call, seed: Seed): DatabaseRow {
   const name = seed.name ?? seed.value
   if (name == null || name === '') throw new ApiError(400, 'seed.name is missing')

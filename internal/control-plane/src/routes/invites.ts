@@ -17,7 +17,6 @@ const InviteBody = v.object({
 })
 const Invite = v.object({ id: Integer, email: v.string(), role: v.string(), created_at: Time })
 const Invited = v.object({ email: v.string(), role: v.string(), organization: v.string() })
-/** An invite in version 1 of the API. */
 const OldInvite = v.object({
   ID: Integer,
   CreatedAt: Time,

@@ -19,7 +19,6 @@ export function getHostname(
   return plane.addresses.getHostname(row, platform.databaseOrigin(), location)
 }
 
-/** Describes a database in the service's format. */
 export function databaseView(call: Call, row: DatabaseRow) {
   const { registry } = call.plane
   const group = registry.groups.get(row.group)
@@ -63,7 +62,6 @@ export function groupView(call: Call, row: GroupRow) {
   }
 }
 
-/** Describes an organization in the service's format. */
 export function organizationView(row: OrganizationRow) {
   return {
     id: row.id,
@@ -94,7 +92,6 @@ export function apiTokenView({ plane: { registry } }: Call, row: ApiTokenRow) {
   }
 }
 
-/** Converts usage to the service's format. */
 export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: UsageTotal) {
   return {
     rows_read: rowsRead,

@@ -24,7 +24,6 @@ export function isAddressAllowed(list: readonly string[], address: string | unde
   return allowedNetworks.check(plain, getFamily(plain))
 }
 
-/** Parses an address or a network; null if it is neither. */
 function readNetwork(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
   const [address = '', bits, ...extraParts] = text.split('/')
   if (isIP(address) === 0 || extraParts.length > 0) return null

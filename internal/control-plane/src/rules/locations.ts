@@ -22,7 +22,6 @@ export const LOCATIONS: Readonly<Record<string, string>> = {
 /** Code of the location that is this machine. The vendor's CLI reaches databases in it without TLS, and all others with TLS. */
 export const LOCAL = 'local'
 
-/** Whether a text is the code of a location. */
 export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
 }

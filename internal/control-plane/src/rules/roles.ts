@@ -8,7 +8,6 @@ export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS.indexOf(role) >= RANKS.indexOf(minimum)
 }
 
-/** Whether a text is the name of a role. */
 export function isRole(text: string): text is Role {
   return (RANKS as readonly string[]).includes(text)
 }

@@ -47,7 +47,6 @@ function findSocket(data: string | undefined, port: number, env: CommandContext[
   throw new Error(`the path of ${data} is too long for a socket; use --port instead of --data`)
 }
 
-/** The response of a server: the result of the command, or its error. */
 interface ControlResponse {
   readonly result?: unknown
   readonly error?: string

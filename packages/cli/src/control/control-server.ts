@@ -91,7 +91,6 @@ function removeLink(link: string, target: string): void {
   }
 }
 
-/** Runs the command of a request, and sends its result or its error. */
 async function respond(
   server: LocalServer,
   request: IncomingMessage,

@@ -25,7 +25,6 @@ export class TypeInference {
   #canBeNumber = true
   #canBeInteger = true
 
-  /** Considers a value. */
   add(cell: Cell): void {
     if (cell === null || !this.#canBeNumber) return
     if (cell instanceof QuotedText || !isNumberText(cell)) this.#addText(cell)

@@ -59,7 +59,6 @@ export class ImportSource {
     }
   }
 
-  /** Removes the temporary file. */
   async close(): Promise<void> {
     await this.#folder?.remove()
   }

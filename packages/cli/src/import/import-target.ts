@@ -9,7 +9,6 @@ export interface TargetColumn {
 /** Time limit of counting the rows of a table, which only the report needs, in ms. */
 const COUNT_MS = 5_000
 
-/** Quotes a name for SQL. */
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** The table to import into. */
@@ -23,7 +22,6 @@ export class ImportTarget {
     this.columns = columns
   }
 
-  /** Reads the columns of the table, if it exists. */
   static async open(db: Client, table: string, signal: AbortSignal): Promise<ImportTarget> {
     // in a STRICT table, a column of type ANY converts no values, like a column without a type; in other tables, it does
     const isStrict = 'exists (select 1 from pragma_table_list(?1) where strict)'

@@ -6,7 +6,6 @@ import type { ImportSource } from './import-source.ts'
 import { type ImportTarget, quoteName } from './import-target.ts'
 import { findProblem, isBlank, type Scan } from './scan-rows.ts'
 
-/** What a loader needs besides the database. */
 interface LoaderOptions {
   readonly scan: Scan
   readonly target: ImportTarget
@@ -42,7 +41,6 @@ interface Chunk {
 export class RowLoader {
   readonly #db: Client
   readonly #options: LoaderOptions
-  /** Name of the table that records the progress. */
   readonly progressTable: string
   /** Rows of the file that have been handled. */
   position = 0
@@ -156,7 +154,6 @@ export class RowLoader {
     yield { end, records, isLast: true }
   }
 
-  /** Stores a chunk in one transaction. */
   async #apply(chunk: Chunk): Promise<void> {
     const { before, after } = this.#surround(chunk)
     const inserts = this.#inserts(chunk.records)

@@ -12,7 +12,6 @@ export interface FileColumn {
   readonly affinity: Affinity
 }
 
-/** What a scan needs besides the file. */
 interface ScanOptions {
   readonly target: ImportTarget
   readonly types: ReadonlyMap<string, string>

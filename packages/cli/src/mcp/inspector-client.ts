@@ -42,7 +42,6 @@ export class InspectorClient {
     return { model: this.#model, since: this.#since }
   }
 
-  /** Disconnects. */
   close(): void {
     this.#controller.abort()
   }

@@ -111,7 +111,6 @@ function compareColumns(
   }
 }
 
-/** Returns what is wrong with a database and was not before. */
 function findDamage(before: DatabaseState, after: DatabaseState): string[] {
   const damage = after.corruptions.filter((line) => !before.corruptions.includes(line))
   return after.brokenReferences > before.brokenReferences

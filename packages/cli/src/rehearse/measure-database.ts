@@ -11,7 +11,6 @@ export interface ColumnState {
   readonly sums: string
 }
 
-/** What a table contains. */
 export interface TableState {
   readonly rows: number
   /** Empty for a virtual table. */
@@ -105,7 +104,6 @@ async function countRows(db: Client, name: string): Promise<number> {
   }
 }
 
-/** Reads the content of a table. */
 async function measureTable(db: Client, name: string): Promise<TableState> {
   const { rows: names } = await db.execute<{ name: string }>(
     'select name from pragma_table_xinfo(?) where hidden = 0 order by cid',
@@ -131,7 +129,6 @@ async function measureTable(db: Client, name: string): Promise<TableState> {
   return { rows: count, columns }
 }
 
-/** Returns the expressions that measure a column. */
 const measureColumn = (column: string): string =>
   [
     ...TYPES.map((type) => `coalesce(sum(typeof(${column}) = '${type}'), 0)`),

@@ -19,7 +19,6 @@ import { TrafficProxy } from './traffic-proxy.ts'
 
 type Input = CommandInput<typeof REHEARSE_OPTIONS>
 
-/** Name of the copy on the temporary server. */
 const COPY = 'copy'
 /** Number of empty requests of which the fastest is the round trip. */
 const ROUND_TRIPS = 3

@@ -31,7 +31,6 @@ export interface Rehearsal {
   readonly losses: readonly string[]
 }
 
-/** The problem if the schema of the real database was changed during the rehearsal. */
 export const SOURCE_CHANGED =
   'the schema of the real database was changed meanwhile: does the command use another variable for its URL?'
 

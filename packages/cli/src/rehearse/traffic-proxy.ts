@@ -101,7 +101,6 @@ export class TrafficProxy {
   }
 }
 
-/** Adds a part of a body, unless enough has been kept. */
 function keep(parts: Buffer[], part: Buffer): void {
   const length = parts.reduce((sum, { length: partLength }) => sum + partLength, 0)
   if (length < MAX_READ_BYTES) parts.push(part)

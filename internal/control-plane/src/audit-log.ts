@@ -8,7 +8,6 @@ export interface AuditEntry {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** An entry as stored, with its author and time. */
 export interface StoredAuditEntry extends AuditEntry {
   /** `cli` for the vendor's CLI, otherwise `web`. */
   readonly origin: string
@@ -54,7 +53,6 @@ export class AuditLog {
     )
   }
 
-  /** Returns the number of entries of an organization. */
   count(organization: string): number {
     const sql = 'SELECT count(*) AS count FROM audit_log WHERE organization = ?'
     return this.#registry.file.all<{ count: number }>(sql, [organization])[0]?.count ?? 0
