@@ -124,7 +124,7 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
   }
 }
 
-/** Returns the name of a file's database: the name of the file, with only the characters that database names allow. */
+/** Returns the name of a file's database: the name of the file, with only the characters and the length that database names allow. */
 function toDatabaseName(file: string): string {
   const { name } = parsePath(file)
   return name

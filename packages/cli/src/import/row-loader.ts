@@ -41,6 +41,8 @@ interface Chunk {
 export class RowLoader {
   readonly #db: Client
   readonly #options: LoaderOptions
+  /** Identifies the content that was scanned. */
+  readonly #digest: string
   readonly progressTable: string
   /** Rows of the file that have been handled. */
   position = 0
@@ -54,12 +56,13 @@ export class RowLoader {
   constructor(db: Client, options: LoaderOptions) {
     this.#db = db
     this.#options = options
+    this.#digest = options.source.digest
     this.progressTable = `baton_import_${options.target.table}`
   }
 
   /** Reads the progress of an interrupted import. @throws Error if there is one but `resume` is not set, or none although it is */
   async prepare(resume: boolean): Promise<void> {
-    const { target, source, signal } = this.#options
+    const { target, signal } = this.#options
     const progress = await this.#readProgress({ signal })
     if (progress === null && resume)
       throw new Error(
@@ -70,7 +73,7 @@ export class RowLoader {
       throw new Error(
         `an earlier import into ${target.table} was interrupted: continue it with --resume, or drop the table "${this.progressTable}"`,
       )
-    if (progress.source !== source.digest)
+    if (progress.source !== this.#digest)
       throw new Error(
         `the interrupted import into ${target.table} was of another file, or the file has changed since`,
       )
@@ -151,6 +154,7 @@ export class RowLoader {
       } else if (end > this.position) records.push(record)
       characters += record.cells.reduce((sum, cell) => sum + lengthOf(cell), 0)
     }
+    if (source.digest !== this.#digest) throw new Error(`${source.name} was changed while it was imported`)
     yield { end, records, isLast: true }
   }
 
@@ -224,7 +228,7 @@ export class RowLoader {
     readonly before: readonly InStatement[]
     readonly after: readonly InStatement[]
   } {
-    const { scan, target, source } = this.#options
+    const { scan, target } = this.#options
     const table = quoteName(this.progressTable)
     const isFirst = !this.hasProgress
     const columns = scan.columns.map(({ name, type }) => `${quoteName(name)} ${type}`.trim())
@@ -235,7 +239,7 @@ export class RowLoader {
     if (isFirst) {
       const record = [
         `create table ${table} (source text not null, rows integer not null)`,
-        { sql: `insert into ${table} values (?, ?)`, args: [source.digest, end] },
+        { sql: `insert into ${table} values (?, ?)`, args: [this.#digest, end] },
       ]
       return { before: creation, after: isLast ? [] : record }
     }
