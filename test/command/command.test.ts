@@ -243,6 +243,14 @@ test.each([
   [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: database "nope" does not exist/],
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect requires --backend embedded/],
   [['database-tokens', '--help'], 0, /^baton database-tokens create DATABASE/, /^$/],
+  [
+    'database-tokens create app --expiration default --api-url http://127.0.0.1:1 --token t --organization o'.split(
+      ' ',
+    ),
+    2,
+    /^$/,
+    /--expiration must be a duration such as 2w1d30m or 1h, or never, not default/,
+  ],
   [['api-tokens', '--help'], 0, /^baton api-tokens create NAME/, /^$/],
   [['dump'], 2, /^$/, /missing database: .* DATABASE_URL/],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend must be embedded or sqld, not x/],

@@ -47,12 +47,13 @@ export class Addresses {
   resolve(address: string): ResolvedAddress | undefined {
     const separator = address.indexOf(REPLICA_SEPARATOR)
     const row = this.find(address.slice(separator + 1))
-    if (row === undefined || separator < 0) return row && { row, location: null }
+    if (row === undefined) return undefined
+    if (separator < 0) return { row, location: null }
     const location = address.slice(0, separator)
     return getReplicaLocations(this.#registry, row).includes(location) ? { row, location } : undefined
   }
 
-  /** Returns the label of a host name within the domain; null for other host names. */
+  /** Returns the part of a host name before the domain; null for a host name outside of the domain. */
   getHostLabel(host: string): string | null {
     const suffix = this.#domain === null ? null : `.${this.#domain.replace(/:\d+$/, '')}`
     return suffix !== null && host.endsWith(suffix) ? host.slice(0, -suffix.length) : null

@@ -63,6 +63,7 @@ function createOperatorAccount(registry: Registry, slug: string): void {
   registry.putSetting('owner', owner.id)
 }
 
+/** Returns the row of a new organization, which the caller stores. */
 export function newOrganization(
   slug: string,
   name: string,
@@ -84,6 +85,7 @@ export function newOrganization(
   }
 }
 
+/** Returns the row of a new group in one location, which the caller stores. @param key signs tokens for its databases */
 export function newGroup(organization: string, name: string, primary: string, key: KeyPair): GroupRow {
   return {
     id: randomUUID(),
@@ -98,6 +100,7 @@ export function newGroup(organization: string, name: string, primary: string, ke
   }
 }
 
+/** Returns the row of a new membership, which the caller stores. */
 export function newMember<R>(organization: string, user: string, role: R) {
   return { id: compositeKey(organization, user), organization, user, role }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { KeyPair } from '@batonsql/server-common/auth'
 import type { DatabaseBackend } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
-import { AuditLog } from './audit.ts'
+import { AuditLog } from './audit-log.ts'
 import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
@@ -14,6 +14,7 @@ import { Usage } from './usage.ts'
 
 /** How often usage is recorded. */
 const SAMPLE_INTERVAL_MS = 15_000
+/** Name of the API token that the operator uses. */
 const OWNER_TOKEN = 'owner'
 
 /** Options of a {@link ControlPlane}. */
@@ -140,12 +141,12 @@ export class ControlPlane {
     await this.#running?.usage.sampleTouched()
   }
 
-  /** Why another server uses the directory, once it does; nothing may be changed any longer. */
+  /** The error that says why another server uses the directory, after which nothing may be changed; null until then. */
   get loss(): Error | null {
     return this.#loss
   }
 
-  /** Ends at once, because another server uses the directory. The registry stays open, so that closing it changes nothing. */
+  /** Ends at once, because another server uses the directory. Leaves the registry open, because closing it would write to its file. */
   async abandon(loss: Error): Promise<void> {
     this.#loss = loss
     if (this.#sampler !== null) clearInterval(this.#sampler)
@@ -153,7 +154,7 @@ export class ControlPlane {
     await this.#running?.backend.abandon()
   }
 
-  /** Must be called after all changes have finished. */
+  /** Closes the registry. Must be called after all changes have finished. */
   close(): void {
     this.registry.close()
   }
@@ -166,7 +167,7 @@ export class ControlPlane {
   #sample(): void {
     this.#sampling ??= this.usage
       .sampleTouched()
-      // for example on a full disk; nothing is lost, because the next sample includes it
+      // for example on a full disk; no usage is lost, because the next sample includes it
       .catch((error: unknown) => console.error(`usage could not be recorded: ${String(error)}`))
       .finally(() => {
         this.#sampling = null

@@ -3,20 +3,19 @@ import {
   BackendError,
   type DatabaseBackend,
   type DatabaseId,
-  type DatabaseSettings,
   type DatabaseSource,
   newDatabaseId,
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { ApiError } from './api-error.ts'
+import { type ApplyOptions, BackendChanges, isServed } from './backend-changes.ts'
+import { forEachConcurrently } from './for-each-concurrently.ts'
 import { type DumpSource, loadDump } from './load-dump.ts'
-import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
+import type { PendingChange } from './pending-changes.ts'
 import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 
-/** Maximum number of concurrent back-end calls when many databases are processed. */
-const MAX_CONCURRENT_CALLS = 16
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
@@ -46,14 +45,6 @@ export interface NewDatabase {
   readonly onReady?: (row: DatabaseRow) => void
 }
 
-/** Options for applying settings. */
-export interface ApplyOptions {
-  /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
-  readonly revoked?: RevokedAccess | null
-  /** Whether a database that the back end does not have is marked as lost instead of causing an error. @default false */
-  readonly markMissingAsLost?: boolean
-}
-
 /** Dependencies of {@link Databases}. */
 export interface DatabasesOptions {
   readonly registry: Registry
@@ -70,19 +61,19 @@ export interface DatabasesOptions {
  */
 export class Databases {
   readonly #options: DatabasesOptions
-  /** The last change of each database: changes are applied one at a time. */
-  readonly #changes = new Map<DatabaseId, Promise<void>>()
+  readonly #changes: BackendChanges
   /** When each delayed database becomes ready, on a monotonic clock. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #pending = new PendingChanges((id, revoked) => this.#retryChange(id, revoked))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
+    const { registry, backend } = options
+    this.#changes = new BackendChanges({ registry, backend, finishRemoval: (row) => this.finishRemoval(row) })
   }
 
   /** Changes that the back end has failed to apply; they are retried automatically. */
   get pendingChanges(): readonly PendingChange[] {
-    return this.#pending.list
+    return this.#changes.pending
   }
 
   /** Whether a database accepts requests. */
@@ -95,7 +86,7 @@ export class Databases {
 
   /** Stops retries. */
   stop(): void {
-    this.#pending.stop()
+    this.#changes.stop()
   }
 
   /** Creates a database. @throws ApiError if the back end cannot create it; in that case nothing is kept */
@@ -123,7 +114,7 @@ export class Databases {
     }
     registry.transaction(() => registry.databases.put(row))
     try {
-      await this.#enqueue(row.id, () => this.#createNow(row, source))
+      await this.#changes.enqueue(row.id, () => this.#createNow(row, source))
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(options)
     } catch (error) {
@@ -153,7 +144,7 @@ export class Databases {
 
   async #createNow(row: DatabaseRow, source: DatabaseSource | DumpSource): Promise<void> {
     const { backend } = this.#options
-    const settings = this.#getSettings(row)
+    const settings = this.#changes.getSettings(row)
     if (source.type !== 'dump') return await backend.create(row.id, source, settings)
     await backend.create(row.id, { type: 'empty' }, settings)
     await loadDump(backend, row, source.file)
@@ -181,7 +172,7 @@ export class Databases {
 
   /**
    * Replaces the content of a database with a file; all access ends first. The database gets a new id and key, so that its
-   * tokens and streams cannot be used any longer, and keeps its name, group, settings and snapshots.
+   * tokens and streams can no longer be used, and keeps its name, group, settings and snapshots.
    * Also replaces a lost database.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
    */
@@ -201,13 +192,11 @@ export class Databases {
         registry.snapshots.put({ ...snapshot, database: newRow.id })
     }
     let replacement = row
-    const replacing = this.#enqueue(id, async () => {
+    const replacing = this.#changes.enqueue(id, async () => {
       const current = check()
-      const settings = this.#getSettings(current)
-      const [organization, group] = [
-        registry.organizations.get(row.organization),
-        registry.groups.get(row.group),
-      ]
+      const settings = this.#changes.getSettings(current)
+      const organization = registry.organizations.get(row.organization)
+      const group = registry.groups.get(row.group)
       if (organization === undefined || group === undefined)
         throw new Error('the registry has no group of the database')
       await backend.applySettings(id, {
@@ -270,10 +259,10 @@ export class Databases {
       const movedRow = { ...check(), ...destination }
       registry.transaction(() => registry.databases.put(movedRow))
     }
-    const move = this.#enqueue(id, async () => {
+    const move = this.#changes.enqueue(id, async () => {
       await beforeRemoval(check())
       if (backend.move === undefined) commit()
-      else await backend.move(id, group.id, this.#getSettings({ ...row, ...destination }), commit)
+      else await backend.move(id, group.id, this.#changes.getSettings({ ...row, ...destination }), commit)
     })
     // applies the settings whether or not the database was moved
     await move.catch(() => {})
@@ -282,22 +271,13 @@ export class Databases {
     if (row.replicas !== undefined) await this.#stopUnusedReplicas(row.group)
   }
 
-  /**
-   * Applies the recorded settings to the back end, and aborts requests that use revoked access.
-   * @throws ApiError 500 if the back end fails; the change is retried automatically
-   */
-  async apply(
-    id: DatabaseId,
-    { revoked = null, markMissingAsLost = false }: ApplyOptions = {},
-  ): Promise<void> {
-    await this.#attempt(id, revoked, async (access) => {
-      await this.#enqueue(id, () => this.#applyNow(id, markMissingAsLost))
-      if (access !== null) await this.#options.backend.revokeAccess(id, access)
-    })
+  /** Applies the recorded settings of a database: see {@link BackendChanges.apply}. */
+  async apply(id: DatabaseId, options?: ApplyOptions): Promise<void> {
+    await this.#changes.apply(id, options)
   }
 
   /** Applies the settings of several databases, even if some fail. */
-  async applyAll(rows: readonly DatabaseRow[], options: ApplyOptions = {}): Promise<void> {
+  async applyAll(rows: readonly DatabaseRow[], options?: ApplyOptions): Promise<void> {
     await forEachConcurrently(rows, ({ id }) => this.apply(id, options))
   }
 
@@ -324,7 +304,7 @@ export class Databases {
   /** Records removals. @param record calls `markDeleting` in a transaction */
   async recordRemoval(rows: readonly DatabaseRow[], record: () => void): Promise<void> {
     await recordRemoval(record, async () => {
-      for (const { id } of rows) await this.#enqueue(id, () => this.#options.backend.remove(id))
+      for (const { id } of rows) await this.#changes.enqueue(id, () => this.#options.backend.remove(id))
     })
   }
 
@@ -349,8 +329,8 @@ export class Databases {
   /** Finishes a removal. @throws ApiError 500 if the back end fails; the removal is retried automatically */
   async finishRemoval({ id, group, replicas = [] }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval, onRemoval } = this.#options
-    await this.#attempt(id, null, async () => {
-      await this.#enqueue(id, async () => {
+    await this.#changes.attempt(id, null, async () => {
+      await this.#changes.enqueue(id, async () => {
         const row = registry.databases.get(id)
         if (row === undefined) return
         await beforeRemoval(row)
@@ -394,78 +374,7 @@ export class Databases {
     await this.finishRemovals(unfinished).catch(() => {})
     await this.applyAll(rows.filter(isServed), { markMissingAsLost: true }).catch(() => {})
   }
-
-  /** Retries a change according to the current state of the registry. */
-  async #retryChange(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
-    const row = this.#options.registry.databases.get(id)
-    if (row === undefined) this.#pending.onSuccess(id)
-    else if (row.state === 'deleting') await this.finishRemoval(row)
-    else if (isServed(row)) await this.apply(id, { revoked })
-  }
-
-  /** Applies the settings, and checks whether the database exists in the back end. */
-  async #applyNow(id: DatabaseId, markMissingAsLost: boolean): Promise<void> {
-    const { registry, backend } = this.#options
-    const row = registry.databases.get(id)
-    if (row === undefined || !isServed(row)) return
-    const exists = await backend.applySettings(id, this.#getSettings(row))
-    const current = registry.databases.get(id)
-    if (current === undefined || !isServed(current) || exists === (current.state === 'ready')) return
-    if (!exists && !markMissingAsLost) throw new Error('the back end does not have the database')
-    this.#setState(current, exists ? 'ready' : 'lost')
-  }
-
-  /** Runs a recorded change on the back end. */
-  async #attempt(
-    id: DatabaseId,
-    revoked: RevokedAccess | null,
-    work: (revoked: RevokedAccess | null) => Promise<void>,
-  ): Promise<void> {
-    // an earlier change that failed may have revoked more
-    const access = getWidestAccess(revoked, this.#pending.getRevokedAccess(id))
-    try {
-      await work(access)
-    } catch (error) {
-      this.#pending.onFailure(id, error, access)
-      // the reason is logged: it may contain paths and ports of the server
-      throw new ApiError(500, NOT_APPLIED_YET, 'not_applied_yet')
-    }
-    this.#pending.onSuccess(id)
-  }
-
-  #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
-    const { registry } = this.#options
-    registry.transaction(() => registry.databases.put({ ...row, state }))
-  }
-
-  #getSettings(row: DatabaseRow): DatabaseSettings {
-    const { registry } = this.#options
-    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
-    const organization = registry.organizations.get(row.organization)
-    const group = registry.groups.get(row.group)
-    return {
-      sizeLimitBytes,
-      allowAttach,
-      isSchema: row.isSchema,
-      blockReads: blockReads || organization?.blockedReads === true,
-      blockWrites: blockWrites || organization?.blockedWrites === true,
-      blockReason,
-      keys: [row.key.publicPem, ...(group === undefined ? [] : [group.key.publicPem])],
-    }
-  }
-
-  async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
-    const result = (this.#changes.get(id) ?? Promise.resolve()).then(change)
-    const completion = result.catch(() => {})
-    this.#changes.set(id, completion)
-    await result.finally(() => {
-      if (this.#changes.get(id) === completion) this.#changes.delete(id)
-    })
-  }
 }
-
-const NOT_APPLIED_YET =
-  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server shows the reason'
 
 /** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({
@@ -474,32 +383,16 @@ function getInheritedAddresses({
   return { allowedIps, allowedAwsVpcIds }
 }
 
-/** Returns the access that a configuration change revokes. */
+/** Returns the access that a configuration change revokes. @param previous undefined for a new database, which revokes nothing */
 export function getRevokedAccess(
   previous: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
 ): RevokedAccess | null {
-  const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
-    old.length > 0 && old.every((range) => allowedIps.includes(range))
   if (previous === undefined) return null
   if (blockReads && !previous.blockReads) return 'all'
-  if (allowedIps.length > 0 && !wasAllowed(previous)) return 'all'
+  // an empty list allows all addresses
+  const allowedAll = previous.allowedIps.length === 0
+  const keepsAllowed = !allowedAll && previous.allowedIps.every((range) => allowedIps.includes(range))
+  if (allowedIps.length > 0 && !keepsAllowed) return 'all'
   return blockWrites && !previous.blockWrites ? 'writes' : null
-}
-
-/** Whether the back end should have a database: one that is neither being created nor removed. */
-function isServed({ state }: DatabaseRow): boolean {
-  return state === 'ready' || state === 'lost'
-}
-
-/** Calls `work` for each item. Rejects with the first failure after all calls have finished. */
-async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const remaining = [...items].reverse()
-  const failures: unknown[] = []
-  const worker = async (): Promise<void> => {
-    for (let item = remaining.pop(); item !== undefined; item = remaining.pop())
-      await work(item).catch((error: unknown) => failures.push(error))
-  }
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_CALLS }, worker))
-  if (failures.length > 0) throw failures[0]
 }

@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 600_000
 const MAX_REASON_LENGTH = 300
 
 /**
- * Restores a dump into an empty database of a back end, by the rules of `restore()` for every other client.
+ * Restores a dump into an empty database of a back end, with `restore()` of core, so that the same dumps are accepted as from a client.
  * @throws BackendError with the first line of the reason
  */
 export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file: string): Promise<void> {

@@ -42,7 +42,7 @@ export class PendingChanges {
     return [...this.#pending.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** Records a failed attempt. @param revoked the access that the change revokes */
+  /** Records a failed attempt, and schedules the next. @param revoked the access that the change revokes */
   onFailure(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
     const previous = this.#pending.get(id)
     const text = error instanceof Error ? error.message : String(error)
@@ -58,7 +58,7 @@ export class PendingChanges {
     this.#timers.set(id, setTimeout(() => void this.#retry(id), delay).unref())
   }
 
-  /** Returns the access that a pending change of a database revokes. */
+  /** Returns the access that the pending changes of a database revoke; null if there is none. */
   getRevokedAccess(id: DatabaseId): RevokedAccess | null {
     return this.#pending.get(id)?.revoked ?? null
   }

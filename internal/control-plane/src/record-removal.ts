@@ -1,6 +1,6 @@
 const SQLITE_FULL = 13
 
-/** Records a removal in the registry. On a full disk, the data is removed first, because the registry cannot record anything until then. */
+/** Records a removal in the registry. On a full disk, removes the data first, because the registry cannot record anything until then. */
 export async function recordRemoval(record: () => void, removeData: () => Promise<void>): Promise<void> {
   try {
     record()

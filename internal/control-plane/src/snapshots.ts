@@ -58,7 +58,11 @@ export class Snapshots {
     return join(this.#options.folder, id)
   }
 
-  /** Copies the current state of a database while reads and writes continue. @param name by default, the time @throws ApiError */
+  /**
+   * Copies the current state of a database while reads and writes continue.
+   * @param name by default, the time
+   * @throws ApiError 400, or 409 if the name is taken or the database was removed or restored meanwhile
+   */
   async create(database: DatabaseRow, name = nameForTime()): Promise<SnapshotRow> {
     const { registry, backend, folder } = this.#options
     const row = { id: randomUUID(), database: database.id, name, createdAt: Date.now() }
@@ -68,6 +72,7 @@ export class Snapshots {
     try {
       await backend.exportTo(database.id, file)
       const snapshot: SnapshotRow = { ...row, bytes: (await stat(file)).size }
+      // the name may have been taken, or the database removed, while it was copied
       this.#checkAvailable(database, name)
       registry.transaction(() => registry.snapshots.put(snapshot))
       return snapshot

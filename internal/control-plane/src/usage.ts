@@ -80,7 +80,7 @@ export class Usage {
     const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
     const now = performance.now()
     await this.sample(rows)
-    // databases used in the meantime stay marked, and are sampled again
+    // databases that were used shortly before this sample, or during it, stay marked and are sampled again
     for (const [id, at] of this.#touched) if (now - at > SAMPLE_AFTER_USE_MS) this.#touched.delete(id)
   }
 
@@ -123,26 +123,24 @@ export class Usage {
     }
   }
 
-  /** @returns whether the server of the databases responds */
+  /** Samples databases of one server, until it does not respond. @returns whether it responds */
   async #sampleBatch(rows: readonly DatabaseRow[]): Promise<boolean> {
     const samples = new Map<DatabaseId, UsageSample>()
     let isResponding = true
     for (const { id } of rows) {
       if (this.#findMeasurable(id) === undefined) continue
-      isResponding = false
-      const reading = this.#backend.sampleUsage(id).then(
-        (sample) => samples.set(id, sample),
-        () => {},
-      )
-      await withTimeLimit(
-        reading.then(() => {
-          isResponding = true
-        }),
-        this.#limitMs,
-      )
+      let hasEnded = false
+      const read = async (): Promise<void> => {
+        // a failed sample is also a response: the sample after the next use includes the usage
+        const sample = await this.#backend.sampleUsage(id).catch(() => null)
+        hasEnded = true
+        if (sample !== null) samples.set(id, sample)
+      }
+      await withTimeLimit(read(), this.#limitMs)
+      isResponding = hasEnded
       if (!isResponding) break
     }
-    this.#record(new Map(samples))
+    this.#record(samples)
     return isResponding
   }
 
@@ -211,6 +209,7 @@ export class Usage {
     return total
   }
 
+  /** Stores a sample, and adds its difference from the previous one to the current hour. */
   #write(row: DatabaseRow, sample: UsageSample): void {
     const { file } = this.#registry
     const previous = this.#getLastSample(row.id)
@@ -223,7 +222,7 @@ export class Usage {
       rowsWritten,
       storageBytes,
     ])
-    // a lower count means that the latest usage was lost; counting nothing avoids counting usage twice
+    // a lower count of the same process means that it has lost its latest count: counting nothing avoids counting usage twice
     const increase = (count: number, base: number): number => Math.max(0, count - base)
     this.#add(
       row,

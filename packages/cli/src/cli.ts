@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { findNodeProblem } from './supported-node.ts'
+import { findNodeProblem } from './find-node-problem.ts'
 
 const problem = findNodeProblem(process.versions.node)
 if (problem === null) {

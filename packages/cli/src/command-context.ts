@@ -7,7 +7,7 @@ export interface CommandInput<Options extends OptionTable = OptionTable> {
   readonly values: ValuesOf<Options>
   /** Arguments that are not options; their number has been checked. */
   readonly operands: readonly string[]
-  /** The arguments after `--` of a command that runs another one. */
+  /** The arguments after `--` of a command that runs another one. @default none */
   readonly rest?: readonly string[]
   readonly context: CommandContext
 }

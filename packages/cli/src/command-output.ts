@@ -18,11 +18,11 @@ export async function printOutput(
   for (const line of typeof text === 'string' ? [text] : alignColumns(text)) await print(context, `${line}\n`)
 }
 
-/** Returns the text of an object: a line for each field, with `none` for null and empty text. */
+/** Returns the text of an object: a line for each field, with `none` for null, undefined and empty text. */
 export function formatFields(fields: object): string {
   const width = Math.max(...Object.keys(fields).map((key) => key.length))
   const lines = Object.entries(fields).map(([key, value]) => {
-    const text = value === null ? '' : String(value)
+    const text = String(value ?? '')
     return `${key.padEnd(width)}  ${text || 'none'}`
   })
   return lines.join('\n')

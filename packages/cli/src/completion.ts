@@ -12,7 +12,7 @@ export async function runCompletion({ operands, context }: CommandInput<typeof N
 
 type Commands = readonly Command[]
 
-/** Maps the preceding words, with a space before each, to possible next words. Longest first. */
+/** Maps the preceding words, with a space before each, to possible next words. Longest first, because the first match is used. */
 function nextWords(commands: Commands): Map<string, string[]> {
   const candidates = new Map<string, string[]>([['', []]])
   for (const command of commands) {
@@ -34,6 +34,7 @@ function nextWords(commands: Commands): Map<string, string[]> {
   return new Map([...candidates].toSorted(([a], [b]) => b.length - a.length))
 }
 
+/** Returns the alternatives of a command's operand; only `completion` has any. */
 const listChoices = ({ words, operands = [] }: Command): string[] =>
   words[0] === 'completion' ? operands.flatMap((operand) => operand.split('|')) : []
 

@@ -24,7 +24,7 @@ export function confirmDeletion(
         `baton ${commandWords}: confirmation needs a terminal; --yes confirms for "${name}"`,
       )
     const lines = createInterface({ input, output: stderr })
-    // otherwise Ctrl-C would reject the prompt with an error
+    // without this, Ctrl-C would reject the question instead of interrupting the command
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     // the input ends when the command is interrupted
     lines.on('error', () => {})

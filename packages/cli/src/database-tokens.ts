@@ -7,7 +7,7 @@ export const createDatabaseToken = organizationCommand<typeof DATABASE_TOKEN_OPT
   async (platform, { values, operands, signal }) => {
     const [database] = operands as [string]
     const { expiration } = values
-    if (expiration !== undefined && !/^(never|default|(\d+[wdhms])+)$/.test(expiration))
+    if (expiration !== undefined && !/^(never|(\d+[wdhms])+)$/.test(expiration))
       throw new UsageError(
         `baton database-tokens create: --expiration must be a duration such as 2w1d30m or 1h, or never, not ${expiration}`,
       )

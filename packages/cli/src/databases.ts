@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
-import { databaseUrl, type PlatformClient } from '@batonsql/platform'
+import { type DatabaseConfiguration, databaseUrl, type PlatformClient } from '@batonsql/platform'
 import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { type CommandOutput, describeDeletion, formatFields } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
 import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
-import { fillFromDump } from './create-from-dump.ts'
+import { fillFromDump } from './fill-from-dump.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
   CREATE_DATABASE_OPTIONS,
@@ -39,27 +39,19 @@ export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
 export const showDatabase = organizationCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   const database = await platform.databases.get(name, { signal })
-  const { deleteProtection, blockReads, blockWrites, sizeLimit } = await platform.databases.getConfiguration(
-    name,
-    { signal },
-  )
+  const configuration = await platform.databases.getConfiguration(name, { signal })
   const { dbId: id, group, primaryRegion: location, parent, hostname } = database
   const branchOf = parent?.name ?? null
   const url = databaseUrl(hostname)
-  const json = {
-    name,
-    id,
-    group,
-    location,
-    url,
-    branchOf,
-    sizeLimit,
-    deleteProtection,
-    blockReads,
-    blockWrites,
-  }
+  const json = { name, id, group, location, url, branchOf, ...selectSettings(configuration) }
   return { json, text: formatFields(json) }
 })
+
+/** Returns the settings of a database that `databases configure` can change. */
+function selectSettings(configuration: DatabaseConfiguration) {
+  const { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps } = configuration
+  return { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }
+}
 
 /** A database to create. */
 type NewDatabase = Omit<Extract<ControlRequest, { command: 'create' }>, 'command'>
@@ -89,11 +81,10 @@ async function createOnPlatform(
   const group =
     requestedGroup ??
     (fromDatabase === undefined ? 'default' : (await databases.get(fromDatabase, { signal })).group)
-  const snapshots =
-    fromSnapshot === undefined ? [] : await databases.listSnapshots(fromDatabase as string, { signal })
-  const timestamp = snapshots.find((snapshot) => snapshot.name === fromSnapshot)?.createdAt
-  if (fromSnapshot !== undefined && timestamp === undefined)
-    throw new Error(`snapshot "${fromSnapshot}" of database "${fromDatabase}" does not exist`)
+  const timestamp =
+    fromDatabase === undefined || fromSnapshot === undefined
+      ? undefined
+      : await findSnapshotTime(platform, { database: fromDatabase, snapshot: fromSnapshot }, signal)
   const seed =
     fromDatabase === undefined ? undefined : ({ type: 'database', name: fromDatabase, timestamp } as const)
   const { hostname } = await databases.create({ name, group, seed }, { wait, signal })
@@ -101,7 +92,19 @@ async function createOnPlatform(
   return { json, text: json.url }
 }
 
-/** Checks the options that choose the content. @throws UsageError */
+/** Returns the time of a snapshot, by which the platform API identifies it. @throws Error if it does not exist */
+async function findSnapshotTime(
+  { databases }: PlatformClient,
+  { database, snapshot: name }: { readonly database: string; readonly snapshot: string },
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const snapshots = await databases.listSnapshots(database, { signal })
+  const snapshot = snapshots.find((candidate) => candidate.name === name)
+  if (snapshot === undefined) throw new Error(`snapshot "${name}" of database "${database}" does not exist`)
+  return snapshot.createdAt
+}
+
+/** Checks the options that choose the content. @throws UsageError if they exclude each other, or a file cannot be read */
 async function checkSources({
   'from-dump': dumpFile,
   'from-file': file,
@@ -160,20 +163,21 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
   ),
 })
 
-const toFork = (
+/** Returns the copy that a command describes; by default, its name is that of the database with `-copy`. */
+function readFork(
   { snapshot: fromSnapshot, group }: CommandInput<typeof FORK_OPTIONS>['values'],
   operands: readonly string[],
-): NewDatabase => {
+): NewDatabase {
   const [fromDatabase, name = `${fromDatabase}-copy`] = operands as [string, string?]
   return { name, fromDatabase, fromSnapshot, group }
 }
 
 /** Copies a database, or one of its snapshots, and prints the URL of the copy. */
 export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
-  onServer: async (input) => await createOnServer(input, toFork(input.values, input.operands)),
+  onServer: async (input) => await createOnServer(input, readFork(input.values, input.operands)),
   onPlatform: organizationCommand<typeof FORK_OPTIONS>(
     async (platform, { values, operands, signal }) =>
-      await createOnPlatform(platform, toFork(values, operands), { signal }),
+      await createOnPlatform(platform, readFork(values, operands), { signal }),
   ),
 })
 
@@ -209,10 +213,10 @@ export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_O
     }
     const hasChanges = Object.values(changes).some((change) => change !== undefined)
     const { databases } = platform
-    const { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps } = hasChanges
+    const configuration = hasChanges
       ? await databases.updateConfiguration(name, changes, { signal })
       : await databases.getConfiguration(name, { signal })
-    const json = { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }
+    const json = selectSettings(configuration)
     return { json, text: formatFields(json) }
   },
 )

@@ -1,7 +1,7 @@
 import { escapeLines } from './escape-controls.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Hints, by pattern of the error message. */
+/** Hints, by pattern of the error message. The first that matches is shown. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'Is the server running? `baton dev` starts one on port 8080.'],
   [/ENOTFOUND|EAI_AGAIN/, 'The host does not exist.'],
@@ -44,7 +44,7 @@ export function describeError(error: unknown): string {
 
 function withHint(message: string): string {
   const hint = HINTS.find(([pattern]) => pattern.test(message))
-  // this advice is for programs, not for the command
+  // advice for programs, and the name of a function, which a user of the command cannot follow
   const text = message
     .replace(': read it with readRows(), or with LIMIT', '')
     .replace(/^startLocalServer: /, '')

@@ -9,8 +9,8 @@ import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
 import { readPort } from './read-port.ts'
-import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
+import { writeTokenFile } from './write-token-file.ts'
 
 /** Serves databases until a signal stops the process. */
 export const runDev = ({ values, context }: CommandInput<typeof DEV_OPTIONS>): Promise<void> =>
@@ -29,21 +29,22 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
   const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const files = nameFiles(values.open ?? [])
   const copied = new Set<string>()
+  const copies = [...files].map(([name, file]) => {
+    const copy = async (): Promise<{ readonly fromFile: string }> => {
+      await checkFile(file)
+      copied.add(name)
+      return { fromFile: file }
+    }
+    return [name, copy] as const
+  })
   const server = await startLocalServer({
     ...options,
     databases: {
       ...Object.fromEntries(databases.map((name) => [name, {}])),
-      ...Object.fromEntries(
-        [...files].map(([name, file]) => [
-          name,
-          async () => {
-            await checkFile(file)
-            copied.add(name)
-            return { fromFile: file }
-          },
-        ]),
-      ),
+      ...Object.fromEntries(copies),
     },
+  }).catch((error: unknown) => {
+    throw nameFile(error, files)
   })
   let control: ControlServer | null = null
   try {
@@ -87,7 +88,16 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
-/** @param isNew whether this start has made the copy; false if an earlier one did */
+/** Adds the file to the error for the invalid name of its database, which the user has not written. Returns any other error unchanged. */
+function nameFile(error: unknown, files: ReadonlyMap<string, string>): unknown {
+  const { message } = error as Error
+  const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]
+  const file = name === undefined ? undefined : files.get(name)
+  if (file === undefined) return error
+  return new UsageError(`baton: --open ${file}: ${message}; rename the file`)
+}
+
+/** Describes the database of a file. @param isNew whether this start has made the copy; false if an earlier one did */
 const describeCopy = (name: string, file: string, isNew: boolean): string =>
   isNew
     ? `${name}: a copy of ${file}, which is not changed`
@@ -114,7 +124,7 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
   }
 }
 
-/** Returns the name of a file's database: the name of the file, with only the characters that database names allow. */
+/** Returns the name of a file's database: the name of the file, with only the characters and the length that database names allow. */
 function toDatabaseName(file: string): string {
   const { name } = parsePath(file)
   return name
@@ -124,6 +134,7 @@ function toDatabaseName(file: string): string {
     .slice(0, 64)
 }
 
+/** Reads the options of the server and the names of databases to create. @throws UsageError */
 function readDevOptions(values: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], organization } = values
   const backend = readChoice('baton: --backend', DEV_OPTIONS.backend.choices, values.backend ?? 'embedded')
@@ -232,7 +243,7 @@ interface Announcement {
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
-/** @param names the databases, in the order in which they are printed */
+/** Describes how to use a server. @param names the databases, in the order in which they are printed */
 async function describeServer(
   server: LocalServer,
   names: readonly string[],
@@ -263,6 +274,7 @@ async function describeServer(
   }
 }
 
+/** Prints how to use a server. @param tokenFile the file that has the tokens, which are not printed then */
 function announce(
   server: LocalServer,
   options: LocalServerOptions,

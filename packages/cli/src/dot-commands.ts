@@ -34,11 +34,14 @@ interface DotCommand {
   readonly run: (session: Session, args: readonly string[]) => Promise<'exit' | void>
 }
 
-/** Excludes the tables of SQLite, libSQL and Turso's engine. */
-const IS_OWN_TABLE = `name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
+/** Condition for tables of the user: excludes those of SQLite, libSQL and Turso's engine. */
+const IS_USER_TABLE = `name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
   and name not like '\\_\\_turso\\_internal\\_%' escape '\\'`
-const TABLES = `select name from sqlite_schema where type in ('table', 'view') and ${IS_OWN_TABLE} order by name`
-/** Without a name, excludes the tables that are created together with others: those of SQLite, virtual tables and vector indexes. */
+const TABLES = `select name from sqlite_schema where type in ('table', 'view') and ${IS_USER_TABLE} order by name`
+/**
+ * Statements of the table ?1 and of its indexes and triggers. If ?1 is null, those of all tables except the tables of SQLite and libSQL,
+ * and those that are created together with a virtual table or a vector index.
+ */
 const SCHEMA = `select sql from sqlite_schema as s where sql is not null
   and (tbl_name = ?1 collate nocase or ?1 is null and tbl_name not like 'sqlite\\_%' escape '\\'
     and tbl_name not like 'libsql\\_%' escape '\\' and tbl_name not in (select name from pragma_table_list where type = 'shadow')
@@ -72,14 +75,14 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     operands: 'on|off',
     help: 'whether the names of the columns are printed',
     run: async ({ output }, [word]) => {
-      output.showsHeaders = readSwitch('.headers', word)
+      output.showsHeaders = readOnOff('.headers', word)
     },
   },
   '.timer': {
     operands: 'on|off',
     help: 'whether the time of each statement is printed',
     run: async (session, [word]) => {
-      session.showsTimer = readSwitch('.timer', word)
+      session.showsTimer = readOnOff('.timer', word)
     },
   },
   '.read': {
@@ -156,7 +159,8 @@ function splitWords(line: string): string[] {
   )
 }
 
-function readSwitch(name: string, word: string | undefined): boolean {
+/** Reads the operand of a dot command. @throws Error unless it is `on` or `off` */
+function readOnOff(name: string, word: string | undefined): boolean {
   if (word !== 'on' && word !== 'off') throw new Error(`${name} needs on or off`)
   return word === 'on'
 }

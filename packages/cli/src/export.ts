@@ -3,12 +3,12 @@ import { exportFile, HttpError } from '@batonsql/core'
 import { type CommandInput, print } from './command-context.ts'
 import { control, NotRunningError } from './control/control-client.ts'
 import { isUrl, openDatabase, readTarget } from './database-address.ts'
+import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './export-online.ts'
 import { loadServer } from './load-server.ts'
-import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
-import { writeNewFile } from './write-new-file.ts'
+import { createFolderOf, writeNewFile } from './write-new-file.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
@@ -38,6 +38,7 @@ async function exportFromDirectory(
   context: Input['context'],
 ): Promise<void> {
   const server = await loadServer(() => import('@batonsql/local-server'))
+  await createFolderOf(file)
   await server.exportFromDirectory(data, name, file).catch(async (error: unknown) => {
     const { message } = error as Error
     if (!/is in use by/.test(message)) throw error

@@ -26,6 +26,7 @@ export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
   },
 )
 
+/** Adds a location to a group, and waits until its replicas are ready. */
 export const addLocation = organizationCommand(async (platform, { operands, signal }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.addLocation(name, location, { wait: true, signal })
@@ -53,6 +54,7 @@ export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS
   },
 )
 
+/** Deletes a group and its databases, after a confirmation. */
 export const destroyGroup = organizationCommand<typeof DESTROY_OPTIONS>(
   async (platform, { operands, signal }) => {
     const [name] = operands as [string]

@@ -11,7 +11,7 @@ export function historyPath(env: Readonly<Record<string, string | undefined>>): 
   return join(state, 'baton', 'history')
 }
 
-/** Reads the lines of earlier prompts, newest first; none if the file does not exist. */
+/** Reads the lines of earlier prompts, newest first; none if the file cannot be read. */
 export function readHistory(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split('\n').filter(Boolean).reverse()

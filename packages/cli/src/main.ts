@@ -1,5 +1,6 @@
 import { addAbortSignal } from 'node:stream'
 import { parseArgs } from 'node:util'
+import { abortOnSignals } from './abort-on-signals.ts'
 import {
   BrokenPipeError,
   type Command,
@@ -9,10 +10,9 @@ import {
 } from './command-context.ts'
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
+import { describeUnknownOption } from './describe-unknown-option.ts'
 import { formatHelp, formatUsage, overview } from './help.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
-import { abortOnSignals } from './stop-signals.ts'
-import { describeUnknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
@@ -26,7 +26,7 @@ export async function main(args: readonly string[]): Promise<number> {
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
   const { stdin, stdout: output, stderr, env } = process
-  // ends a command that waits for its input; an error of the reader comes first
+  // an abort ends a command that waits for its input; without a listener, the error of the stream would end the process
   const input = addAbortSignal(controller.signal, stdin).on('error', () => {})
   try {
     await run(args, { input, output, stderr, env, commands: COMMANDS, signal: controller.signal })
@@ -51,13 +51,20 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
     if (group.length > 0) return void output.write(group.map(formatHelp).join('\n'))
   }
   const command = findCommand(args)
-  const commandArgs = args.slice(command.words.length)
-  const ownEnd = command.takesCommand === true ? commandArgs.indexOf('--') : -1
-  if (commandArgs.slice(0, ownEnd < 0 ? undefined : ownEnd).some(isHelp))
-    return void output.write(formatHelp(command))
-  const input = parse(command, commandArgs)
+  const { ownArgs, rest } = splitArguments(command, args.slice(command.words.length))
+  if (ownArgs.some(isHelp)) return void output.write(formatHelp(command))
+  const input = parse(command, ownArgs)
   const runCommand = await command.load()
-  await runCommand({ ...input, context })
+  await runCommand({ ...input, rest, context })
+}
+
+/** Splits the arguments of a command from the command that it runs, which is given after `--`. */
+function splitArguments(
+  { takesCommand = false }: Command,
+  args: readonly string[],
+): { readonly ownArgs: readonly string[]; readonly rest: readonly string[] } {
+  const end = takesCommand ? args.indexOf('--') : -1
+  return end < 0 ? { ownArgs: args, rest: [] } : { ownArgs: args.slice(0, end), rest: args.slice(end + 1) }
 }
 
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
@@ -79,20 +86,18 @@ function findCommand(args: readonly string[]): Command {
   )
 }
 
-function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'context'> {
+function parse(command: Command, args: readonly string[]): Pick<CommandInput, 'values' | 'operands'> {
   const name = `baton ${command.words.join(' ')}`
   const { options, operands = [] } = command
   try {
-    const end = command.takesCommand === true ? args.indexOf('--') : -1
-    const ownArgs = end < 0 ? args : args.slice(0, end)
-    const { values, positionals } = parseArgs({ args: [...ownArgs], options, allowPositionals: true })
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
     const requiredOperands = operands.filter((operand) => !operand.startsWith('['))
     const missingOperands = requiredOperands.slice(positionals.length)
     if (missingOperands.length > 0) throw new UsageError(`missing ${missingOperands.join(' and ')}`)
     const extraOperands = positionals.slice(operands.length)
     if (extraOperands.length > 0)
       throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
-    return { values, operands: positionals, rest: end < 0 ? [] : args.slice(end + 1) }
+    return { values, operands: positionals }
   } catch (error) {
     const unknownName = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
     const message =

@@ -49,6 +49,7 @@ export async function runMigrate({ values, operands, rest: command = [], context
   const finishedIds = await openReport(values, command)
   const findSchemaDatabase = ({ schema }: Database): Database | undefined =>
     databases.find(({ name, isSchema }) => isSchema === true && name === schema)
+  // a child has succeeded if its schema database has
   const pending = databases.filter(
     (database) => !finishedIds.has((findSchemaDatabase(database) ?? database).dbId),
   )
@@ -56,8 +57,8 @@ export async function runMigrate({ values, operands, rest: command = [], context
   const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
   if (values.rehearse === true) await rehearseAll(pending, run)
-  const rest = pending.filter((database) => !children.includes(database))
-  const results = await forEachDatabase(rest, run, async (database) => {
+  const others = pending.filter((database) => !children.includes(database))
+  const results = await forEachDatabase(others, run, async (database) => {
     const result = await migrateDatabase(database, run)
     if (values.report !== undefined) await appendFile(values.report, `${JSON.stringify(result)}\n`)
     await print(context, values.json === true ? `${JSON.stringify(result)}\n` : formatResult(result))
@@ -104,6 +105,7 @@ async function openReport(
   if (lines.at(-1) !== '') await appendFile(report, '\n')
   const results = lines.flatMap((line): MigrationResult[] => {
     try {
+      // a line that is not an object is that of another command
       return [Object(JSON.parse(line)) as MigrationResult]
     } catch {
       return []
@@ -185,7 +187,7 @@ const formatResult = ({ database, succeeded, exit, ms, output }: MigrationResult
     ? `${database}: succeeded in ${ms} ms\n`
     : `${database}: FAILED (${typeof exit === 'number' ? `exit code ${exit}` : exit})\n${output.trim().replaceAll(/^/gm, '  ')}\n`
 
-/** Calls `work` for each database, several at a time. Rejects with the first error, when no call is running any longer. */
+/** Calls `work` for each database, several at a time. After an error, begins no more calls, and rejects when the others have ended. */
 async function forEachDatabase<T>(
   databases: readonly Database[],
   { concurrency, context }: { readonly concurrency: number; readonly context: CommandContext },

@@ -10,6 +10,7 @@ export const listOrganizations = accountCommand(async (platform, { signal }) => 
   return { json, text: [['SLUG', 'TYPE', 'NAME'], ...json.map(({ slug, type, name }) => [slug, type, name])] }
 })
 
+/** Creates an organization, and prints its slug. */
 export const createOrganization = accountCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   const { slug } = await platform.organizations.create({ name }, { signal })

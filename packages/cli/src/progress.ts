@@ -1,6 +1,6 @@
 import type { CommandContext } from './command-context.ts'
 
-/** Update interval, in ms. */
+/** Shortest time between two updates of the line, in ms. */
 const INTERVAL_MS = 100
 /** Time after which the remaining time can be estimated, in ms. */
 const ESTIMATE_AFTER_MS = 1_000
@@ -18,7 +18,7 @@ export class Progress {
     this.#stderr = stderr
   }
 
-  /** @param fraction how much of the work is done, from 0 to 1, if that is known */
+  /** Shows a state. @param fraction how much of the work is done, from 0 to 1, if that is known */
   show(text: string, fraction?: number): void {
     const now = performance.now()
     this.#lastText = fraction === undefined ? text : `${text}, ${describe(fraction, now - this.#startedAt)}`

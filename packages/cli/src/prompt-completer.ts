@@ -9,13 +9,18 @@ const selectNames = (types: string): string => `with t as (select name, type fro
 
 /** Completes the last word of a line: a dot command at its beginning, or the name of a table or a column. */
 export async function complete(db: Client, line: string): Promise<[candidates: string[], word: string]> {
-  // includes the indentation of a dot command, which is replaced with the word
-  const [word = ''] = /(?:^\s*\.)?[\p{L}\p{N}_$]*$/u.exec(line) ?? []
+  const word = findLastWord(line)
   if (word.trim().startsWith('.'))
     return [DOT_COMMAND_NAMES.filter((name) => name.startsWith(word.trim())), word]
   if (word === '') return [[], word]
   const names = await readNames(db)
   return [names.filter((name) => name.toLowerCase().startsWith(word.toLowerCase())), word]
+}
+
+/** Returns the word at the end of a line, which may be empty. That of a dot command includes the indentation, which it replaces. */
+export function findLastWord(line: string): string {
+  // without the lookbehind, the time would be quadratic in the length of a word before the last one
+  return /(?:^\s*\.|(?<![\p{L}\p{N}_$]))[\p{L}\p{N}_$]*$/u.exec(line)?.[0] ?? ''
 }
 
 /** Returns the names that need no quotation marks; none if they cannot be read, rather than interrupt the user. */

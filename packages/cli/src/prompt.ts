@@ -111,7 +111,7 @@ class Prompt implements Session {
       this.#runController.abort()
       return
     }
-    // earlier lines of the input stay visible; the current line is cleared on both sides of the cursor
+    // first to the end of the line, because `u` clears only what is before the cursor; earlier lines stay visible
     this.#lines.write(null, { ctrl: true, name: 'e' })
     this.context.output.write('^C\n')
     this.#lines.write(null, { ctrl: true, name: 'u' })

@@ -1,7 +1,7 @@
 /**
  * Decodes a text that is read in parts: a file or standard input.
  * @param name what is read, for the error
- * @throws Error if it is not UTF-8, which says what it seems to be
+ * @throws Error if the text is not UTF-8; its message says what the text seems to be
  */
 export async function* readText(
   source: AsyncIterable<Uint8Array | string>,
@@ -30,7 +30,7 @@ export async function* readText(
   yield decode()
 }
 
-/** @throws Error for the first bytes of a file in another format */
+/** Checks the first bytes of a text. @throws Error if they are those of UTF-16 or of an SQLite file */
 function checkStart(bytes: Uint8Array, name: string): void {
   const [first, second] = bytes
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)

@@ -1,8 +1,7 @@
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
 import { type CommandContext, getStyle, print } from './command-context.ts'
-import { formatCsvRow } from './csv-text.ts'
 import { textFor } from './escape-controls.ts'
-import { formatJson, formatLines, formatMarkdownRow, formatTable } from './result-text.ts'
+import { formatCsvRow, formatJson, formatLines, formatMarkdownRow, formatTable } from './result-text.ts'
 
 export const MODES = ['table', 'line', 'csv', 'json', 'markdown'] as const
 export type Mode = (typeof MODES)[number]

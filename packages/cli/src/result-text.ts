@@ -1,5 +1,5 @@
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
-import { realText } from '@batonsql/inspector/csv-text'
+import { csvText, realText } from '@batonsql/inspector/csv-text'
 import { escapeControls } from './escape-controls.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
@@ -65,6 +65,14 @@ export function formatJson(cells: readonly Value[], columns: readonly string[]):
     return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
   }
   return `${JSON.stringify(row, replacer)}\n`
+}
+
+/** Formats a row as a line of CSV. NULL is an empty cell, and an empty text is `""`. Blobs are written as `x'00ff'`. */
+export const formatCsvRow = (cells: readonly Value[]): string => `${cells.map(csvCell).join(',')}\n`
+
+function csvCell(value: Value): string {
+  if (value === null) return ''
+  return typeof value === 'string' ? csvText(value) : cellText(value)
 }
 
 /** Formats a row of a Markdown table. */

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants } from 'node:os'
 import type { CommandContext } from './command-context.ts'
 
-/** How much of a captured output is kept: its end. */
+/** Length of the end of a captured output that is kept, in characters. */
 const MAX_CAPTURED_LENGTH = 16_384
 
 /** How a program of the user ended. */
@@ -23,7 +22,7 @@ export interface ProgramOptions {
 }
 
 const runningPrograms = new Set<ChildProcess>()
-// a third Ctrl-C ends this process before its programs
+// the third Ctrl-C ends this process without waiting for its programs
 process.once('exit', () => {
   for (const child of runningPrograms) endGroup(child, 'SIGKILL')
 })
@@ -44,7 +43,7 @@ export async function runProgram(
     stdio: isCaptured
       ? ['ignore', 'pipe', 'pipe']
       : ['inherit', output === 'to stderr' ? 2 : 'inherit', 'inherit'],
-    // npx and npm do not end what they have started
+    // in a process group of its own, because npx and npm do not end the programs that they have started
     detached: process.platform !== 'win32',
   })
   let captured = ''
@@ -61,7 +60,7 @@ export async function runProgram(
       string | null,
     ]
     signal.throwIfAborted()
-    return { exit: code ?? endSignal ?? constants.signals.SIGKILL, output: captured }
+    return { exit: code ?? String(endSignal), output: captured }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT')
       throw new Error(`${program} was not found`, { cause: error })
@@ -72,6 +71,7 @@ export async function runProgram(
   }
 }
 
+/** Sends a signal to a program and to all programs that it has started. On Windows, ends only the program. */
 function endGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     if (child.pid === undefined || process.platform === 'win32') child.kill()

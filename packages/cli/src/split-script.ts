@@ -7,7 +7,10 @@ export type ScriptSegment =
 
 /** A line that is a dot command if no statement is incomplete before it. */
 const DOT_LINE = /^[ \t]*\.[a-z].*$/gim
-/** How often the script may be scanned in total, in search of complete statements before such lines. */
+/**
+ * Limit of the work to find complete statements before such lines, because each of them is searched for again: this number of scans of
+ * the whole script, and this number of characters in addition. Dot commands beyond it are not recognized.
+ */
 const MAX_SCANS = 10
 const FREE_LENGTH = 1_000_000
 

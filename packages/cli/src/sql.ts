@@ -28,14 +28,15 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && (json || csv))
     throw new UsageError('baton sql: in the prompt, use .mode json or .mode csv instead of an option')
-  // users are slower than programs, and the prompt itself applies the server's limit of 10 s
+  // users are slower than programs: only the server's limit of 10 s applies, of which the prompt warns
   const timeoutOptions = isPrompt ? { transactionTimeoutMs: Infinity } : {}
   // with bigints for integers, a number is always a REAL, even if it is whole
   const db = openDatabase(target, values, context, { intMode: 'bigint', ...timeoutOptions })
   try {
     if (isPrompt) return await runPrompt(db, context)
     const script = statements ?? (await readScript(file, context))
-    const session = new ScriptSession(db, context, json ? 'json' : csv ? 'csv' : 'table')
+    const textMode = csv ? 'csv' : 'table'
+    const session = new ScriptSession(db, context, json ? 'json' : textMode)
     await session.run(script, file ?? null)
   } finally {
     await db.close()
@@ -48,6 +49,7 @@ async function readScript(file: string | undefined, { input }: CommandContext): 
   return await readWholeText(createReadStream(file), file)
 }
 
+/** Splits a script. @throws Error that names the file */
 function parseScript(script: string, file: string | null): ScriptSegment[] {
   try {
     return splitScript(script)

@@ -9,6 +9,7 @@ export interface StatementPosition {
 export class StatementError extends Error {
   constructor(error: Error & { readonly code?: string }, start: StatementPosition, file: string | null) {
     const { reason, offset } = parsePosition(error.message, start.sql)
+    // up to the position, so that the last one is the beginning of the line that has the error
     const linesBefore = start.sql.slice(0, offset).split('\n')
     const line = start.line + linesBefore.length - 1
     const columnInStatement = (linesBefore.at(-1) as string).length
@@ -27,15 +28,21 @@ export class StatementError extends Error {
 
 /** Maximum length of the part of the line that is shown. */
 const MAX_EXCERPT = 100
+/** Longest part of the line before the position for which the excerpt begins with the line. */
+const MAX_LEAD = 80
 
+/** Returns the part of a line around a column, and a line that marks the column. */
 function cutExcerpt(line: string, column: number): { excerpt: string; caret: string } {
-  const from = column > MAX_EXCERPT * 0.8 ? column - MAX_EXCERPT / 2 : 0
+  const from = column > MAX_LEAD ? column - MAX_EXCERPT / 2 : 0
   const prefix = from > 0 ? '… ' : ''
   const text = line.slice(from, from + MAX_EXCERPT).replaceAll('\t', ' ')
   return { excerpt: prefix + text, caret: `${' '.repeat(prefix.length + column - from)}^` }
 }
 
-/** Parses the position in an error from the server, relative to the statement; the beginning if it has none. */
+/**
+ * Parses the position in an error from the server, relative to the statement; the beginning if it has none. SQLite reports an offset;
+ * libsql-server's parser the end of the unexpected word, in two formats.
+ */
 function parsePosition(message: string, sql: string): { reason: string; offset: number } {
   const offsetMatch = / \(at offset (\d+)\)$/.exec(message)
   if (offsetMatch)
@@ -43,7 +50,6 @@ function parsePosition(message: string, sql: string): { reason: string; offset: 
       reason: withoutMatch(message, offsetMatch),
       offset: countCharacters(sql, Number(offsetMatch[1])),
     }
-  // the parser reports the end of the unexpected word
   const aroundMatch = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
   if (aroundMatch) {
     const [, line, column, word = ''] = aroundMatch

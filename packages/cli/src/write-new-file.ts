@@ -1,14 +1,19 @@
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
+/** Creates the folder of a new file, if it does not exist; only this user can read it. */
+export async function createFolderOf(file: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+}
+
 /**
- * Creates a file that only this user can read: completely, or not at all, even if the process is killed.
+ * Creates a file that only this user can read, and its folder: completely, or not at all, even if the process is killed.
  * @throws Error if the file exists
  */
 export async function writeNewFile(file: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const temporaryFile = `${file}.${process.pid}.unfinished`
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    await createFolderOf(file)
     await checkAbsent(file)
     const handle = await open(temporaryFile, 'w', 0o600)
     try {

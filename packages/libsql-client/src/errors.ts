@@ -2,7 +2,7 @@ import { HttpError, ProtocolError, SqlError, StreamError, TransportError } from 
 import { type StatementKind, statementKind } from '@batonsql/core/adapter'
 import { LibsqlBatchError, LibsqlError } from '@libsql/core/api'
 
-/** SQLite's error codes as numbers, which tools such as Prisma expect; the original sets them only for files. */
+/** SQLite's error codes as numbers, which tools such as Prisma expect. The original client sets them only for `file:` URLs. */
 const RAW_CODES: Readonly<Record<string, number>> = {
   SQLITE_BUSY: 5,
   SQLITE_CONSTRAINT_CHECK: 275,
@@ -29,7 +29,7 @@ function toLibsqlError(error: unknown, getIndex: (error: SqlError) => number | n
       ? new LibsqlError(message, code, extendedCode, rawCode, error)
       : new LibsqlBatchError(message, index, code, extendedCode, rawCode, error)
   }
-  // the hint of an inexact integer names Baton's own mode
+  // names the modes of @libsql/client in place of Baton's
   if (error instanceof RangeError && error.message.includes(BATON_MODES))
     return new RangeError(error.message.replace(BATON_MODES, "intMode 'bigint' or 'string'"), {
       cause: error,
@@ -40,8 +40,10 @@ function toLibsqlError(error: unknown, getIndex: (error: SqlError) => number | n
     : new LibsqlError((error as Error).message, code, undefined, undefined, error as Error)
 }
 
+/** Part of core's message for an integer that a number cannot represent. */
 const BATON_MODES = "intMode 'auto' or 'bigint'"
 
+/** Returns the code of an error that is no SqlError; null if it is not an error of Baton. */
 function toErrorCode(error: unknown): string | null {
   if (error instanceof StreamError)
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
@@ -53,7 +55,10 @@ function toErrorCode(error: unknown): string | null {
   return null
 }
 
-/** Runs a function and converts its errors to errors of @libsql/client. @param getIndex by default returns the index in a batch */
+/**
+ * Runs a function and converts its errors to errors of @libsql/client.
+ * @param getIndex returns the index that the converted error has; by default, that of the statement in its batch
+ */
 export async function withLibsqlErrors<T>(
   run: () => Promise<T>,
   getIndex: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,
@@ -65,9 +70,14 @@ export async function withLibsqlErrors<T>(
   }
 }
 
+/** The index of an error of a script: it has none, unlike an error of a batch. */
+export const noIndex = (): null => null
+
 /**
- * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a
- * transaction would end with its request, and in a batch, which is a transaction itself. @throws LibsqlError
+ * Rejects statements that begin or end a transaction: in a call of the client, where the transaction would end with the request, and
+ * in a batch, which is a transaction itself.
+ * @param rejectedKinds kinds of statements that are rejected
+ * @throws LibsqlError
  */
 export function rejectControl(sql: string, rejectedKinds: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)

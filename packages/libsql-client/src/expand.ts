@@ -5,7 +5,10 @@ import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 /** Configuration of a client. An undefined option counts as absent, even with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
-/** Matches a URL that is not set, was copied with its quotes or a line break, or is `host:port` without a scheme; not a path after `file:`. */
+/**
+ * Matches a URL that is empty, was copied with its quotes or a line break, or is `host:port` without a scheme. After `file:`, a path may
+ * end with such a character and contain a port.
+ */
 const MISTAKE = /^$|^["'\s]|^(?!file:)(?:.*["'\s]$|[\w.-]+:\d+(?:\/|$))/i
 
 /** Checks a configuration and adds the defaults, as the original does. @throws LibsqlError for an invalid URL or option */
@@ -14,7 +17,7 @@ export function expand(config: ClientConfig, preferHttp: boolean): ExpandedConfi
   return expandConfig(config as Config, preferHttp)
 }
 
-/** Throws the error of core, which says what to do. */
+/** Throws core's error for a URL, as a LibsqlError: it says what to do, unlike the error of `expandConfig`. */
 function rejectUrl(url: string): void {
   try {
     createClient({ url })

@@ -12,21 +12,22 @@ import {
 import type { ExpandedConfig } from '@libsql/core/config'
 import { encodeBaseUrl } from '@libsql/core/uri'
 import { supportedUrlLink } from '@libsql/core/util'
-import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
+import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { type ClientConfig, expand } from './expand.ts'
-import { toResultSet } from './results.ts'
+import { toResultSet } from './to-result-set.ts'
+import { type AnyStatement, toStatement } from './to-statement.ts'
 import { HttpTransaction } from './transaction.ts'
-import { type AnyStatement, toStatement } from './values.ts'
 
 export * from '@libsql/core/api'
 export { HttpTransaction }
 
-/** Request timeout in ms, the same as in Node's `fetch`. */
+/** Request timeout in ms, the default of Node's `fetch`, which the original uses. */
 const REQUEST_TIMEOUT_MS = 300_000
 
-/** Key of the Baton client, the same in all copies of this package. */
+/** Key of the Baton client: a registered symbol, so that `baton` accepts the client of another copy of this package. */
 const BATON_KEY = Symbol.for('@batonsql/libsql-client')
 
+/** Baton's names for the transaction modes of @libsql/client. */
 const BATON_MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
 /** Creates a client. @throws LibsqlError for an invalid URL or option */
@@ -34,7 +35,7 @@ export function createClient(config: ClientConfig): Client {
   return _createClient(expand(config, true))
 }
 
-/** @private */
+/** Creates a client from an expanded configuration. @private */
 export function _createClient(config: ExpandedConfig): HttpClient {
   const { scheme, tls, authority, path } = config
   if (!/^(?:http|ws)s?$/.test(scheme))
@@ -77,11 +78,12 @@ export class HttpClient implements Client {
         intMode,
         concurrency: Math.max(1, Math.ceil(concurrency)),
         headers,
-        // programs written for @libsql/client expect one argument
+        // a `fetch` written for @libsql/client expects a single argument, a Request
         fetch: fetch
           ? (input, init) => (fetch as typeof globalThis.fetch)(new Request(input, init))
           : undefined,
         requestTimeoutMs: REQUEST_TIMEOUT_MS,
+        // the original limits none of these
         transactionTimeoutMs: Infinity,
         writeLockTimeoutMs: Infinity,
         queueLimit: Number.MAX_SAFE_INTEGER,
@@ -168,9 +170,6 @@ export class HttpClient implements Client {
     if (this.#isClosed) throw new LibsqlError('the client is closed', 'UNKNOWN')
   }
 }
-
-/** An error of a script has no index, unlike an error of a batch. */
-const noIndex = (): null => null
 
 function toBatonMode(mode: TransactionMode) {
   if (Object.hasOwn(BATON_MODES, mode)) return BATON_MODES[mode]

@@ -1,1 +1,2 @@
+// Files, which only the original supports.
 export * from 'libsql-client-original/sqlite3'

@@ -7,11 +7,13 @@ import {
   type ResultSet,
   type Transaction,
 } from '@libsql/core/api'
-import { rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
-import { toResultSet } from './results.ts'
-import { type AnyStatement, toStatement } from './values.ts'
+import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
+import { toResultSet } from './to-result-set.ts'
+import { type AnyStatement, toStatement } from './to-statement.ts'
 
-/** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN is sent with its first statement. */
+/**
+ * A transaction that lasts until `commit`, `rollback` or `close`, or until the server ends it. BEGIN is sent with its first statement.
+ */
 export class HttpTransaction implements Transaction {
   readonly #stream: Stream
   /** Whether the next call sends BEGIN. */
@@ -36,7 +38,7 @@ export class HttpTransaction implements Transaction {
       rejectControl(batonStatement.sql, ['begin'])
       rejectForeignKeys(batonStatement.sql)
       const result = this.#begin(this.#stream.execute(batonStatement, undefined, { rowMode: 'array' }))
-      // after a COMMIT or a ROLLBACK the stream is closed
+      // a COMMIT or ROLLBACK ends the transaction as soon as it is queued; its stream is closed in the same request
       if (this.closed) this.close()
       return toResultSet(await result)
     }
@@ -62,10 +64,13 @@ export class HttpTransaction implements Transaction {
       for (const { sql: statement } of statements) rejectInside(statement)
       await this.#stream.batch(statements)
     }
-    await withLibsqlErrors(run, () => null)
+    await withLibsqlErrors(run, noIndex)
   }
 
-  /** Closes the transaction, as the original does, if the server cannot parse the request of its first call, which contains BEGIN. */
+  /**
+   * Returns the result of a call. If it was the first, whose request contains BEGIN, and the server could not parse it, closes the
+   * transaction, as the original does.
+   */
   async #begin<T>(result: Promise<T>): Promise<T> {
     const isFirst = this.#isFirst
     this.#isFirst = false
@@ -102,6 +107,7 @@ export class HttpTransaction implements Transaction {
   }
 }
 
+/** Rejects statements that a batch in a transaction must not contain. @throws LibsqlError */
 function rejectInside(sql: string): void {
   rejectControl(sql)
   rejectForeignKeys(sql)

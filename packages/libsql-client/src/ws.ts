@@ -1,4 +1,4 @@
-// WebSockets are not needed: these URLs use HTTP.
+// The names of `@libsql/client/ws`. There are no WebSockets: a `ws:` URL uses HTTP.
 import { type ClientConfig, expand } from './expand.ts'
 import { _createClient, type HttpClient } from './http.ts'
 

@@ -1,11 +1,12 @@
 import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { hintFor, parseRejection, readRequestId } from './error-response.ts'
+import { describeFailure, wasNeverConnected } from './fetch-failure.ts'
 import { emit } from './observer.ts'
 import { type Query, queryText } from './path.ts'
 import { type CallResult, type PlatformCall, type PlatformResponse, toPlatformCall } from './platform-call.ts'
 import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { ParsedResponse, Reader } from './readers.ts'
-import { listCauses, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
+import { readRetryAfter, retryDelayMs } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
 
@@ -15,13 +16,16 @@ export interface Request {
   /** Path with encoded segments. */
   readonly path: string
   readonly query?: Query | undefined
-  /** Sent as JSON, or as a form. If omitted, there is no body. */
+  /** Sent as a form if it is `FormData`, otherwise as JSON. If omitted, there is no body. */
   readonly body?: object | undefined
   /** Whether the request may be executed twice. @default true for GET, PUT and DELETE */
   readonly isIdempotent?: boolean | undefined
 }
 
-/** Converts an error to a result; null if it remains an error. @param mayHaveRun whether an earlier attempt may have been applied */
+/**
+ * Returns the result of a call whose attempt failed with this error; null if the call fails too.
+ * @param mayHaveRun whether an earlier attempt may have been applied
+ */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
 /** Sends a request and reads its response. */
@@ -33,8 +37,9 @@ export const call = <T>(
   accept: Accept<T> = () => null,
 ): PlatformCall<T> => toPlatformCall(new Call(config, request, options).run(read, accept))
 
-/** Maximum length of the response text that an error keeps. */
+/** Maximum lengths of the response text that an error keeps, and of the part that its message shows. */
 const ERROR_TEXT_LENGTH = 4_096
+const MESSAGE_TEXT_LENGTH = 500
 
 interface ReceivedResponse {
   readonly response: PlatformResponse
@@ -92,7 +97,7 @@ class Call {
     }
   }
 
-  /** Waits before the next attempt. @throws the error if there is none */
+  /** Waits before the next attempt. @throws the error if there is no next attempt */
   async #waitForNext(error: PlatformError): Promise<void> {
     const { method, isIdempotent = method !== 'POST' && method !== 'PATCH' } = this.#request
     const delayMs = retryDelayMs(error, isIdempotent, this.#attempt)
@@ -144,6 +149,7 @@ class Call {
       })
       const receivedHeaders: Record<string, string> = {}
       response.headers.forEach((value, name) => {
+        // a cookie may be a credential, and errors show none
         if (name !== 'set-cookie') receivedHeaders[name] = redact(value, this.#token)
       })
       const { status } = response
@@ -151,9 +157,7 @@ class Call {
       const requestId = readRequestId(receivedHeaders)
       return { response: { status, headers: receivedHeaders, requestId, attempts: this.#attempt }, text }
     } catch (error) {
-      // the error of `fetch` is not kept as the cause, because printing it may show the request, including the token
-      const root = listCauses(error).at(-1)
-      const message = redact(root instanceof Error ? root.message : String(root), this.#token)
+      const message = describeFailure(error, this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
       throw this.#error(`received no response: ${message}`, { code: 'NETWORK', outcome })
     }
@@ -180,9 +184,11 @@ class Call {
     const { reason, serverCode } = parseRejection(body)
     // `redact` misses a token that is escaped in the JSON text
     const rejection = { reason: reason && redact(reason, this.#token), serverCode }
-    const reasonText = rejection.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
-    const hint = hintFor(status, reasonText)
-    const message = `returned HTTP ${status}${reasonText ? `: ${reasonText.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
+    // the message does not show an HTML page
+    const plainText = /^\s*</.test(body) ? '' : body.trim()
+    const shownReason = rejection.reason ?? plainText
+    const hint = hintFor(status, shownReason)
+    const message = `returned HTTP ${status}${shownReason && `: ${shownReason.slice(0, MESSAGE_TEXT_LENGTH)}`}${hint && ` (${hint})`}`
     const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
     const retryAfterMs = readRetryAfter(headers)
     return this.#error(message, {

@@ -42,7 +42,7 @@ export type AttemptEvent =
 
 /** Options of a platform client, copied when the client is created. */
 export interface PlatformConfig {
-  /** API token, or a function that returns one; called before every attempt. */
+  /** API token, or a function that returns one; called before every attempt. An error of the function rejects the call unchanged. */
   readonly token: PlatformToken | (() => PlatformToken | Promise<PlatformToken>)
   /** Slug of the organization, or of the personal account, that calls refer to. See also `forOrganization`. */
   readonly organization?: string | undefined

@@ -36,6 +36,7 @@ interface State {
   /** Elapsed fraction of its lifetime. */
   age: () => number
   pendingToken?: Promise<DatabaseToken> | undefined
+  /** Time on the clock of `performance.now` before which a failed renewal is not repeated. */
   pauseUntil: number
 }
 const freshState = (): State => ({ age: () => 1, pauseUntil: 0 })
@@ -74,7 +75,7 @@ export function databaseTokenProvider(
     const age = current.age()
     if (token === undefined || age >= EXPIRY_FRACTION) {
       const newToken = await mintOnce(current)
-      // `forget` was called meanwhile
+      // if `forget` was called meanwhile, the new token is discarded too
       return state === current ? newToken : await provide()
     }
     if (age >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil)
@@ -97,7 +98,7 @@ function readLifetime(token: string): number | null {
   return typeof exp === 'number' && typeof iat === 'number' && exp > iat ? (exp - iat) * 1_000 : null
 }
 
-/** Parses a duration into ms. @throws TypeError if it is invalid */
+/** Parses a duration into ms. @throws TypeError if it is invalid or 0 */
 function parseDuration(expiration: string): number {
   const parts = /^(\d+[smhdw])+$/.test(expiration) ? (expiration.match(/\d+./g) ?? []) : []
   const ms = parts.reduce((sum, part) => sum + parseInt(part, 10) * (UNITS_MS[part.slice(-1)] ?? 0), 0)

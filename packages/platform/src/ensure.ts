@@ -1,9 +1,10 @@
-import { isAlreadyExists, isNotFound, PlatformError } from './platform-error.ts'
+import { afterWrite, isAlreadyExists, isNotFound, PlatformError } from './platform-error.ts'
 
 /** The parts of an `ensure` method. */
 interface Parts<T> {
   /** Name of the resource for errors, such as `group "eu"`. */
   readonly label: string
+  /** Its path, for errors. */
   readonly path: string
   readonly find: () => Promise<T>
   readonly create: () => Promise<T>
@@ -49,7 +50,8 @@ export async function createUnlessExists<T>({
   } catch (error) {
     const isTaken = isAlreadyExists(error)
     if (!isTaken && !(error instanceof PlatformError && error.outcome === 'unknown')) throw error
-    const resource = signal?.aborted ? null : await lookUp()
+    if (signal?.aborted) throw error
+    const resource = await (isTaken ? lookUp() : afterWrite(lookUp()))
     if (resource === null) throw error
     return { created: !isTaken, wasMissing: true, resource }
   }

@@ -12,16 +12,17 @@ export function parseRejection(text: string): { reason: string | null; serverCod
   }
 }
 
-/** Returns a hint for an error, if there is one. */
-export function hintFor(status: number, text: string | null): string | null {
-  if (status === 401 && text?.includes('could not parse jwt id'))
+/** Returns a hint for an error, or an empty text. */
+export function hintFor(status: number, text: string): string {
+  if (status === 401 && text.includes('could not parse jwt id'))
     return 'this is a database token: the platform API needs an API token'
   if (status === 401) return 'check token'
-  return status === 0 ? 'a redirect, which is not followed' : null
+  // browsers hide the status of a redirect
+  return status === 0 ? 'a redirect, which is not followed' : ''
 }
 
 const REQUEST_IDS = ['x-request-id', 'request-id', 'fly-request-id', 'x-amzn-requestid', 'cf-ray']
 
-/** Returns the id of a request from the headers of its response. */
+/** Returns the id of a request from the headers of its response; null if they have none. */
 export const readRequestId = (headers: Readonly<Record<string, string>>): string | null =>
   REQUEST_IDS.map((name) => headers[name]).find(Boolean) ?? null

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   type PlatformRequest,
@@ -5,7 +6,7 @@ import {
   scriptedPlatform,
   unsignedJwt,
 } from '../test-support/scripted-platform.ts'
-import { databaseUrl } from './index.ts'
+import { createPlatformClient, databaseUrl, type PlatformClient } from './index.ts'
 
 const database = { Name: 'db', DbId: 'id', Hostname: 'db.example.com', group: 'default', parent: null }
 const notFound = { status: 404, body: { error: 'could not find database with name db: record not found' } }
@@ -354,6 +355,7 @@ describe('readiness', () => {
       host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
     )
   }
+  const newOne = { name: 'db', group: 'default' }
   const countProbes = (received: readonly PlatformRequest[]): number =>
     received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
 
@@ -388,6 +390,55 @@ describe('readiness', () => {
     await platform.databases.waitUntilReady(created, { authToken: async () => 'database-token' })
     const tokens = received.slice(1).map(({ headers }) => headers['authorization'])
     expect(tokens).toEqual(['Bearer database-token', 'Bearer database-token'])
+  })
+
+  test('its error contains no token, and no earlier failure', async () => {
+    const token = 'database-token'
+    const showsRequest = async (url: string, init: { headers: unknown }): Promise<never> => {
+      throw Object.assign(new Error(`cannot send ${JSON.stringify(init.headers)}`), { url, init })
+    }
+    const failing = createPlatformClient({
+      token: 'platform-token',
+      organization: 'acme',
+      fetch: showsRequest,
+    })
+    const created = { ...database, name: 'db', dbId: 'id', hostname: 'db.example.com', raw: {} }
+    const wait = failing.databases.waitUntilReady(created, { authToken: token, timeoutMs: 50 })
+    const error = await wait.catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'TIMEOUT' })
+    expect(inspect(error, { depth: 9 })).toMatch(/no response: cannot send .*\[token\]/)
+    expect(inspect(error, { depth: 9 })).not.toContain(token)
+    const { platform } = newDatabase([
+      { drop: true },
+      ...Array.from({ length: 100 }, () => ({ status: 404 })),
+    ])
+    const laterWait = platform.databases.waitUntilReady(created, { timeoutMs: 150 })
+    await expect(laterWait).rejects.toSatisfy((timeout) => !('cause' in timeout))
+  })
+
+  test.each([
+    ['create', (platform: PlatformClient, wait: object) => platform.databases.create(newOne, { wait })],
+    ['ensure', (platform: PlatformClient, wait: object) => platform.databases.ensure(newOne, { wait })],
+  ])('%s() creates nothing if the options of the wait are invalid', async (_, call) => {
+    const { platform, received } = scriptedPlatform(({ method }) => (method === 'GET' ? notFound : {}))
+    await expect(call(platform, { retry: 1 })).rejects.toThrow(TypeError)
+    expect(received).toEqual([])
+  })
+
+  test('the outcome of a call that has written is unknown if a later step fails', async () => {
+    let isCreated = false
+    const { platform } = scriptedPlatform(({ host, method, url }) => {
+      if (host === 'db.example.com' || url.endsWith('/wait')) return { status: 404 }
+      if (method === 'GET') return isCreated ? { status: 403 } : notFound
+      isCreated = true
+      return { body: { database, group: { name: 'g' } } }
+    })
+    const waitingCreation = platform.databases.create(newOne, { wait: { timeoutMs: 50 } })
+    await expect(waitingCreation).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+    const addition = platform.groups.addLocation('g', 'ams', { wait: true })
+    await expect(addition).rejects.toMatchObject({ status: 404, outcome: 'unknown' })
+    isCreated = false
+    await expect(platform.databases.ensure(newOne)).rejects.toMatchObject({ status: 403, outcome: 'unknown' })
   })
 
   test('an invalid token or hostname is rejected at once', async () => {

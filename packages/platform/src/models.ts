@@ -6,112 +6,203 @@ import type { Raw } from './view.ts'
 export type Known<Words extends string> = Words | (string & {})
 /** Like `Partial`, but undefined is allowed even with `exactOptionalPropertyTypes`. */
 export type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
-type Model<T> = Readonly<T> & Raw
-type Texts<Names extends string> = Readonly<Record<Names, string>>
-type Numbers<Names extends string> = Readonly<Record<Names, number>>
-type Flags<Names extends string> = Readonly<Record<Names, boolean>>
 
-export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'deleteProtection'> {
+/** How access to a database is limited. */
+interface AccessLimits {
+  /** Whether all reads are rejected. */
+  readonly blockReads: boolean
+  /** Whether all writes are rejected. */
+  readonly blockWrites: boolean
+  /** Whether its deletion is rejected. */
+  readonly deleteProtection: boolean
+}
+
+/** A database, with its address and its group. */
+export interface Database extends Raw, AccessLimits {
   readonly name: string
-  /** UUID. */
+  /** UUID. It changes when a snapshot is restored. */
   readonly dbId: string
-  /** Host of the database. Do not derive it from the name. */
+  /** Host of the database, with port and path if the server has them; see `databaseUrl`. Do not derive it from the name. */
   readonly hostname: string
+  /** Name of its group. */
   readonly group: string
+  /** Code of the location of its primary. */
   readonly primaryRegion: string
-  /** The database from which it was branched; null if there is none. */
-  readonly parent: Texts<'id' | 'name' | 'branchedAt'> | null
-  /** @deprecated by the service */
+  /** The database from which it was branched, and when (ISO 8601); null if there is none. */
+  readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: string } | null
+  /** Codes of the locations of its group. @deprecated by the service */
   readonly regions?: readonly string[]
   // observed, but not documented
+  /** Whether its group was archived because it was not used. */
   readonly archived?: boolean
   readonly sleeping?: boolean
+  /** Whether it is the parent of a multi-database schema. */
   readonly isSchema?: boolean
+  /** Name of the parent whose schema it shares; null if there is none. */
   readonly schema?: string | null
+  /** Version of its server. */
   readonly version?: string
+  /** Such as `logical`. */
   readonly type?: string
 }
 
 /** Response to the creation of a database. */
 export type CreatedDatabase = Pick<Database, 'name' | 'dbId' | 'hostname'> & Raw
 
-export interface DatabaseConfiguration
-  extends Raw,
-    Flags<'blockReads' | 'blockWrites' | 'deleteProtection'>,
-    Readonly<Record<'allowedIps' | 'allowedAwsVpcIds', readonly string[]>> {
+/** Limits, blocks and protection of a database. */
+export interface DatabaseConfiguration extends Raw, AccessLimits {
   /** Bytes, or a number with a unit: `256mb`. */
   readonly sizeLimit: string
-  /** @deprecated by the service */
+  /** Addresses from which it can be used; empty for all. */
+  readonly allowedIps: readonly string[]
+  /** Ids of the AWS VPCs from which it can be used; empty for all. */
+  readonly allowedAwsVpcIds: readonly string[]
+  /** Whether other databases can attach it. @deprecated by the service */
   readonly allowAttach?: boolean
 }
 
-export interface Instance extends Raw, Texts<'uuid' | 'name' | 'region' | 'hostname'> {
+/** The primary of a database, or one of its replicas. */
+export interface Instance extends Raw {
+  readonly uuid: string
+  readonly name: string
   readonly type: Known<'primary' | 'replica'>
+  /** Code of its location. */
+  readonly region: string
+  readonly hostname: string
 }
 
 /** A copy of a database that a server of Baton keeps. */
-export interface Snapshot extends Raw, Texts<'name' | 'createdAt'>, Numbers<'bytes'> {}
+export interface Snapshot extends Raw {
+  readonly name: string
+  /** ISO 8601. */
+  readonly createdAt: string
+  /** Size of the copy. */
+  readonly bytes: number
+}
 
-export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' | 'bytesSynced'>
+/** Usage in a period. */
+export interface UsageFigures {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  /** Storage used, in bytes. */
+  readonly storageBytes: number
+  /** Bytes synchronized. */
+  readonly bytesSynced: number
+}
 
+/** Usage of a database in a period, in total and by each of its instances. */
 export interface DatabaseUsage extends Raw {
+  /** Id of the database. */
   readonly uuid: string
   readonly instances: readonly { readonly uuid: string; readonly usage: UsageFigures }[]
   /** Null if the service sent neither `total` nor `usage`. */
   readonly total: UsageFigures | null
 }
 
-export type QueryStatistics = Model<{ query: string } & Numbers<'rowsRead' | 'rowsWritten'>>
+/** Rows that a query has read and written, in all of its executions. */
+export interface QueryStatistics extends Raw {
+  /** Its SQL. */
+  readonly query: string
+  readonly rowsRead: number
+  readonly rowsWritten: number
+}
 
+/** Databases that have the same locations. */
 export interface Group extends Raw {
   readonly name: string
   readonly uuid: string
   /** Code of the location of its primary. */
   readonly primary: string
+  /** Whether its deletion is rejected. */
   readonly deleteProtection: boolean
-  /** @deprecated by the service */
+  /** Codes of its locations. @deprecated by the service */
   readonly locations?: readonly string[]
-  /** @deprecated by the service */
+  /** Version of its server. @deprecated by the service */
   readonly version?: string
   // observed, but not documented
+  /** Whether it was archived because it was not used. */
   readonly archived?: boolean
 }
 
-export type GroupConfiguration = Model<{ deleteProtection: boolean }>
+export interface GroupConfiguration extends Raw {
+  /** Whether the deletion of the group is rejected. */
+  readonly deleteProtection: boolean
+}
 
-export interface Organization
-  extends Raw,
-    Texts<'name' | 'slug' | 'planId'>,
-    Flags<'overages' | 'requireMfa' | 'blockedReads' | 'blockedWrites'> {
+/** An organization, or the personal account of a user. */
+export interface Organization extends Raw {
+  readonly name: string
+  /** Name in paths and options. */
+  readonly slug: string
   readonly type: Known<'personal' | 'team'>
+  /** Its plan, such as `scaler`. */
+  readonly planId: string
   readonly planTimeline: Known<'monthly' | 'yearly'>
-  /** Marketplace that manages it; empty if there is none. */
+  /** Whether usage beyond the plan is charged. */
+  readonly overages: boolean
+  /** Whether its members need multi-factor authentication. */
+  readonly requireMfa: boolean
+  /** Whether the service rejects all reads from its databases. */
+  readonly blockedReads: boolean
+  /** Whether the service rejects all writes to its databases. */
+  readonly blockedWrites: boolean
+  /** Marketplace that manages it, such as `vercel`; empty if there is none. */
   readonly platform: string
 }
 
+/** Usage of an organization: that of its databases, and how many databases, locations and groups it has. */
+export interface OrganizationUsageFigures extends UsageFigures {
+  readonly databases: number
+  readonly locations: number
+  readonly groups: number
+}
+
+/** Usage of an organization and of each of its databases, in this period. */
 export interface OrganizationUsage extends Raw {
+  /** Id of the organization. */
   readonly uuid: string
   /** Usage in this period: the documentation calls it the plan's allowance, but the service's own tools read it as usage. */
-  readonly usage: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
+  readonly usage: OrganizationUsageFigures
   /** Quotas of the plan, 0 for unlimited. Sent by the local server; for the cloud service see `plans()`. */
-  readonly allowance?: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
+  readonly allowance?: OrganizationUsageFigures
   readonly databases: readonly DatabaseUsage[]
 }
 
-export interface Plan extends Raw, Texts<'name' | 'price'> {
-  readonly prices: readonly Texts<'value' | 'timeline'>[]
-  /** 0 means unlimited. */
-  readonly quotas: { readonly databases: number | null } & Numbers<
-    'rowsRead' | 'rowsWritten' | 'locations' | 'storage' | 'groups' | 'bytesSynced'
-  >
+/** A plan to which an organization can subscribe. */
+export interface Plan extends Raw {
+  readonly name: string
+  readonly price: string
+  /** Prices by the period that is paid for, such as `monthly`. */
+  readonly prices: readonly { readonly value: string; readonly timeline: string }[]
+  /** Usage that the price includes; 0 means unlimited. */
+  readonly quotas: {
+    readonly rowsRead: number
+    readonly rowsWritten: number
+    /** May be null: the service documents this, but not its meaning. */
+    readonly databases: number | null
+    readonly locations: number
+    /** Bytes. */
+    readonly storage: number
+    readonly groups: number
+    /** Bytes. */
+    readonly bytesSynced: number
+  }
 }
 
-export interface Subscription extends Raw, Texts<'name' | 'plan'> {
+/** The plan of an organization. */
+export interface Subscription extends Raw {
+  readonly name: string
+  /** Its plan, such as `scaler`. */
+  readonly plan: string
+  /** Whether usage beyond the plan is charged. */
   readonly overages: boolean
   readonly timeline: Known<'monthly' | 'yearly'>
 }
 
-export interface Invoice extends Raw, Texts<'invoiceNumber' | 'amountDue'> {
+/** An invoice. The service documents neither the formats of its fields, nor which values those that do not apply have. */
+export interface Invoice extends Raw {
+  readonly invoiceNumber: string
+  readonly amountDue: string
   readonly dueDate: string
   readonly paidAt: string
   readonly paymentFailedAt: string
@@ -119,11 +210,27 @@ export interface Invoice extends Raw, Texts<'invoiceNumber' | 'amountDue'> {
   readonly invoicePdf: string
 }
 
+/** A role that can be given to a member. */
 export type AssignableRole = Known<'admin' | 'member' | 'viewer'>
+/** A role in an organization, from all permissions to reading. */
 export type Role = Known<'owner' | 'admin' | 'member' | 'viewer'>
-export type Member = Model<{ username: string; email: string; role: Role }>
-export type InvitedMember = Model<{ email: string; role: AssignableRole; organization: string }>
 
+/** A user who belongs to an organization. */
+export interface Member extends Raw {
+  readonly username: string
+  readonly email: string
+  readonly role: Role
+}
+
+/** Response to an invitation. */
+export interface InvitedMember extends Raw {
+  readonly email: string
+  readonly role: AssignableRole
+  /** Slug of the organization. */
+  readonly organization: string
+}
+
+/** A pending invitation to an organization. */
 export interface Invite extends Raw {
   readonly id: number
   readonly email: string
@@ -141,27 +248,40 @@ export type Scope =
 /** Presets: `read-only` is `read`, `full-access` is all scopes. The service stores the scopes. */
 export type ScopePreset = 'read-only' | 'full-access'
 
+/** A token of the platform API, without its secret. */
 export interface ApiToken extends Raw {
   readonly id: string
   readonly name: string
   /** Slug of its organization; absent for a token for all organizations. */
   readonly organization?: string
+  /** Name of its group; absent for a token for all groups. */
   readonly group?: string
+  /** Its permissions in the group; absent if they are not limited. */
   readonly scopes?: readonly Known<Scope>[]
   /** `YYYY-MM-DD`. */
   readonly createdAt: string
 }
 
-export type OrganizationApiToken = ApiToken & { readonly owner: Texts<'username' | 'email'> }
-/** The only response that contains the token itself. */
-export type CreatedApiToken = Model<{ id: string; name: string; token: string }>
+/** A token for an organization, with the user who created it. */
+export type OrganizationApiToken = ApiToken & {
+  readonly owner: { readonly username: string; readonly email: string }
+}
 
+/** Response to the creation of a token, the only one that contains the token itself. */
+export interface CreatedApiToken extends Raw {
+  readonly id: string
+  readonly name: string
+  readonly token: string
+}
+
+/** An action in an organization. */
 export interface AuditLog extends Raw {
   /** Such as `db-create`. */
   readonly code: string
   readonly message: string
   /** `cli` or `web`, according to the header `user-agent`. */
   readonly origin: string
+  /** Name of the user. */
   readonly author: string
   /** ISO 8601. */
   readonly createdAt: string
@@ -169,6 +289,16 @@ export interface AuditLog extends Raw {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export type User = Raw &
-  Texts<'username' | 'name' | 'email' | 'avatarUrl' | 'plan'> &
-  Flags<'mfa' | 'hasPendingInvites'>
+/** The user of a token. */
+export interface User extends Raw {
+  readonly username: string
+  readonly name: string
+  readonly email: string
+  /** URL of the picture. */
+  readonly avatarUrl: string
+  /** Plan of the personal account, such as `scaler`. */
+  readonly plan: string
+  /** Whether the user has set up multi-factor authentication. */
+  readonly mfa: boolean
+  readonly hasPendingInvites: boolean
+}

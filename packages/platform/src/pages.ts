@@ -27,7 +27,7 @@ export class Pages<T> implements AsyncIterable<T> {
     return this.#get(at)
   }
 
-  /** Yields all pages, each fetched when it is needed. */
+  /** Yields all pages, each fetched when it is needed. @throws RangeError if the service returns the same position twice */
   async *pages(): AsyncGenerator<Page<T>, void, undefined> {
     const seen = new Set<string>()
     for (let at: string | null = null; ; ) {

@@ -2,7 +2,7 @@ import { checkEnds } from './token.ts'
 
 /**
  * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.
- * @throws TypeError for a value that is not a string, is empty, or is `.` or `..`, which would lead to another route
+ * @throws TypeError for a value that is not a well-formed string, is empty, or is `.` or `..`, which would lead to another route
  */
 export function fillPath(pattern: string, getValue: (name: string) => unknown): string {
   return pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -15,7 +15,7 @@ export function fillPath(pattern: string, getValue: (name: string) => unknown): 
   })
 }
 
-/** Checks a path whose segments the caller has encoded. @throws TypeError with the reason */
+/** Checks a path whose segments the caller has encoded, and returns it. @throws TypeError with the reason */
 export function checkPath(path: string): string {
   if (typeof path !== 'string' || !/^\/(?!\/)(?:[\w\-.~!$&'()*+,;=:@/]|%[\da-f]{2})*$/i.test(path))
     throw new TypeError(

@@ -1,5 +1,6 @@
 /** Attributes of a response. */
 export interface PlatformResponse {
+  /** HTTP status. */
   readonly status: number
   /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
@@ -9,6 +10,7 @@ export interface PlatformResponse {
   readonly attempts: number
 }
 
+/** The data of a call, and the response that contained it. */
 export interface CallResult<T> {
   readonly data: T
   readonly response: PlatformResponse
@@ -24,10 +26,11 @@ export interface PlatformCall<T> extends Promise<T> {
 export const rejectCall = (reason: unknown): PlatformCall<never> =>
   toPlatformCall<never>(Promise.reject(reason))
 
+/** Adds `withResponse` to a promise of the data. */
 export function toPlatformCall<T>(result: Promise<CallResult<T>>): PlatformCall<T> {
   const call = result.then(({ data }) => data)
   const withResponse = (): Promise<CallResult<T>> => {
-    call.catch(() => {}) // reported by the promise that is returned here
+    call.catch(() => {}) // the promise that is returned here reports the error
     return result
   }
   return Object.assign(call, { withResponse })

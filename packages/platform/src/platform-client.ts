@@ -28,6 +28,7 @@ import {
   type Users,
 } from './routes/organizations.ts'
 
+/** Options of `request`: query, body and idempotency, besides those of every call. */
 export interface PlatformRequestOptions
   extends PlatformCallOptions,
     Pick<Request, 'query' | 'body' | 'isIdempotent'> {}
@@ -58,7 +59,7 @@ export interface PlatformClient {
   /**
    * Sends a custom request, to a route that has no method, with the same token, retries and errors.
    * @param path begins with `/` and a version; its segments are encoded
-   * @returns the JSON of the response; undefined if it is empty
+   * @returns the JSON of the response, unchanged; undefined if it is empty. Its type `T` is not checked.
    */
   request<T = unknown>(
     method: Request['method'],

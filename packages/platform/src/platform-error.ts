@@ -1,9 +1,22 @@
 /** Whether a failed call took effect: certainly not, or unknown. */
 export type PlatformOutcome = 'not_applied' | 'unknown'
 
-/** Properties of a new PlatformError. */
-export type PlatformErrorDetails = Pick<PlatformError, 'code' | 'method' | 'path' | 'outcome'> &
-  Partial<Omit<PlatformError, keyof Error>> & { readonly message: string; readonly cause?: unknown }
+/** Properties of a new PlatformError; those that are omitted are null. */
+export interface PlatformErrorDetails {
+  readonly message: string
+  readonly code: PlatformError['code']
+  readonly method: string
+  readonly path: string
+  readonly outcome: PlatformOutcome
+  readonly status?: number | null
+  readonly serverCode?: string | null
+  readonly reason?: string | null
+  readonly requestId?: string | null
+  readonly retryAfterMs?: number | null
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | null
+  readonly cause?: unknown
+}
 
 /**
  * A failed call to the platform API. It contains no token: the call replaces everything that looks like one with `[token]`.
@@ -42,7 +55,7 @@ export class PlatformError extends Error {
   readonly #body: string | null
 
   constructor({ message, ...details }: PlatformErrorDetails) {
-    super(message, 'cause' in details ? { cause: details.cause } : {})
+    super(message, details.cause === undefined ? {} : { cause: details.cause })
     this.code = details.code
     this.method = details.method
     this.path = details.path
@@ -64,6 +77,15 @@ export class PlatformError extends Error {
   /** Response text, at most 4,096 characters; null if there was no response. */
   get body(): string | null {
     return this.#body
+  }
+}
+
+/** Returns the result of a step after a write. If the step fails, its outcome is unknown, because the write was or may have been applied. */
+export async function afterWrite<T>(step: PromiseLike<T>): Promise<T> {
+  try {
+    return await step
+  } catch (error) {
+    throw error instanceof PlatformError ? Object.assign(error, { outcome: 'unknown' }) : error
   }
 }
 

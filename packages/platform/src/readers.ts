@@ -14,12 +14,13 @@ export type Reader<T> = (response: ParsedResponse) => T
 
 export const noResult: Reader<void> = () => {}
 
-/** Reads an object under `key`, or the body itself; it must have `requiredField`. */
+/** Reads the object under `key`, or else the body itself, as a view that has `requiredField`. */
 export const object =
   <T>(key: string, requiredField: string): Reader<T> =>
   ({ body, fail }) => {
     const inner = getField(body, key)
-    const view = toView<object>(isObject(inner) ? inner : isObject(body) ? body : {})
+    const found = isObject(inner) ? inner : body
+    const view = isObject(found) ? toView<object>(found) : {}
     if (!Object.hasOwn(view, requiredField)) throw fail(`has no object "${key}" with "${requiredField}"`)
     return view as T
   }
@@ -44,7 +45,7 @@ export const list =
     })
   }
 
-/** Reads a value of a type under `key`. */
+/** Creates a function like `text`, for one type. */
 const value =
   <T>(type: 'string' | 'number' | 'object') =>
   <V extends T = T>(key: string): Reader<V> =>
@@ -54,10 +55,13 @@ const value =
     return field as V
   }
 
+/** Reads a text under `key`. */
 export const text = value<string>('string')
+/** Reads a number under `key`. */
 export const number = value<number>('number')
-/** Reads an object whose keys are data. */
+/** Reads an object under `key` whose own keys are data, which are not converted. */
 export const map = value<Readonly<Record<string, unknown>>>('object')
 
+/** Returns an own field of an object; undefined if there is none, or `body` is no object. */
 export const getField = (body: unknown, key: string): unknown =>
   isObject(body) && Object.hasOwn(body, key) ? body[key] : undefined

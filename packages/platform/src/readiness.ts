@@ -1,13 +1,15 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions, PlatformFetch } from './config.ts'
+import { describeFailure } from './fetch-failure.ts'
 import { PlatformError } from './platform-error.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkToken, type DatabaseToken } from './token.ts'
 
+/** Options of a wait for a database. The timeout is that of the wait, by default 30,000 ms. */
 export interface WaitUntilReadyOptions extends PlatformCallOptions {
   /**
-   * Token for the database, for servers that require one before they check whether the database exists. Without it, a 401 response
-   * counts as ready.
+   * Token for the database. Without it, servers that check the token first respond with 401, which counts as ready, before the
+   * database exists.
    */
   readonly authToken?: DatabaseToken | (() => DatabaseToken | Promise<DatabaseToken>) | undefined
 }
@@ -33,26 +35,25 @@ function baseUrl(hostname: string): string {
   return `${isLocal ? 'http' : 'https'}://${hostname}`
 }
 
-/** Waits until a database responds at its host. @throws TypeError for an invalid hostname or token, without waiting */
+/** Checks the options of a wait. @throws TypeError with the invalid option */
+export const checkWaitOptions = (options: WaitUntilReadyOptions): void =>
+  checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
+
+/** Waits until a database responds at its host. @throws TypeError for an invalid option, hostname or token, without waiting */
 export async function waitForDatabase(
   { fetch }: { readonly fetch: PlatformFetch },
   hostname: string,
   options: WaitUntilReadyOptions,
 ): Promise<void> {
-  checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
+  checkWaitOptions(options)
   const { signal, timeoutMs = 30_000, authToken } = options
   const url = `${baseUrl(hostname)}/v2/pipeline`
   if (!hostname || !URL.canParse(url)) throw new TypeError('the hostname is invalid')
-  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, cause: unknown): PlatformError =>
+  const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, cause?: unknown): PlatformError =>
     new PlatformError({ code, message, cause, method: 'POST', path: url, outcome: 'not_applied' })
   let problem = 'no response'
-  let lastError: unknown
   const onTimeout = (): PlatformError =>
-    failure(
-      'TIMEOUT',
-      `the database at ${hostname} is not ready after ${timeoutMs} ms: ${problem}`,
-      lastError,
-    )
+    failure('TIMEOUT', `the database at ${hostname} is not ready after ${timeoutMs} ms: ${problem}`)
   const onAbort = (reason: unknown): PlatformError =>
     failure('ABORTED', 'the wait for the database was aborted', reason)
 
@@ -65,11 +66,16 @@ export async function waitForDatabase(
       headers['authorization'] = `Bearer ${token}`
     }
     const init = { method: 'POST', headers, body: CLOSE, signal: probeSignal, redirect: 'manual' } as const
-    const response = await fetch(url, init).catch((error: unknown) => void (lastError = error))
-    await response?.text().catch(() => {}) // read completely, to release the connection
-    const { status = 0 } = response ?? {}
-    problem = response ? `HTTP ${status}` : 'no response'
-    return status !== 404 && status > 0 && status < 500
+    try {
+      const response = await fetch(url, init)
+      const { status } = response
+      problem = `HTTP ${status}`
+      await response.text().catch(() => {}) // read completely, to release the connection
+      return status !== 404 && status > 0 && status < 500
+    } catch (error) {
+      problem = `no response: ${describeFailure(error, token ?? '')}`
+      return false
+    }
   }
   try {
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {

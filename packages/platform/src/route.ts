@@ -11,7 +11,7 @@ import { toBody } from './view.ts'
 // Each method of the client is one entry in a table: the pattern `GET /path/{name}`, a function that reads the response, and the
 // arguments that are not in the path. The types of the method's arguments and result are derived from its entry.
 
-/** Names of path parameters as arguments. The organization is the client's. */
+/** The argument of each path parameter. The organization is no argument, because the client has it. */
 interface Labels {
   organization: []
   name: [name: string]
@@ -27,10 +27,13 @@ type ParametersOf<P> = P extends `${string}{${infer Name extends keyof Labels}}$
   ? [...Labels[Name], ...ParametersOf<Rest>]
   : []
 
-/** Arguments of a method besides its path: one that becomes the body, and options, which may become a query or a body. */
+/** Arguments of a method besides those in its path. */
 interface MethodInput<I extends readonly unknown[], O> {
+  /** Returns the body for an argument before the options. If omitted, the method has no such argument. */
   readonly body?: ((...input: I) => object | undefined) | undefined
+  /** Rules for options besides those of every call. */
   readonly rules?: RulesOf<Omit<O, keyof PlatformCallOptions>> | undefined
+  /** Returns the query or body for the options. */
   readonly send?: ((options: O) => Pick<Request, 'query' | 'body'>) | undefined
   readonly isIdempotent?: boolean | undefined
 }
@@ -50,11 +53,13 @@ export interface Deleted {
   readonly raw: unknown
 }
 
+/** Options of a deletion. */
 export interface DeleteOptions extends PlatformCallOptions {
   /** Whether a missing resource is not an error. @default false */
   readonly missingOk?: boolean | undefined
 }
 
+/** Options of a paginated list. */
 export interface PagedOptions extends PlatformCallOptions {
   /** Number of items per page. @default 100 */
   readonly pageSize?: number | undefined
@@ -81,8 +86,8 @@ export function buildRoutes(config: ResolvedConfig) {
     method(config, pattern, input, (request, options) => call(config, request, options, read), rejectCall)
 
   /**
-   * Creates a method that deletes the resource of its path. If a response was lost and the resource does not exist afterwards, this
-   * counts as success; otherwise a missing resource is an error, unless `missingOk`.
+   * Creates a method that deletes the resource of its path. A missing resource is an error, unless `missingOk` is set. If the response
+   * to an earlier attempt was lost, a missing resource counts as deleted by that attempt.
    */
   const removal = <const P extends Pattern<'DELETE'>>(
     pattern: P,
@@ -122,7 +127,7 @@ export function buildRoutes(config: ResolvedConfig) {
   return { route, removal, pages }
 }
 
-/** @param reject returns the result of a method whose arguments are invalid */
+/** Creates a method. @param start sends its request @param reject returns its result if its arguments are invalid */
 // oxlint-disable-next-line max-params
 function method<R>(
   config: ResolvedConfig,
@@ -146,16 +151,16 @@ function method<R>(
   }
 }
 
-/** Returns a body with an object's fields. @throws TypeError for a field without a rule, or a value that breaks it */
+/** Returns a body with an object's fields. @throws TypeError for a field without a rule, or a value that breaks its rule */
 export function checkedBody<T extends object>(input: T, rules: RulesOf<T>): object {
   checkOptions(input, rules)
   return toBody(input)
 }
 
 /**
- * Fills a path.
+ * Fills the pattern of a path with the organization of the client and with arguments.
  * @param args values of its parameters, which are removed
- * @throws TypeError without an organization
+ * @throws TypeError for an invalid argument, and if the path has an organization but the client has none
  */
 export const buildPath = (pattern: string, { organization }: ResolvedConfig, args: unknown[]): string =>
   fillPath(pattern, (name) => {

@@ -32,7 +32,7 @@ export class TimeLimit {
     return this.#endsAt - performance.now()
   }
 
-  /** Starts work and waits for it within the time limit. */
+  /** Starts work and waits for it. @throws the error of `onTimeout` or `onAbort` as soon as the limit is reached */
   async within<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#controller
     signal.throwIfAborted()
@@ -46,7 +46,7 @@ export class TimeLimit {
     }
   }
 
-  /** Waits for a time in ms. */
+  /** Waits for a time in ms. @throws like `within` */
   async wait(ms: number): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const sleep = (): Promise<void> => new Promise((resolve) => (timer = setTimeout(resolve, ms)))

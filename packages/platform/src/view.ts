@@ -14,7 +14,7 @@ export const withRaw = <T>(view: object, raw: JsonObject): T =>
   Object.defineProperty(view, 'raw', { value: raw }) as T
 
 /**
- * Converts the keys of an object to camel case at all depths, and adds `raw`. Unknown fields and values are kept.
+ * Converts the keys of an object to camel case at all depths, and adds `raw` to each object. Unknown fields and values are kept.
  * @param opaque keys, in camel case, of user data that is not converted
  */
 export function toView<T>(raw: JsonObject, opaque: readonly string[] = []): T {
@@ -43,7 +43,7 @@ function camelCase(name: string): string {
     .replace(/^[A-Z]/, (letter) => letter.toLowerCase())
 }
 
-/** Converts keys to snake case, without undefined fields. */
+/** Converts keys of objects, also nested ones, to snake case, and dates to ISO 8601. Undefined fields are omitted. */
 export function toBody(input: object): Record<string, unknown> {
   const fields = Object.entries(input).filter(([, value]) => value !== undefined)
   return Object.fromEntries(fields.map(([name, value]) => [snakeCase(name), encode(value)]))

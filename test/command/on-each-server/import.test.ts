@@ -1,9 +1,17 @@
+import { spawn } from 'node:child_process'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
-import { runBaton, startBaton } from '../../support/baton-command.ts'
+import {
+  batonCommand,
+  batonEnv,
+  collectOutput,
+  killAfterTests,
+  runBaton,
+  startBaton,
+} from '../../support/baton-command.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -27,7 +35,7 @@ async function openDatabase() {
     return runBaton([command, url, ...rest], { env, ...(input !== undefined && { input }) })
   }
   const select = async (sql: string) => (await db.execute(sql, [], { rowMode: 'array' })).rows
-  return { db, baton, select, temporaryDirectory }
+  return { db, baton, select, temporaryDirectory, url, environment: env }
 }
 
 async function writeCsv(name: string, text: string): Promise<string> {
@@ -60,6 +68,24 @@ test('a file is imported exactly, and exported as it was', async () => {
   expect((await baton(['import', '-', '--table', 'people'], exported.output)).code).toBe(0)
   expect((await baton(['sql', '--csv', 'select * from people order by rowid'])).output).toBe(exported.output)
 })
+
+test.skipIf(process.platform === 'win32')(
+  'a pipe is imported, although it can be read only once',
+  async () => {
+    const { environment, select, url } = await openDatabase()
+    const command = batonCommand(['import', url, '/dev/stdin', '--table', 'piped'])
+    const child = spawn('sh', ['-c', 'printf "a,b\\n1,2\\n3,4\\n" | "$@"', 'sh', ...command], {
+      env: batonEnv(environment),
+    })
+    killAfterTests(child)
+    const output = 'imported 2 rows into piped (a INTEGER, b INTEGER)\n'
+    expect(await collectOutput(child)).toEqual({ code: 0, output, errors: '' })
+    expect(await select('select * from piped')).toEqual([
+      [1n, 2n],
+      [3n, 4n],
+    ])
+  },
+)
 
 test('whole REALs beside integers keep their type', async () => {
   const { baton, select } = await openDatabase()

@@ -328,6 +328,26 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
+test.each(['v2.db', '日本.db'])('a file whose name no database can have is named: %s', async (fileName) => {
+  const file = createFile(join(createTemporaryDirectory(), fileName), 'x')
+  const { code, errors } = await runBaton(['dev', '--port', '0', '--backend', backend, '--open', file])
+  expect([code, errors]).toEqual([2, expect.stringContaining(`baton: --open ${file}: `)])
+  expect(errors).toContain('rename the file')
+})
+
+test('export --data creates the folder of the file, whether or not the server is running', async () => {
+  const data = createTemporaryDirectory()
+  const { baton, stop } = await startDev('--data', data, '--database', 'app')
+  const folder = createTemporaryDirectory()
+  for (const name of ['running', 'stopped']) {
+    const file = join(folder, name, 'new', 'app.db')
+    const expected = { code: 0, output: `exported app to ${file}\n`, errors: '' }
+    expect(await baton('export', 'app', file, '--data', data)).toEqual(expected)
+    expect((await stat(file)).isFile()).toBe(true)
+    await stop()
+  }
+})
+
 test('two files of one name are rejected, with both named', async () => {
   const folder = createTemporaryDirectory()
   for (const name of ['a', 'b']) await mkdir(join(folder, name))

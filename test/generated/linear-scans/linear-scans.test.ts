@@ -7,6 +7,7 @@ import { limitVectorSearches } from '../../../internal/server-common/src/sql/vec
 import { replaceAttachNames } from '../../../internal/sqld-gateway/src/request/attach-names.ts'
 import { findRejection } from '../../../internal/sqld-gateway/src/request/sql-guard.ts'
 import { getRequestsEffect } from '../../../internal/sqld-gateway/src/request/write-effect.ts'
+import { findLastWord } from '../../../packages/cli/src/prompt-completer.ts'
 import { splitComplete, splitScript } from '../../../packages/cli/src/split-script.ts'
 import { tableOf, withExactLiterals } from '../../../packages/core/src/backup/exact-literals.ts'
 import { readVirtualTable } from '../../../packages/core/src/backup/virtual-table.ts'
@@ -186,6 +187,7 @@ const SCANS: readonly [name: string, starts: readonly string[], scan: (text: str
   ['ATTACH', ['attach '], (sql) => replaceAttachNames(sql, () => undefined)],
   ['statements in the gateway', SQL_STARTS, checkInGateway],
   ['lines of the command', SQL_STARTS, (sql) => [splitScript(sql), splitComplete(sql)]],
+  ['lines to complete', ['', '.', 'select '], findLastWord],
   ['blobs', ['', 'aa=='], (base64) => decodeArgument({ type: 'blob', base64 })],
   ['integers', ['', '1', '-'], (value) => decodeArgument({ type: 'integer', value })],
   ['REALs as text', ['', '1.'], (value) => decodeArgument({ type: 'float', value })],

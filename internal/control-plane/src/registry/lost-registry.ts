@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { getFileSize } from '@batonsql/server-common/backend'
 import { listFolder } from '@batonsql/server-common/base'
 
+/** The name of a database's folder, its id. */
 const DATABASE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Whether the file of a registry has no content: it does not exist, or is empty and has no WAL. */
@@ -12,7 +13,7 @@ export function isEmptyFile(path: string): boolean {
 /**
  * Called if the registry of a data directory has no databases. If the directory has some, the registry was lost: a fresh one would
  * have other names, keys and tokens, and the databases would be set aside.
- * @throws Error that says how to go on
+ * @throws Error that says what to do
  */
 export async function rejectLostRegistry(directory: string, registryFile: string): Promise<void> {
   const folders = await findDatabaseFolders(directory)

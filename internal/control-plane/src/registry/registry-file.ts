@@ -40,7 +40,7 @@ export class RegistryFile {
     return this.#prepare(sql).all(...values) as Row[]
   }
 
-  /** Commits all changes, or none. @throws what `work` throws, after a rollback */
+  /** Commits all changes, or none; cannot be nested. @throws what `work` throws, after a rollback */
   transaction(work: () => void): void {
     this.run('BEGIN IMMEDIATE')
     try {

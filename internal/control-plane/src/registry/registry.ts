@@ -26,6 +26,7 @@ export const REGISTRY_FILE = 'registry.db'
  */
 export class Registry {
   readonly file: RegistryFile
+  /** In the order of loading: the index `findByLabel` of the databases needs the organizations. */
   readonly #tables: { load(): void }[] = []
   readonly users = this.#table<UserRow>('user')
   readonly organizations = this.#table<OrganizationRow>('organization')
@@ -42,7 +43,7 @@ export class Registry {
   readonly #findDatabase = this.databases.index(({ organization, name, state }) =>
     state === 'deleting' ? null : compositeKey(organization, name),
   )
-  /** Finds a database by the first label of its host name. */
+  /** Finds a database by the first label of its host name, whatever its state, unless it is being removed. */
   readonly findByLabel = this.databases.index(({ organization, name, state }) => {
     const slug = this.organizations.get(organization)?.slug
     return state === 'deleting' || slug === undefined ? null : buildHostLabel(name, slug)
@@ -98,7 +99,7 @@ export class Registry {
     return this.members.get(compositeKey(organization, user))
   }
 
-  /** Commits all changes, or none. Conditions must be checked in the same turn of the event loop. */
+  /** Commits all changes of `work`, or none. Conditions that it relies on must be checked in the same turn of the event loop. */
   transaction(work: () => void): void {
     try {
       this.file.transaction(work)

@@ -4,10 +4,13 @@ import type { Scope } from '../rules/scopes.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 
 /**
- * Access requirement of a route.
- * `none`: no token. `any`: any API token; if it is scoped to a group, it needs the scope, if given. `user`: an unrestricted token,
- * for the user's own data. `organization`: a token for the whole organization, from a member with the role. `group`: the same, or
- * a group-scoped token with the scope.
+ * Access requirement of a route:
+ *
+ * - `none`: no token
+ * - `any`: any API token; one that is scoped to a group needs the scope, unless it is null
+ * - `user`: a token that is not scoped to an organization, for the user's own data
+ * - `organization`: a token for the whole organization, of a member with at least the role
+ * - `group`: the same, or a token that is scoped to a group and has the scope, of a member with at least the role
  */
 export type RouteAccess =
   | { readonly level: 'none' }

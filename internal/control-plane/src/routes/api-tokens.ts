@@ -78,7 +78,7 @@ function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' 
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
   if (slug == null) {
-    if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return getMetricsScope(call)
+    if (groupName == null && scopes?.length === 1 && scopes[0] === 'metrics') return getMetricsScope(call)
     if (groupName != null || scopes != null)
       throw new ApiError(400, 'a group, and scopes other than metrics, require an organization')
     return { organization: null, group: null, scopes: null }

@@ -17,7 +17,8 @@ export interface AccessRequest {
 /**
  * Checks whether a caller may use a route. Group-scoped tokens are restricted to their group where databases and groups are
  * looked up.
- * @throws ApiError 403 for a token of the wrong kind, or without the scope or the role that the route needs; 404 for an organization that does not exist or that the caller is not in
+ * @throws ApiError 403 for a token of the wrong kind, or without the scope or the role that the route needs; 404 for an organization that
+ * does not exist, or that the caller is not a member of
  */
 export function authorize(registry: Registry, { access, caller, pathOrganization }: AccessRequest): Grant {
   const { token } = caller
@@ -60,7 +61,7 @@ function checkScope({ token }: Caller, scope: Scope): void {
     throw new ApiError(403, `the token does not have the scope ${scope}`)
 }
 
-/** Returns the organization for a path that does not name one: the token's organization, or the user's own. */
+/** Returns the organization for a path that does not name one: the token's organization, or else the user's own, preferably the personal one. */
 function getDefaultOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
   if (token.organization !== null) return registry.organizations.get(token.organization)
   const memberships = registry.members.rows.filter(

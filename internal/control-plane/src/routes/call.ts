@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import type { AuditAuthor, AuditEntry } from '../audit.ts'
+import type { AuditAuthor, AuditEntry } from '../audit-log.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
@@ -54,12 +54,14 @@ export class Call {
     return this.#requiredGrant.caller
   }
 
+  /** The organization of the route. @throws Error for a route without one, which is a mistake in the table of routes */
   get organization(): OrganizationRow {
     const { organization } = this.#requiredGrant
     if (organization === null) throw new Error('the route has no organization')
     return organization
   }
 
+  /** The caller's role in the organization; null for a route without one. */
   get role(): Role | null {
     return this.#requiredGrant.role
   }
@@ -127,6 +129,7 @@ export class Call {
     )
   }
 
+  /** Returns the groups of the organization that the caller's token can access. */
   groups(): readonly GroupRow[] {
     return this.plane.registry.groups.rows.filter(
       ({ id, organization }) => organization === this.organization.id && this.#canAccess(id),

@@ -28,7 +28,7 @@ export function mintForDatabase(call: Call) {
   const row = call.database()
   const request = readTokenRequest(call, row.group)
   const jwt = mintDatabaseToken(row, request)
-  auditTokenCreation(call, 'db-token-create', { database: row.name })
+  auditTokenCreation(call, 'database', row.name)
   return { jwt }
 }
 
@@ -36,13 +36,13 @@ export function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
   const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
-  auditTokenCreation(call, 'group-token-create', { group: group.name })
+  auditTokenCreation(call, 'group', group.name)
   return { jwt }
 }
 
-function auditTokenCreation(call: Call, code: string, data: Readonly<Record<string, string>>): void {
-  const [[kind, name] = []] = Object.entries(data)
-  call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
+function auditTokenCreation(call: Call, kind: 'database' | 'group', name: string): void {
+  const code = kind === 'database' ? 'db-token-create' : 'group-token-create'
+  call.commit({ code, message: `created token for ${kind} ${name}`, data: { [kind]: name } }, () => {})
 }
 
 function readTokenRequest(call: Call, group: string): TokenRequest {
@@ -73,9 +73,8 @@ function findAttachable(call: Call, name: string, group: string): DatabaseRow {
 async function rotateDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { databases, registry } = call.plane
-  const rotatedRow = { ...row, key: newKeyPair() }
-  call.commit(null, () => registry.databases.put(rotatedRow))
-  await databases.applyAll([rotatedRow], { revoked: 'all' })
+  call.commit(null, () => registry.databases.put({ ...row, key: newKeyPair() }))
+  await databases.apply(row.id, { revoked: 'all' })
 }
 
 async function rotateGroup(call: Call): Promise<void> {

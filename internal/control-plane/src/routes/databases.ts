@@ -15,6 +15,7 @@ import { DATABASE, documented, ORGANIZATION, type Route, returns, undocumented }
 import { databaseView, getHostname } from './views.ts'
 
 /** Default and maximum `limit` of a list, as in the service. */
+/** Maximum number of databases in a response, as of the service. */
 const MAX_LISTED = 1_000
 
 export const NewDatabaseBody = v.object({
@@ -86,7 +87,11 @@ function listDatabases(call: Call) {
   return { databases: rows.map((row) => databaseView(call, row)), ...pagination }
 }
 
-/** Returns a page of the matching databases in order of creation: those after the query's cursor, up to its limit. */
+/**
+ * Returns a page of the matching databases in order of creation: those after the query's cursor, up to its limit. The pagination is
+ * returned only if the query has a limit.
+ * @throws ApiError 400 for an invalid limit or cursor
+ */
 export function getDatabasePage(
   call: Call,
   matches: (row: DatabaseRow) => boolean,
@@ -129,6 +134,7 @@ function decodeCursor(text: string): Position {
   }
 }
 
+/** Creates the database that the body describes. @throws ApiError */
 export async function createDatabase(call: Call): Promise<DatabaseRow> {
   const body = call.body(NewDatabaseBody)
   const { databases } = call.plane
@@ -163,14 +169,16 @@ export async function createDatabase(call: Call): Promise<DatabaseRow> {
 
 /** Returns the requested group of a new database, or the group of the database that it copies. @throws ApiError */
 function chooseGroup(call: Call, { group: name, group_id: id, seed }: NewDatabaseBody): GroupRow {
-  const hasGroup = name != null || id != null
-  if (!hasGroup && seed?.type !== 'database') throw new ApiError(400, 'group is missing')
-  const groupId = hasGroup ? id : findCopySource(call, seed as Seed).group
-  const group = call
-    .groups()
-    .find((row) => (name == null || row.name === name) && (groupId == null || row.id === groupId))
-  if (group === undefined) throw new ApiError(400, 'group not found')
-  return group
+  const findGroup = (groupId: string | null | undefined): GroupRow => {
+    const group = call
+      .groups()
+      .find((row) => (name == null || row.name === name) && (groupId == null || row.id === groupId))
+    if (group === undefined) throw new ApiError(400, 'group not found')
+    return group
+  }
+  if (name != null || id != null) return findGroup(id)
+  if (seed?.type !== 'database') throw new ApiError(400, 'group is missing')
+  return findGroup(findCopySource(call, seed).group)
 }
 
 /** Checks that a name is valid and available. @throws ApiError */
@@ -183,11 +191,13 @@ function checkNameAvailable(call: Call, name: string): void {
     throw new ApiError(422, `database name ${name} is not available`)
 }
 
+/** The content of a new database, and the database that it is copied from. */
 interface Source {
   readonly source: NewDatabase['source']
   readonly parent?: DatabaseRow
 }
 
+/** Returns the requested content of a new database. A dump is fetched, and its file is removed by the caller. @throws ApiError */
 async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): Promise<Source> {
   const { seed, schema, is_schema: isSchema } = body
   const isChild = schema != null && schema !== ''
@@ -223,6 +233,7 @@ function findCopySource(call: Call, seed: Seed): DatabaseRow {
   return call.databaseByName(name)
 }
 
+/** Returns the content of a copy: the current state of the database, or the snapshot of the seed's time. @throws ApiError */
 function readCopy(call: Call, seed: Seed): Source {
   const parent = findCopySource(call, seed)
   if (parent.isSchema) throw new ApiError(400, 'a schema database cannot be copied')

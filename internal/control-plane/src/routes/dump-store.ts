@@ -68,7 +68,9 @@ export class DumpStore {
     }
     const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
     this.#dumps.set(id, { organization, file, size, expiry, share })
-    let [count, bytes] = [0, 0]
+    let count = 0
+    let bytes = 0
+    // newest first
     for (const [dumpId, dump] of [...this.#dumps].reverse()) {
       if (dump.organization !== organization) continue
       count += 1
@@ -80,16 +82,19 @@ export class DumpStore {
 
   /**
    * Returns the file of a dump that the organization has uploaded, or downloads a dump from any other URL. The caller removes the file.
-   * @throws ApiError
+   * @param baseUrl URL of this API, with which the URLs of uploaded dumps begin
+   * @throws ApiError 400 if there is no such dump or it cannot be downloaded, 503 if the total limit is exceeded
    */
   async take(organization: string, url: string, baseUrl: string): Promise<string> {
     if (!url.startsWith(`${baseUrl}${DUMP_PATH}`)) return await this.#fetch(url)
     const id = url.slice(baseUrl.length + DUMP_PATH.length)
-    if (this.#dumps.get(id)?.organization !== organization) throw new ApiError(400, 'dump not found')
-    return this.#forget(id)?.file ?? ''
+    const dump = this.#dumps.get(id)
+    if (dump?.organization !== organization) throw new ApiError(400, 'dump not found')
+    this.#forget(id)
+    return dump.file
   }
 
-  /** Removes all stored dumps. */
+  /** Removes all stored dumps and their files. */
   async close(): Promise<void> {
     await Promise.all([...this.#dumps.keys()].map((id) => this.#drop(id)))
   }
@@ -99,6 +104,7 @@ export class DumpStore {
     if (dump !== undefined) await rm(dump.file, { force: true })
   }
 
+  /** Removes a dump, but not its file. */
   #forget(id: string): StoredDump | undefined {
     const dump = this.#dumps.get(id)
     this.#dumps.delete(id)

@@ -11,6 +11,7 @@ import { Group } from './models.ts'
 import { documented, GROUP, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { groupView } from './views.ts'
 
+/** Extensions of SQLite that the service knows. */
 const EXTENSIONS = [
   'vector',
   'crypto',
@@ -86,6 +87,7 @@ function createGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
+/** Checks that an organization has no group with a name. @throws ApiError 409 */
 export function checkGroupNameAvailable(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
     throw new ApiError(409, 'group already exists')
@@ -113,10 +115,12 @@ async function deleteGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
+/** Returns all databases of a group that are not being removed, also those that are being created. */
 export function getDatabases(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
   return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
 }
 
+/** Deletes the API tokens that are scoped to a group, within the caller's transaction. */
 export function revokeGroupTokens(call: Call, { id }: GroupRow): void {
   const { apiTokens } = call.plane.registry
   for (const token of apiTokens.rows.filter(({ group }) => group === id)) apiTokens.delete(token.id)

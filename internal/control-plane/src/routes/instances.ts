@@ -95,7 +95,7 @@ export async function startReplica(
     await backend.setReplicas?.(group)
   } catch (error) {
     if (!(error instanceof ReplicaStartError)) throw error
-    // one in another location, which is retried when it is used
+    // a replica in another location has failed, which is retried when it is used
     if (error.location !== location) return
     call.commit(null, undo)
     await stopRemovedReplicas(call, group)
@@ -103,7 +103,7 @@ export async function startReplica(
   }
 }
 
-/** Stops the replicas of a group in locations that were removed. */
+/** Stops the replicas of a group in locations that were removed. A replica that does not start is retried when it is used. */
 export async function stopRemovedReplicas({ plane: { backend } }: Call, group: string): Promise<void> {
   await backend.setReplicas?.(group).catch((error: unknown) => {
     if (!(error instanceof ReplicaStartError)) throw error

@@ -52,7 +52,7 @@ export const inviteRoutes: readonly Route[] = [
   undocumented(`GET ${ORGANIZATION}/invites`, 'admin', returns({ invites: v.array(OldInvite) }), (call) => ({
     invites: listInvites(call).map((row) => oldInviteView(call, row)),
   })),
-  // the CLI uses `invite`
+  // the vendor's CLI uses `invite`
   ...['invites', 'invite'].map((name) =>
     undocumented(
       `POST ${ORGANIZATION}/${name}`,
@@ -66,6 +66,7 @@ export const inviteRoutes: readonly Route[] = [
   undocumented(`DELETE ${ORGANIZATION}/invites/:email`, 'admin', { response: null }, removeInvite),
 ]
 
+/** Returns the pending invites of the organization. @throws ApiError 402 if its plan does not include invites */
 function listInvites(call: Call): readonly InviteRow[] {
   checkPlan(call)
   return call.plane.registry.invites.rows.filter(({ organization }) => organization === call.organization.id)

@@ -85,7 +85,7 @@ async function closeStreams(call: Call, { url }: KeySetRow): Promise<void> {
   await call.plane.databases.applyAll(call.databases(), { revoked: 'all' })
 }
 
-/** Requires HTTPS, because otherwise anyone on the network path could replace the keys. */
+/** Checks the URL of a key set. Requires HTTPS, because otherwise anyone on the network path could replace the keys. @throws ApiError */
 function checkUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))

@@ -8,7 +8,9 @@ const MAX_DEPTH = 16
 
 /**
  * Parses a JSON body, whose keys are returned in lower case. Its content type is ignored, because clients send it as text, or without a
- * type; except for a form, which its route reads itself.
+ * type. A form is not read, because its route reads it.
+ * @returns `{}` for a form, and for a body that is empty or null
+ * @throws ApiError 400 for any other body, 413 for more than a megabyte
  */
 export async function readBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
   if (request.body === null || request.headers.get('content-type')?.startsWith('multipart/') === true)

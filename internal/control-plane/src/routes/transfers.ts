@@ -27,7 +27,7 @@ export const transferRoutes: readonly Route[] = [
 async function transferGroup(call: Call) {
   // usage until now counts for the organization that transfers the group
   await call.plane.usage.sample(getDatabases(call, call.group()))
-  // read again, since it may have changed in the meantime
+  // read again, because the group may have changed while its usage was sampled
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(GroupTransferBody)

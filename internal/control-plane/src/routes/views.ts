@@ -48,6 +48,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
   }
 }
 
+/** Describes a group in the service's format. All of its locations are reported as available. */
 export function groupView(call: Call, row: GroupRow) {
   return {
     name: row.name,

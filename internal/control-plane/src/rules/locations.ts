@@ -19,7 +19,7 @@ export const LOCATIONS: Readonly<Record<string, string>> = {
   'aws-ap-south-1': 'AWS AP South (Mumbai)',
 }
 
-/** Region of databases that are reached without TLS; the vendor's CLI recognizes it. */
+/** Code of the location that is this machine. The vendor's CLI reaches databases in it without TLS, and all others with TLS. */
 export const LOCAL = 'local'
 
 export function isLocation(code: string): boolean {

@@ -8,4 +8,6 @@ export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS.indexOf(role) >= RANKS.indexOf(minimum)
 }
 
-export const isRole = (text: string): text is Role => (RANKS as readonly string[]).includes(text)
+export function isRole(text: string): text is Role {
+  return (RANKS as readonly string[]).includes(text)
+}

@@ -21,7 +21,7 @@ export const METRICS_ONLY: readonly Scope[] = ['metrics']
 
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
-/** Expands presets in a list to scopes, without duplicates. @throws ApiError for unknown names */
+/** Expands presets in a list to scopes, without duplicates. @throws ApiError for unknown names, or an empty list */
 export function expandScopes(names: readonly string[]): readonly Scope[] {
   if (names.length === 0) throw new ApiError(400, 'a group-scoped token needs at least one scope')
   const requested = new Set<string>(

@@ -24,8 +24,9 @@ export class ExternalTokens {
 
   /**
    * Replaces an issuer's token with one signed with the database's own key. Returns null for a request with any other token, or
-   * without one. Rejects with a ApiError: 401 for an invalid token, 404 for a token for another database.
+   * without one.
    * @param hasTablePermissions whether the back end enforces permissions for tables
+   * @throws ApiError 401 for an invalid token, 404 for a token for another database
    */
   exchange(
     row: DatabaseRow,

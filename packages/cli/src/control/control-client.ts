@@ -6,7 +6,7 @@ import { readPort } from '../read-port.ts'
 import type { ControlRequest } from './control-server.ts'
 import { findRuntimeDirectory, getLinkPath, getSocketPath, MAX_SOCKET_PATH_BYTES } from './socket-path.ts'
 
-/** No server of this user is running there. */
+/** No `baton dev` of this user uses the port or the data directory. */
 export class NotRunningError extends Error {}
 
 /** Options that choose a running server of this machine. */
@@ -39,6 +39,7 @@ export async function control<Result>(
   return response.result as Result
 }
 
+/** Returns the path of a server's socket: in its data directory, or behind the link of its port. @throws Error if the path is too long */
 function findSocket(data: string | undefined, port: number, env: CommandContext['env']): string {
   if (data === undefined) return getSocketPath(getLinkPath(findRuntimeDirectory(env), port))
   const path = getSocketPath(realpathSync(data))

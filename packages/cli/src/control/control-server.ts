@@ -46,7 +46,7 @@ export class ControlServer implements AsyncDisposable {
     this.#target = target
   }
 
-  /** Opens the socket. @throws Error if the system or the file system does not support it */
+  /** Opens the socket. @throws Error if the system or the file system does not support it; nothing is left behind */
   static async open(server: LocalServer): Promise<ControlServer> {
     const target = server.dataDirectory
     mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
@@ -58,12 +58,16 @@ export class ControlServer implements AsyncDisposable {
     const path = getSocketPath(link)
     rmSync(path, { force: true })
     const http = createServer((request, response) => void respond(server, request, response))
-    await new Promise<void>((resolve, reject) => {
+    const listening = new Promise<void>((resolve, reject) => {
       http.once('error', reject)
       // `listen` creates the socket synchronously, so that it has these permissions from the beginning
       const umask = process.umask(0o177)
       http.listen(path, resolve)
       process.umask(umask)
+    })
+    await listening.catch((error: unknown) => {
+      removeLink(link, target)
+      throw error
     })
     return new ControlServer(http, link, target)
   }
@@ -72,13 +76,18 @@ export class ControlServer implements AsyncDisposable {
     const closed = new Promise((resolve) => this.#http.close(resolve))
     this.#http.closeAllConnections()
     await closed
-    try {
-      // another server may have taken the port
-      if (readlinkSync(this.#link) === this.#target) rmSync(this.#link)
-      rmdirSync(dirname(this.#link))
-    } catch {
-      // already removed, or used by other servers
-    }
+    removeLink(this.#link, this.#target)
+  }
+}
+
+/** Removes the link to a data directory, and the folder of the links unless other servers use it. */
+function removeLink(link: string, target: string): void {
+  try {
+    // another server may have taken the port
+    if (readlinkSync(link) === target) rmSync(link)
+    rmdirSync(dirname(link))
+  } catch {
+    // already removed, or used by other servers
   }
 }
 
@@ -126,7 +135,7 @@ async function run(server: LocalServer, request: ControlRequest): Promise<unknow
       await server.exportDatabase(request.name, request.file)
       return null
     default:
-      // of a newer version
+      // a command of a newer `baton`
       throw new Error(
         `this server does not have the command ${(request satisfies never as ControlRequest).command}`,
       )

@@ -71,7 +71,10 @@ export class BadValueError extends Error {}
 /** A value to store. A whole REAL must not be a plain number, which would be sent as an integer. */
 type StoredValue = null | bigint | string | RealValue
 
-/** Returns the value to store in a column. @throws BadValueError for a text that the column would change, or for which it is not meant */
+/**
+ * Returns the value to store in a column.
+ * @throws BadValueError for a text that is not a number, in a column of numbers, or that the conversion to a number would change
+ */
 export function toValue(cell: Cell, affinity: Affinity): StoredValue {
   if (cell === null) return null
   const text = cell instanceof QuotedText ? cell.text : cell
@@ -84,7 +87,7 @@ export function toValue(cell: Cell, affinity: Affinity): StoredValue {
   throw new BadValueError(`${JSON.stringify(text)} is not a number`)
 }
 
-/** @throws BadValueError if the number would lose digits */
+/** Converts a text to a number. @throws BadValueError if the number would be written differently, or would lose digits */
 function toNumber(text: string): RealValue | bigint {
   const lost = new BadValueError(`${JSON.stringify(text)} would be changed by a conversion to a number`)
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d+)?$/i.test(text)) throw lost

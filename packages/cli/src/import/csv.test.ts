@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { RealValue, type Value } from '@batonsql/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatCsvRow } from '../csv-text.ts'
+import { formatCsvRow } from '../result-text.ts'
 import { affinityOf, BadValueError, TypeInference, toValue } from './column-types.ts'
 import { type Cell, QuotedText, readCsv } from './csv-records.ts'
 

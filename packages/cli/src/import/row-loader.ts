@@ -41,23 +41,28 @@ interface Chunk {
 export class RowLoader {
   readonly #db: Client
   readonly #options: LoaderOptions
+  /** Identifies the content that was scanned. */
+  readonly #digest: string
   readonly progressTable: string
   /** Rows of the file that have been handled. */
   position = 0
+  /** Rows that were stored by this run. */
   imported = 0
   /** The rows that were skipped. */
   readonly problems: string[] = []
+  /** Whether the progress table exists. */
   hasProgress = false
 
   constructor(db: Client, options: LoaderOptions) {
     this.#db = db
     this.#options = options
+    this.#digest = options.source.digest
     this.progressTable = `baton_import_${options.target.table}`
   }
 
   /** Reads the progress of an interrupted import. @throws Error if there is one but `resume` is not set, or none although it is */
   async prepare(resume: boolean): Promise<void> {
-    const { target, source, signal } = this.#options
+    const { target, signal } = this.#options
     const progress = await this.#readProgress({ signal })
     if (progress === null && resume)
       throw new Error(
@@ -68,7 +73,7 @@ export class RowLoader {
       throw new Error(
         `an earlier import into ${target.table} was interrupted: continue it with --resume, or drop the table "${this.progressTable}"`,
       )
-    if (progress.source !== source.digest)
+    if (progress.source !== this.#digest)
       throw new Error(
         `the interrupted import into ${target.table} was of another file, or the file has changed since`,
       )
@@ -125,6 +130,7 @@ export class RowLoader {
     this.hasProgress = false
   }
 
+  /** Reads the file in chunks. Those before the position have no rows, because they have been handled. */
   async *#chunks(): AsyncGenerator<Chunk, void, undefined> {
     const { source, scan, signal } = this.#options
     let skipsHeader = scan.hasHeader
@@ -148,15 +154,15 @@ export class RowLoader {
       } else if (end > this.position) records.push(record)
       characters += record.cells.reduce((sum, cell) => sum + lengthOf(cell), 0)
     }
+    if (source.digest !== this.#digest) throw new Error(`${source.name} was changed while it was imported`)
     yield { end, records, isLast: true }
   }
 
   async #apply(chunk: Chunk): Promise<void> {
     const { before, after } = this.#surround(chunk)
     const inserts = this.#inserts(chunk.records)
-    const { signal, skipsBadRows } = this.#options
     try {
-      await this.#db.batch([...before, ...inserts.map(({ statement }) => statement), ...after], { signal })
+      await this.#db.batch([...before, ...inserts, ...after], { signal: this.#options.signal })
       this.imported += chunk.records.length
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
@@ -167,14 +173,14 @@ export class RowLoader {
         error.statementIndex >= before.length &&
         error.statementIndex < before.length + inserts.length
       if (!isInsert) throw error
-      await this.#applyOneByOne(chunk, skipsBadRows)
+      await this.#applyOneByOne(chunk)
     }
     this.position = chunk.end
     this.hasProgress ||= !chunk.isLast
   }
 
   /** Applies a chunk that has a row which the database rejects: without that row, or not at all. */
-  async #applyOneByOne(chunk: Chunk, skipsBadRows: boolean): Promise<void> {
+  async #applyOneByOne(chunk: Chunk): Promise<void> {
     const { before, after } = this.#surround(chunk)
     const problems: string[] = []
     await this.#db.transaction(async (tx) => {
@@ -184,7 +190,7 @@ export class RowLoader {
         if (failure === null) break
         const record = chunk.records[failure.index] as CsvRecord
         const problem = `line ${record.line}: ${failure.error.message}`
-        if (!skipsBadRows || !ROW_ERROR.test(failure.error.code))
+        if (!this.#options.skipsBadRows || !ROW_ERROR.test(failure.error.code))
           throw new Error(problem, { cause: failure.error })
         problems.push(problem)
         index = failure.index + 1
@@ -222,7 +228,7 @@ export class RowLoader {
     readonly before: readonly InStatement[]
     readonly after: readonly InStatement[]
   } {
-    const { scan, target, source } = this.#options
+    const { scan, target } = this.#options
     const table = quoteName(this.progressTable)
     const isFirst = !this.hasProgress
     const columns = scan.columns.map(({ name, type }) => `${quoteName(name)} ${type}`.trim())
@@ -230,11 +236,10 @@ export class RowLoader {
       isFirst && target.columns === null
         ? [`create table ${quoteName(target.table)} (${columns.join(', ')})`]
         : []
-    const { digest } = source
     if (isFirst) {
       const record = [
         `create table ${table} (source text not null, rows integer not null)`,
-        { sql: `insert into ${table} values (?, ?)`, args: [digest, end] },
+        { sql: `insert into ${table} values (?, ?)`, args: [this.#digest, end] },
       ]
       return { before: creation, after: isLast ? [] : record }
     }
@@ -244,11 +249,12 @@ export class RowLoader {
     return { before: [guard], after: [update] }
   }
 
-  #inserts(records: readonly CsvRecord[]): readonly { readonly statement: InStatement }[] {
+  /** Returns the statements that insert rows, with as many rows in each as its number of values allows. */
+  #inserts(records: readonly CsvRecord[]): readonly InStatement[] {
     const size = Math.max(1, Math.floor(MAX_VALUES / this.#options.scan.columns.length))
-    const inserts = []
+    const inserts: InStatement[] = []
     for (let start = 0; start < records.length; start += size)
-      inserts.push({ statement: this.#insert(records.slice(start, start + size)) })
+      inserts.push(this.#insert(records.slice(start, start + size)))
     return inserts
   }
 
@@ -267,5 +273,7 @@ export class RowLoader {
   }
 }
 
-const lengthOf = (cell: Cell): number =>
-  cell === null ? 0 : typeof cell === 'string' ? cell.length : cell.text.length
+function lengthOf(cell: Cell): number {
+  if (cell === null) return 0
+  return typeof cell === 'string' ? cell.length : cell.text.length
+}

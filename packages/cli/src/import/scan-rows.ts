@@ -35,7 +35,7 @@ export interface Scan {
   readonly problems: readonly string[]
 }
 
-/** @throws Error if a row cannot be stored */
+/** Rejects a file with rows that cannot be stored. @throws Error that lists the first of them */
 export function rejectBadRows({ columns, badCount, problems }: Scan): void {
   if (badCount === 0) return
   const hints = findDelimiterNotes(columns.map(({ name }) => name))
@@ -116,11 +116,10 @@ const DELIMITERS: readonly (readonly [string, string])[] = [
 
 /** Returns a note about the name of the only column, if it seems to contain the names of several. */
 function findDelimiterNotes(names: readonly string[]): readonly string[] {
-  const [name = ''] = names
-  const [, option] = (names.length === 1 && DELIMITERS.find(([delimiter]) => name.includes(delimiter))) || []
-  return option === undefined
-    ? []
-    : [`the file has one column, ${JSON.stringify(name)}; --delimiter ${option} splits it into several`]
+  const [name = '', ...others] = names
+  const match = DELIMITERS.find(([delimiter]) => name.includes(delimiter))
+  if (match === undefined || others.length > 0) return []
+  return [`the file has one column, ${JSON.stringify(name)}; --delimiter ${match[1]} splits it into several`]
 }
 
 /** A column whose type is not known yet: all of its values can be stored. */

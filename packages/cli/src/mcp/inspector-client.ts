@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from '@batonsql/inspector/read-lines'
 import { WireModel } from '@batonsql/inspector/wire-model'
 
+/** Delay before the next connection, in ms. */
 const RECONNECT_MS = 1_000
 
 /**

@@ -1,5 +1,6 @@
 import { findProblem, type Span, type WireModel, type WireRequest } from '@batonsql/inspector/wire-model'
 
+/** Maximum length of a shown statement. */
 const MAX_SQL = 300
 
 /** Which requests to list. */

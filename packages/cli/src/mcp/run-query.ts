@@ -23,8 +23,8 @@ const MAY_CHANGE =
   'This statement may change the database. Only SELECT, VALUES, WITH, EXPLAIN of a query or a change of rows, and PRAGMAs that read are allowed.'
 
 /**
- * Runs a read-only statement. Its text decides whether the server may prepare it, which is how the server then determines whether
- * it is read-only. It runs in a transaction that is never committed.
+ * Runs a read-only statement, in a transaction that is never committed. The server determines whether it is read-only, by preparing
+ * it. Before that, its text must be that of a query, because libSQL executes some DDL when it prepares it.
  * @throws Error for a statement that may write
  */
 export async function runQuery(

@@ -28,6 +28,7 @@ export interface Comparison {
   readonly damage: readonly string[]
 }
 
+/** Returns the number of values that are not NULL. */
 const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
 
 /** Compares a database before and after a command. */
@@ -55,27 +56,10 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
         column: null,
         text: `${name}: ${table.rows} -> ${count(newTable.rows, 'row')}`,
       })
-    const renamedColumns = findRenamed(table.columns, newTable.columns, sameColumn)
-    renamed.push(...[...renamedColumns].map(([from, to]) => `column ${name}.${from} -> ${to}`))
-    for (const [column, counts] of table.columns) {
-      const newCounts = newTable.columns.get(renamedColumns.get(column) ?? column)
-      const subject = `${name}.${column}`
-      if (newCounts === undefined) {
-        if (countValues(counts) > 0)
-          losses.push({
-            table: name,
-            column,
-            text: `${subject}: dropped with ${count(countValues(counts), 'value')}`,
-          })
-        continue
-      }
-      // rows that are gone have been reported
-      const emptied = newCounts.null - counts.null
-      if (emptied > 0 && countValues(newCounts) < countValues(counts) && newTable.rows >= table.rows)
-        losses.push({ table: name, column, text: `${subject}: ${count(emptied, 'value')} became NULL` })
-      const [old, current] = [describeTypes(counts), describeTypes(newCounts)]
-      if (newTable.rows === table.rows && old !== current) types.push(`${subject}: ${old} -> ${current}`)
-    }
+    const columns = compareColumns(name, table, newTable)
+    renamed.push(...columns.renamed)
+    losses.push(...columns.losses)
+    types.push(...columns.types)
   }
   const names = new Set([...before.tables.keys(), ...after.tables.keys()])
   return {
@@ -94,6 +78,39 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
   }
 }
 
+/** Compares the columns of a table. @param name its name before */
+function compareColumns(
+  name: string,
+  table: TableState,
+  newTable: TableState,
+): Pick<Comparison, 'renamed' | 'losses' | 'types'> {
+  const losses: Loss[] = []
+  const types: string[] = []
+  const renamed = findRenamed(table.columns, newTable.columns, sameColumn)
+  for (const [column, counts] of table.columns) {
+    const addLoss = (text: string): void =>
+      void losses.push({ table: name, column, text: `${name}.${column}: ${text}` })
+    const newCounts = newTable.columns.get(renamed.get(column) ?? column)
+    if (newCounts === undefined) {
+      if (countValues(counts) > 0) addLoss(`dropped with ${count(countValues(counts), 'value')}`)
+      continue
+    }
+    // if the table has fewer rows, the loss of rows has been reported already
+    const emptied = newCounts.null - counts.null
+    if (emptied > 0 && countValues(newCounts) < countValues(counts) && newTable.rows >= table.rows)
+      addLoss(`${count(emptied, 'value')} became NULL`)
+    const oldTypes = describeTypes(counts)
+    const newTypes = describeTypes(newCounts)
+    if (newTable.rows === table.rows && oldTypes !== newTypes)
+      types.push(`${name}.${column}: ${oldTypes} -> ${newTypes}`)
+  }
+  return {
+    renamed: [...renamed].map(([from, to]) => `column ${name}.${from} -> ${to}`),
+    losses,
+    types,
+  }
+}
+
 function findDamage(before: DatabaseState, after: DatabaseState): string[] {
   const damage = after.corruptions.filter((line) => !before.corruptions.includes(line))
   return after.brokenReferences > before.brokenReferences
@@ -105,8 +122,8 @@ function findDamage(before: DatabaseState, after: DatabaseState): string[] {
 }
 
 /**
- * Returns the new names of those that are missing afterwards: one that differs only in case, which SQLite ignores, or has the same
- * contents. Each new one is taken once.
+ * Finds the new names of tables or columns that are missing afterwards: a name that differs only in case, which SQLite ignores, or one
+ * with the same contents. Each new name is used once.
  */
 function findRenamed<T>(
   before: ReadonlyMap<string, T>,
@@ -127,12 +144,13 @@ function findRenamed<T>(
   return renamed
 }
 
+/** Whether two columns have the same values, of which there is at least one. */
 const sameColumn = (a: ColumnState, b: ColumnState): boolean => countValues(a) > 0 && hasSameValues(a, b)
 
 const hasSameValues = (a: ColumnState, b: ColumnState): boolean =>
   a.sums === b.sums && TYPES.every((type) => a[type] === b[type])
 
-/** Columns of a renamed table can be renamed, too, and others added. */
+/** Whether a table has the rows and values of another, in columns of any name. It may have more columns. */
 const sameTable = (a: TableState, b: TableState): boolean =>
   a.rows === b.rows &&
   a.rows > 0 &&

@@ -28,11 +28,12 @@ export interface DatabaseState {
   readonly corruptions: readonly string[]
 }
 
+/** The types of values, in the order of the expressions that count them. */
 export const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
 const EXPRESSIONS_PER_COLUMN = TYPES.length + 1
 /** Each has eight aggregates; SQLite limits those of a statement to 2,000. */
 const COLUMNS_AT_ONCE = 200
-// a large table takes a while
+// without a time limit, because reading a large table takes a while
 const OPTIONS = { rowMode: 'array', timeoutMs: Infinity } as const
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 

@@ -20,6 +20,8 @@ import { TrafficProxy } from './traffic-proxy.ts'
 type Input = CommandInput<typeof REHEARSE_OPTIONS>
 
 const COPY = 'copy'
+/** Number of empty requests of which the fastest is the round trip. */
+const ROUND_TRIPS = 3
 const USAGE =
   'baton rehearse: pass the command after --, as in `baton rehearse URL -- npx drizzle-kit migrate`'
 
@@ -109,14 +111,12 @@ export const databaseVariables = (
   [values['token-variable'] ?? 'DATABASE_TOKEN']: token,
 })
 
-const formatReport = (rehearsal: Rehearsal, { json, markdown }: Input['values']): string =>
-  json === true
-    ? JSON.stringify(rehearsal)
-    : markdown === true
-      ? formatMarkdown(rehearsal)
-      : formatText(rehearsal)
+function formatReport(rehearsal: Rehearsal, { json, markdown }: Input['values']): string {
+  if (json === true) return JSON.stringify(rehearsal)
+  return markdown === true ? formatMarkdown(rehearsal) : formatText(rehearsal)
+}
 
-/** State of the real database that a command which uses it by mistake changes. */
+/** The part of the real database's state that shows whether the command has used it by mistake. */
 interface SourceState {
   readonly schemaVersion: number
   /** Changes with each write; null on servers that do not send it. */
@@ -126,7 +126,7 @@ interface SourceState {
 
 async function readSource(db: Client, signal: AbortSignal): Promise<SourceState> {
   const times: number[] = []
-  for (let count = 0; count < 3; count += 1) {
+  for (let count = 0; count < ROUND_TRIPS; count += 1) {
     const startedAt = performance.now()
     await db.execute('select 1', [], { signal })
     times.push(performance.now() - startedAt)
@@ -194,7 +194,7 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
     await writeNewFile(file, parts)
     return true
   } catch (error) {
-    // 400: a server in front of a libsql-server given by URL
+    // 404: its server cannot export files; 400: nor can a server of Baton in front of a libsql-server that was given by its URL
     if (error instanceof HttpError && [400, 404].includes(error.status)) return false
     throw error
   } finally {
@@ -258,7 +258,7 @@ function compareSource(
   }
 }
 
-/** @throws Error if the command must not be run on the real database */
+/** Rejects a rehearsal that has found problems. @throws Error if the command must not be run on the real database */
 function rejectProblems(rehearsal: Rehearsal): void {
   const problems = listProblems(rehearsal)
   if (problems.length > 0) throw new Error(problems.join('\n'))

@@ -106,13 +106,12 @@ const isUnchanged = ({ comparison: { created, changed, dropped, rows, types } }:
 
 function summarize(rehearsal: Rehearsal): string {
   const { command, exit } = rehearsal
-  const end =
-    exit === 0
-      ? 'succeeded'
-      : typeof exit === 'number'
-        ? `failed with exit code ${exit}`
-        : `was ended by ${exit}`
-  return `\`${command.join(' ')}\` ${end}${isUnchanged(rehearsal) ? ' and changed nothing' : ''}`
+  return `\`${command.join(' ')}\` ${describeExit(exit)}${isUnchanged(rehearsal) ? ' and changed nothing' : ''}`
+}
+
+function describeExit(exit: number | string): string {
+  if (exit === 0) return 'succeeded'
+  return typeof exit === 'number' ? `failed with exit code ${exit}` : `was ended by ${exit}`
 }
 
 /** Formats a rehearsal as text for a terminal. */

@@ -13,7 +13,7 @@ export interface Unit {
 
 /** The beginning of a statement that a report shows, in characters. */
 const SQL_LENGTH = 100
-/** Larger bodies are forwarded without being read. */
+/** Of a larger body, only the beginning is read; all of it is forwarded. */
 const MAX_READ_BYTES = 10_000_000
 
 /** Forwards requests to a server, and measures them. */
@@ -24,12 +24,14 @@ export class TrafficProxy {
   readonly #units: Unit[] = []
   /** The request that took the server longest. */
   longest: Unit | null = null
+  /** Number of requests that ran statements. */
   requests = 0
 
   private constructor(upstream: URL) {
     this.#server = http.createServer((request, response) => this.#forward(upstream, request, response))
   }
 
+  /** Starts a proxy on a free port. @param upstream URL of a database */
   static async start(upstream: string): Promise<TrafficProxy> {
     const proxy = new TrafficProxy(new URL(upstream))
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
@@ -91,6 +93,7 @@ export class TrafficProxy {
     else this.#open.set(next, unit)
   }
 
+  /** Aborts open requests, and stops the proxy. */
   async close(): Promise<void> {
     const closing = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeAllConnections()
@@ -116,7 +119,7 @@ function readFirstStatement(body: string): string {
   return 'BEGIN'
 }
 
-/** The text comes from a program that may send anything. */
+/** Parses a JSON string; returns the text itself if it is malformed, because a program may send anything. */
 function parseString(json: string): string {
   try {
     return String(JSON.parse(json))

@@ -2,15 +2,17 @@ import type { Condition } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type * as models from '../models.ts'
-import { toPlatformCall } from '../platform-call.ts'
+import { rejectCall, toPlatformCall } from '../platform-call.ts'
+import { afterWrite } from '../platform-error.ts'
 import { bodyObject, getField, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
-import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
+import { checkWaitOptions, type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { buildPath, checkedBody, type PagedOptions, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { isObject, toOptionalBody, toView, withRaw } from '../view.ts'
 
 /** Source of the rows of a new database. */
 export interface DatabaseSeed {
+  /** A database to branch from (`name`), a file that is uploaded afterwards, or an uploaded dump (`url`). */
   readonly type: 'database' | 'database_upload' | 'dump'
   /** Name of the database to branch from. */
   readonly name?: string | undefined
@@ -20,13 +22,17 @@ export interface DatabaseSeed {
   readonly url?: string | undefined
 }
 
+/** A database to create. */
 export interface NewDatabase {
   /** Lower-case letters, digits and dashes. */
   readonly name: string
+  /** Name of its group. */
   readonly group: string
+  /** By default, the database is empty. */
   readonly seed?: DatabaseSeed | undefined
   /** Bytes, or a number with a unit: `256mb`. */
   readonly sizeLimit?: string | undefined
+  /** Key and cipher that encrypt the database. */
   readonly remoteEncryption?:
     | { readonly encryptionKey: string; readonly encryptionCipher: string }
     | undefined
@@ -36,11 +42,17 @@ export interface NewDatabase {
   readonly schema?: string | undefined
 }
 
+/** Options of the creation of a database. */
 export interface CreateDatabaseOptions extends PlatformCallOptions {
-  /** Waits until the database responds: see `waitUntilReady`. A `signal` given here replaces that of the call. @default false */
+  /**
+   * Waits until the database responds: see `waitUntilReady`. The wait has a timeout of its own, and the signal of the call unless it
+   * has another. If it fails, the call rejects although the database has been created; the outcome is `unknown`.
+   * @default false
+   */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
 }
 
+/** Filters of a list of databases. */
 export interface ListDatabasesOptions extends PagedOptions {
   /** Only databases of a group. */
   readonly group?: string | undefined
@@ -53,9 +65,11 @@ export interface ListDatabasesOptions extends PagedOptions {
 /** Changes to a configuration; omitted fields are unchanged, and an empty list clears the stored one. */
 export type DatabaseConfigurationInput = models.Optional<Omit<models.DatabaseConfiguration, 'raw'>>
 
+/** Period of the usage; by default the current month. */
 export interface UsageOptions extends PlatformCallOptions {
   /** Start of the period: a Date, or RFC 3339 with a zone. */
   readonly from?: Date | string | undefined
+  /** End of the period, in the same formats. */
   readonly to?: Date | string | undefined
 }
 
@@ -81,13 +95,14 @@ export interface CreateTokenOptions extends PlatformCallOptions {
     | undefined
 }
 
-/** Rules for the permissions of a token. */
+/** Rules for the options that limit what a token permits. */
 export const PERMISSIONS = {
   authorization: ['full-access', 'read-only'],
   readAttach: 'object',
   permissions: 'object',
 } as const
 
+/** Options of the routes that create tokens, for databases and for groups. */
 export const TOKEN_INPUT = {
   rules: { ...PERMISSIONS, expiration: 'string' as const },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
@@ -99,14 +114,14 @@ export const TOKEN_INPUT = {
   }),
 }
 
-/** Reads the total, which the service has called both `usage` and `total`. */
+/** Adds the total, which the service has called both `usage` and `total`. */
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']
   return withRaw({ ...usage, total: isObject(total) ? toView(total) : null }, raw)
 }
 
-const TIME: Condition = {
+const DATE_OR_TEXT: Condition = {
   text: 'a valid Date or text',
   accepts: (value) => typeof value === 'string' || (value instanceof Date && !Number.isNaN(value.getTime())),
 }
@@ -212,7 +227,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     `GET ${DATABASE_PATH}/usage`,
     (response) => withTotal(object<models.DatabaseUsage>('database', 'uuid')(response)),
     {
-      rules: { from: TIME, to: TIME },
+      rules: { from: DATE_OR_TEXT, to: DATE_OR_TEXT },
       send: ({ from, to }: UsageOptions) => ({ query: { from: formatTime(from), to: formatTime(to) } }),
     },
   ),
@@ -224,7 +239,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   ),
 })
 
-/** Databases of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
+/** Databases of the organization. Methods that take a name reject with a PlatformError with status 404 if there is no database with it. */
 export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
    * Creates a database unless it exists in that group and was branched from that seed. Idempotent, even if a response was lost.
@@ -246,35 +261,44 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
 export function buildDatabases(config: ResolvedConfig, routes: Routes): Databases {
   const methods = databaseRoutes(routes)
   const { create, get } = methods
-  const waitIfRequested = async (
-    hostname: string,
-    { wait = false, signal }: CreateDatabaseOptions,
-  ): Promise<void> => {
-    if (wait === false) return
-    const waitOptions = wait === true ? {} : wait
-    await waitForDatabase(config, hostname, { ...waitOptions, signal: waitOptions.signal ?? signal })
+  /** Returns a function that waits for the new database if this is requested. @throws TypeError for invalid options of the wait */
+  const prepareWait = ({ wait = false, signal }: CreateDatabaseOptions) => {
+    const waitOptions = typeof wait === 'object' ? wait : {}
+    checkWaitOptions(waitOptions)
+    return async (hostname: string): Promise<void> => {
+      if (wait !== false)
+        await afterWrite(
+          waitForDatabase(config, hostname, { ...waitOptions, signal: waitOptions.signal ?? signal }),
+        )
+    }
   }
   return {
     ...methods,
     create(database, options = {}) {
-      const creation = create(database, options).withResponse()
-      return toPlatformCall(
-        creation.then((result) => waitIfRequested(result.data.hostname, options).then(() => result)),
-      )
+      try {
+        const waitIfRequested = prepareWait(options)
+        const creation = create(database, options).withResponse()
+        return toPlatformCall(
+          creation.then((result) => waitIfRequested(result.data.hostname).then(() => result)),
+        )
+      } catch (error) {
+        return rejectCall(error)
+      }
     },
     async ensure(database, options = {}) {
       toDatabaseBody(database) // checked even if there is nothing to create
+      const waitIfRequested = prepareWait(options)
       const { name } = database
       const { wait: _, ...callOptions } = options
       const { created, wasMissing, resource } = await createUnlessExists({
         label: `database "${name}"`,
         path: buildPath(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
-        create: () => create(database, options).then(() => get(name, callOptions)),
+        create: () => create(database, options).then(() => afterWrite(get(name, callOptions))),
         findDifferences: (existing) => findDifferences(existing, database),
         signal: options.signal,
       })
-      if (wasMissing) await waitIfRequested(resource.hostname, options)
+      if (wasMissing) await waitIfRequested(resource.hostname)
       return { created, database: resource }
     },
     async waitUntilReady(database, options = {}) {
@@ -290,7 +314,7 @@ function findDifferences({ group, parent }: models.Database, requested: NewDatab
   if (group !== requested.group) differences.push(`it is in group "${group}", not "${requested.group}"`)
   const { seed } = requested
   const requestedParent = seed?.type === 'database' ? (seed.name ?? null) : null
-  // some services do not report the parent, and a database that was created from a dump has none
+  // a database that was created from a dump or a file has no parent, and some services report none
   const canCompareParent = parent !== undefined && (seed === undefined || requestedParent !== null)
   if (canCompareParent && (parent?.name ?? null) !== requestedParent)
     differences.push(parent ? `it was branched from "${parent.name}"` : 'it was not branched from a database')

@@ -2,11 +2,13 @@ import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
+import { afterWrite } from '../platform-error.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
 import { buildPath, checkedBody, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { TOKEN_INPUT } from './databases.ts'
 
+/** A group to create. */
 export interface NewGroup {
   readonly name: string
   /** Code of a location: see `locations.list()`. */
@@ -18,8 +20,13 @@ export interface NewGroup {
 /** Changes to a configuration; omitted fields are kept. */
 export type GroupConfigurationInput = Optional<Omit<GroupConfiguration, 'raw'>>
 
+/** Options of `addLocation`. */
 export interface AddLocationOptions extends PlatformCallOptions {
-  /** Waits until the location is ready, using an undocumented route of the service. @default false */
+  /**
+   * Waits until the location is ready, using an undocumented route of the service. If this fails, the call rejects with the outcome
+   * `unknown`, although the location has been added.
+   * @default false
+   */
   readonly wait?: boolean | undefined
 }
 
@@ -73,7 +80,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   rotateTokens: route(`POST ${GROUP_PATH}/auth/rotate`, noResult),
 })
 
-/** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
+/** Groups of the organization. Methods that take a name reject with a PlatformError with status 404 if there is no group with it. */
 export interface Groups extends ReturnType<typeof groupRoutes> {
   /**
    * Creates a group unless it exists with its primary in that location. Idempotent, even if a response was lost.
@@ -88,7 +95,7 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
 
 export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
-  // the service responds when a new location is ready
+  // the service responds only when the location is ready
   const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, noResult)
   return {
     ...methods,
@@ -96,7 +103,7 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
       const call = methods.addLocation(name, location, options)
       const { wait, ...callOptions } = options
       if (!wait) return call
-      const waitUntilReady = async (): Promise<void> => await waitForLocation(name, location, callOptions)
+      const waitUntilReady = (): Promise<void> => afterWrite(waitForLocation(name, location, callOptions))
       return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
     },
     async ensure(group, options = {}) {

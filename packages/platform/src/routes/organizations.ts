@@ -6,6 +6,7 @@ import { checkedBody, type Routes } from '../route.ts'
 import { toOptionalBody, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
+/** An organization to create. */
 export interface NewOrganization {
   /** Name from which its slug is derived. */
   readonly name: string
@@ -14,7 +15,9 @@ export interface NewOrganization {
 /** Changes to an organization; omitted fields are kept. Only a caller who uses MFA can set `requireMfa`. */
 export type OrganizationChanges = models.Optional<Pick<models.Organization, 'overages' | 'requireMfa'>>
 
+/** Options of a list of invoices. */
 export interface InvoicesOptions extends PlatformCallOptions {
+  /** Only invoices of this type. */
   readonly type?: 'all' | 'upcoming' | 'issued' | undefined
 }
 

@@ -2,6 +2,7 @@ import type { ArrayRow, ResultSet as BatonResult } from '@batonsql/core'
 import type { ResultSet, Row, Value } from '@libsql/core/api'
 import { ResultSetImpl } from '@libsql/core/util'
 
+/** Converts a result to one of @libsql/client. */
 export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
   const { columns, columnTypes, rowsAffected, lastInsertRowid } = result
   return new ResultSetImpl(
@@ -19,7 +20,7 @@ export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
  */
 function rowFactory(columns: readonly string[]): (cells: ArrayRow) => Row {
   const length = columns.length
-  // names that are indexes or setters need special handling, and so do duplicates
+  // an index, `length` and `__proto__` would not become a property by assignment; of duplicates, the first counts
   const isPlain =
     new Set(columns).size === length && !columns.some((name) => /^(?:\d+|length|__proto__)$/.test(name))
   return (cells) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createPlatformClient } from '@batonsql/platform'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
-import { exportOnline, type RemoteDatabase } from './online-export.ts'
+import { exportOnline, type RemoteDatabase } from './export-online.ts'
 
 const [FIRST_HALF, SECOND_HALF] = ['SQLite format 3\u0000'.padEnd(64, '1'), '2'.repeat(64)]
 

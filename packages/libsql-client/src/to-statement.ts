@@ -11,17 +11,23 @@ export interface BatonStatement {
 }
 
 /**
- * Converts a statement. @param stringArgs the arguments, if the statement is a string
+ * Converts a statement.
+ * @param stringArgs the arguments, if the statement is a string
  * @throws TypeError for an argument that SQLite cannot represent
  */
 export function toStatement(statement: AnyStatement, stringArgs?: LibsqlArgs): BatonStatement {
-  const [sql, args] =
-    typeof statement === 'string'
-      ? [statement, stringArgs]
-      : Array.isArray(statement)
-        ? (statement as readonly [string, LibsqlArgs?])
-        : [(statement as { sql: string }).sql, (statement as { args?: LibsqlArgs }).args]
+  const [sql, args] = toPair(statement, stringArgs)
   return { sql, args: args ? toArgs(args) : undefined }
+}
+
+function toPair(
+  statement: AnyStatement,
+  stringArgs: LibsqlArgs | undefined,
+): readonly [sql: string, args?: LibsqlArgs | undefined] {
+  if (typeof statement === 'string') return [statement, stringArgs]
+  if (Array.isArray(statement)) return statement as readonly [string, LibsqlArgs?]
+  const { sql, args } = statement as Exclude<LibsqlStatement, string>
+  return [sql, args]
 }
 
 function toArgs(args: LibsqlArgs): InArgs {
@@ -29,7 +35,10 @@ function toArgs(args: LibsqlArgs): InArgs {
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
 }
 
-/** Converts an argument. Numbers are sent as REAL, even whole ones: the affinity of an integer column converts them to integers. */
+/**
+ * Converts an argument. Numbers are sent as REAL, even whole ones, as by the original; the affinity of an INTEGER column converts them
+ * to integers.
+ */
 function toValue(value: unknown): InValue {
   if (typeof value === 'number') return new RealValue(value)
   if (value instanceof Date) return new RealValue(value.valueOf())

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fetchFailure } from '../test-support/scripted-platform.ts'
-import { wasNeverConnected } from './retry-rules.ts'
+import { wasNeverConnected } from './fetch-failure.ts'
 
 test.each([
   ['refused', 'ECONNREFUSED', 'connect', true],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { findNodeProblem } from './supported-node.ts'
+import { findNodeProblem } from './find-node-problem.ts'
 
 const manifest = new URL('../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }

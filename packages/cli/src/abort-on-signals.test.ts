@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { abortOnSignals } from './abort-on-signals.ts'
 import { InterruptedError } from './command-context.ts'
-import { abortOnSignals } from './stop-signals.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 

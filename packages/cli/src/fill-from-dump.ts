@@ -12,8 +12,8 @@ interface NewDatabase {
 }
 
 /**
- * Applies a dump to a database that was created for it, without the signal of the command, so that it is known to exist. After an
- * error or an interruption, the database is deleted, and stderr says so.
+ * Applies a dump to a database that was created for it. After an error or an interruption, deletes the database, and reports this on
+ * stderr. The database must have been created without the signal of the command, so that it is known to exist.
  * @param file the path of the dump, or `-` for the input of the command
  */
 export async function fillFromDump(

@@ -1,0 +1,142 @@
+import type {
+  DatabaseBackend,
+  DatabaseId,
+  DatabaseSettings,
+  RevokedAccess,
+} from '@batonsql/server-common/backend'
+import { ApiError } from './api-error.ts'
+import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+
+const NOT_APPLIED_YET =
+  'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server shows the reason'
+
+/** Options for applying settings. */
+export interface ApplyOptions {
+  /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
+  readonly revoked?: RevokedAccess | null
+  /** Whether a database that the back end does not have is marked as lost instead of causing an error. @default false */
+  readonly markMissingAsLost?: boolean
+}
+
+/** Dependencies of {@link BackendChanges}. */
+interface BackendChangesOptions {
+  readonly registry: Registry
+  readonly backend: DatabaseBackend
+  /** Retries a removal that has failed. */
+  readonly finishRemoval: (row: DatabaseRow) => Promise<void>
+}
+
+/**
+ * Applies recorded changes of databases to the back end, one at a time for each database. A change that the back end has failed to
+ * apply is retried.
+ */
+export class BackendChanges {
+  readonly #options: BackendChangesOptions
+  /** The last change of each database. */
+  readonly #queues = new Map<DatabaseId, Promise<void>>()
+  readonly #pending = new PendingChanges((id, revoked) => this.#retry(id, revoked))
+
+  constructor(options: BackendChangesOptions) {
+    this.#options = options
+  }
+
+  /** Changes that the back end has failed to apply. */
+  get pending(): readonly PendingChange[] {
+    return this.#pending.list
+  }
+
+  /** Stops retries. */
+  stop(): void {
+    this.#pending.stop()
+  }
+
+  /** Runs a change of a database after its earlier changes, even if those have failed. */
+  async enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
+    const result = (this.#queues.get(id) ?? Promise.resolve()).then(change)
+    const completion = result.catch(() => {})
+    this.#queues.set(id, completion)
+    await result.finally(() => {
+      if (this.#queues.get(id) === completion) this.#queues.delete(id)
+    })
+  }
+
+  /**
+   * Applies the recorded settings to the back end, and aborts requests that use revoked access.
+   * @throws ApiError 500 if the back end fails; the change is retried automatically
+   */
+  async apply(
+    id: DatabaseId,
+    { revoked = null, markMissingAsLost = false }: ApplyOptions = {},
+  ): Promise<void> {
+    await this.attempt(id, revoked, async (access) => {
+      await this.enqueue(id, () => this.#applyNow(id, markMissingAsLost))
+      if (access !== null) await this.#options.backend.revokeAccess(id, access)
+    })
+  }
+
+  /**
+   * Runs a recorded change on the back end.
+   * @param work receives the access to revoke, which includes that of an earlier change that has failed
+   * @throws ApiError 500 if the back end fails; the change is retried automatically
+   */
+  async attempt(
+    id: DatabaseId,
+    revoked: RevokedAccess | null,
+    work: (revoked: RevokedAccess | null) => Promise<void>,
+  ): Promise<void> {
+    const access = getWidestAccess(revoked, this.#pending.getRevokedAccess(id))
+    try {
+      await work(access)
+    } catch (error) {
+      this.#pending.onFailure(id, error, access)
+      // the reason is logged: it may contain paths and ports of the server
+      throw new ApiError(500, NOT_APPLIED_YET, 'not_applied_yet')
+    }
+    this.#pending.onSuccess(id)
+  }
+
+  /** Returns the settings for the back end, which include the blocks of the organization and the key of the group. */
+  getSettings(row: DatabaseRow): DatabaseSettings {
+    const { registry } = this.#options
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
+    const organization = registry.organizations.get(row.organization)
+    const group = registry.groups.get(row.group)
+    return {
+      sizeLimitBytes,
+      allowAttach,
+      isSchema: row.isSchema,
+      blockReads: blockReads || organization?.blockedReads === true,
+      blockWrites: blockWrites || organization?.blockedWrites === true,
+      blockReason,
+      keys: [row.key.publicPem, ...(group === undefined ? [] : [group.key.publicPem])],
+    }
+  }
+
+  /** Retries a change according to the current state of the registry. */
+  async #retry(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
+    const row = this.#options.registry.databases.get(id)
+    if (row === undefined) this.#pending.onSuccess(id)
+    else if (row.state === 'deleting') await this.#options.finishRemoval(row)
+    else if (isServed(row)) await this.apply(id, { revoked })
+  }
+
+  /** Applies the settings, and checks whether the database exists in the back end. */
+  async #applyNow(id: DatabaseId, markMissingAsLost: boolean): Promise<void> {
+    const { registry, backend } = this.#options
+    const row = registry.databases.get(id)
+    if (row === undefined || !isServed(row)) return
+    const exists = await backend.applySettings(id, this.getSettings(row))
+    const current = registry.databases.get(id)
+    if (current === undefined || !isServed(current) || exists === (current.state === 'ready')) return
+    if (!exists && !markMissingAsLost) throw new Error('the back end does not have the database')
+    const state = exists ? 'ready' : 'lost'
+    registry.transaction(() => registry.databases.put({ ...current, state }))
+  }
+}
+
+/** Whether the back end should have a database: one that is neither being created nor removed. */
+export function isServed({ state }: DatabaseRow): boolean {
+  return state === 'ready' || state === 'lost'
+}
