@@ -15,7 +15,6 @@ import {
   hasDatabaseFile,
   isExportRoute,
   MissingFileError,
-  moveToQuarantine,
   newDatabaseId,
   PROBE,
   probeDatabase,
@@ -27,6 +26,7 @@ import {
   type RunningRequest,
   RunningRequests,
   revokedResponse,
+  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
@@ -165,9 +165,9 @@ export class SqldBackend implements DatabaseBackend {
 
   resume(): void {}
 
-  async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return (await moveToQuarantine(this.#dataFolder, knownIds)).map(({ id }) => id)
+    return (await setAside(this.#dataFolder, registeredIds)).map(({ id }) => id)
   }
 
   get #dataFolder(): string {
@@ -549,7 +549,7 @@ export class SqldBackend implements DatabaseBackend {
   #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.getPermissions(request, id)
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
-    const { isSchema = false, blockReads, blockWrites } = settings
+    const { isSchema, blockReads, blockWrites } = settings
     return {
       permissions,
       blockReads,

@@ -7,7 +7,8 @@ export class CommitCounter {
   /** A separate connection, which detects changes made by the connections that write. */
   readonly #observer: SqliteConnection
   readonly #dataVersion: SqliteStatement
-  #lastVersion: number
+  /** The last value of `PRAGMA data_version`; null if it could not be read. */
+  #lastVersion: number | null
 
   /** @param lastIndex the count when the database was closed; null if that is unknown */
   constructor(observer: SqliteConnection, clock: Clock, lastIndex: bigint | null) {
@@ -20,7 +21,7 @@ export class CommitCounter {
     this.#count = lastIndex ?? (isNew ? 0n : BigInt(clock.now()))
   }
 
-  /** 0 before the first commit. */
+  /** Number of commits; 0 before the first. After a restart it begins at the current time in milliseconds. */
   get count(): bigint {
     return this.#count
   }
@@ -28,7 +29,8 @@ export class CommitCounter {
   /** Called when a transaction that may have changed something has ended. @returns whether it has changed anything */
   detectCommit(): boolean {
     const version = this.#dataVersion.readInteger()
-    const hasChanged = version !== this.#lastVersion
+    // if it cannot be read, a change is reported, because one that goes unnoticed is worse
+    const hasChanged = version === null || version !== this.#lastVersion
     if (hasChanged) this.#count += 1n
     this.#lastVersion = version
     return hasChanged

@@ -8,7 +8,7 @@ import { CommitCounter } from './commit-counter.ts'
 import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
-import { MAX_VALUE_BYTES } from './limits.ts'
+import { MAX_STORED_BYTES, MAX_VALUE_BYTES } from './limits.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 import { StatementParser } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
@@ -94,7 +94,7 @@ export class Database {
     return this.#parser.parse(text, (sql) => this.#checkSyntax(sql))
   }
 
-  /** Returns a connection in its initial state. */
+  /** Returns a connection for a client, in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
     return new ClientConnection(this.#spares.pop() ?? this.#openConfigured(), this.#writeLock, {
@@ -110,7 +110,7 @@ export class Database {
     const settings = this.#settings
     const connection = this.#spares.pop() ?? this.#openConfigured()
     connection.call = call
-    connection.limitLength(2 ** 30) // the database may have longer values from other sources
+    connection.limitLength(MAX_STORED_BYTES)
     this.#dumps.add(connection)
     try {
       connection.run('BEGIN')

@@ -33,7 +33,6 @@ import {
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
-  moveToQuarantine,
   PROBE,
   probeDatabase,
   type QueryUsage,
@@ -44,6 +43,7 @@ import {
   revokedBeforeStartResponse,
   revokedResponse,
   SMALL_FILE_BYTES,
+  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
@@ -154,8 +154,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    const moved = await moveToQuarantine(this.#directory, registeredIds)
+  async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    const moved = await setAside(this.#directory, registeredIds)
     // a killed process may have left a mark in the file that keeps other programs from opening it
     for (const { folder } of moved) releaseFile(join(folder, 'data.db'))
     return moved.map(({ id }) => id)
