@@ -65,9 +65,9 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
-import { CursorBodyStream } from './cursor-body.ts'
+import { CursorBodyStream } from './cursor-body-stream.ts'
 import { DatabaseExports } from './database-exports.ts'
-import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
+import { completeDirectory, DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -77,6 +77,7 @@ import { type StreamLease, StreamTable } from './stream-table.ts'
 import { UsageCounters } from './usage-counters.ts'
 import { WorkerPool } from './worker-pool.ts'
 
+/** How often a call is tried if the engine fails, because of other calls, before this one begins. */
 const MAX_ATTEMPTS = 5
 
 /** Options of an {@link EmbeddedBackend}. */
@@ -156,8 +157,8 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const moved = await setAside(this.#directory, registeredIds)
-    // a killed process may have left a mark in the file that keeps other programs from opening it
-    for (const { folder } of moved) releaseFile(join(folder, 'data.db'))
+    // a killed process has left the file marked as in use, which keeps other programs from opening it
+    for (const { folder } of moved) releaseFile(join(folder, DATABASE_FILE))
     return moved.map(({ id }) => id)
   }
 
@@ -220,12 +221,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     return hasDatabaseFile(this.#getFile(id))
   }
 
-  /** Removes a database. @throws BackendError if it has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.getRole(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
         if (this.#schemas.getChildren(id).length > 0)
-          // libsql-server's own words
+          // the message is that of libsql-server
           throw new BackendError(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
@@ -535,7 +535,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   #getFile(id: DatabaseId): string {
-    return join(this.#getFolder(id), 'data.db')
+    return join(this.#getFolder(id), DATABASE_FILE)
   }
 
   #getFolder(id: DatabaseId): string {
