@@ -17,7 +17,7 @@ import { isUuid, listFolder } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
-import { readVersion } from './process/process.ts'
+import { readVersion } from './process/spawn-sqld.ts'
 
 /** Folder of a server's databases inside the group's folder. */
 const DATABASES = join('sqld', 'dbs')
@@ -86,6 +86,7 @@ export class SqldGroups implements DatabaseBackend {
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 
+  /** Does nothing: each libsql-server resumes its own migrations when it starts. */
   resume(): void {}
 
   /** Also removes the empty folders of groups that no longer exist. */
@@ -135,7 +136,7 @@ export class SqldGroups implements DatabaseBackend {
     if (this.#getGroup(id) === group) throw new Error('the database is already in this group')
     const from = await this.#getServer(id)
     const to = await this.#startOnce(group)
-    // clean up after a failed move
+    // an earlier move may have failed and left a copy there
     await to.remove(id)
     try {
       await from.freeze(id, MOVE_REASON)

@@ -106,7 +106,7 @@ export interface DatabaseBackend extends AsyncDisposable {
    * the settings must be applied afterwards in both cases.
    */
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
-  /** Removes a database, if it exists. @throws BackendError if it is a schema database that has children */
+  /** Removes a database, if it exists. @throws Error if it is a schema database that has children */
   remove(id: DatabaseId): Promise<void>
   /** Removes the remaining files of a removed group, which has no databases. Absent if the back end does not separate groups. */
   removeGroup?(group: string): Promise<void>
