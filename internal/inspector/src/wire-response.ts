@@ -63,7 +63,7 @@ class ResponseReader {
     const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [index, { response, error }] of results.entries()) {
       const statements = shape[index] ?? 0
-      if (error !== undefined) this.#outcomes.push(...Array<Outcome>(statements).fill(toOutcome(error)))
+      if (error !== undefined) this.#addErrors(error, statements)
       else if (response?.type === 'batch') this.#addSteps(response, statements)
       else if (statements > 0) this.#addResult(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
@@ -107,6 +107,11 @@ class ResponseReader {
       if (stepResult) this.#addResult(stepResult)
       else this.#outcomes.push(error ? toOutcome(error) : 'skipped')
     }
+  }
+
+  /** Adds the error of a request to each of its statements. */
+  #addErrors(error: WireError, statements: number): void {
+    for (let count = 0; count < statements; count += 1) this.#outcomes.push(toOutcome(error))
   }
 
   #addResult(result: WireResult | undefined): void {

@@ -308,7 +308,7 @@ export class SqldBackend implements DatabaseBackend {
     for (const replica of await this.#replicas.listStarted()) await replica.remove(id)
   }
 
-  /** Empties the files of a database that has no users any longer. */
+  /** Empties the files of a database that is no longer in use. */
   async #emptyFiles(id: DatabaseId): Promise<void> {
     const folder = dirname(this.#getDataFile(id))
     for (const name of ['data', 'data-wal', 'wallog'])

@@ -1,4 +1,3 @@
-import type { Clock } from '@batonsql/server-common/base'
 import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
 /** Counts the transactions that have changed a database; sent to clients as `replication_index`. */
@@ -11,14 +10,14 @@ export class CommitCounter {
   #lastVersion: number | null
 
   /** @param lastIndex the count when the database was closed; null if that is unknown */
-  constructor(observer: SqliteConnection, clock: Clock, lastIndex: bigint | null) {
+  constructor(observer: SqliteConnection, lastIndex: bigint | null) {
     this.#observer = observer
     // unlike a query, this does not parse the schema, which takes longer than the rest of opening a database
     const isNew = observer.readInteger('PRAGMA schema_version') === 0
     this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as SqliteStatement
     this.#lastVersion = this.#dataVersion.readInteger()
     // the index must also increase after a restart; on average there is less than one commit per millisecond
-    this.#count = lastIndex ?? (isNew ? 0n : BigInt(clock.now()))
+    this.#count = lastIndex ?? (isNew ? 0n : BigInt(Date.now()))
   }
 
   /** Number of commits; 0 before the first. After a restart it begins at the current time in milliseconds. */

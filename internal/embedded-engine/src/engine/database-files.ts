@@ -60,7 +60,7 @@ export class DatabaseFiles {
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(WAL_FILE, `${path}.wal`)
     const copies = join(dirname(path), ATTACHED_FOLDER)
-    // left by a killed process; rmSync is slow even for a folder that does not exist
+    // a killed process may have left copies; rmSync is slow even for a folder that does not exist
     if (existsSync(copies)) rmSync(copies, { recursive: true })
     // no other program can have opened a marked file
     const isInterruptedRelease = claimFile(path) === 'marked-database' && existsSync(`${path}-wal`)

@@ -66,7 +66,7 @@ export class Database {
     this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
-    this.#commits = this.#createCommitCounter(clock, options.lastIndex)
+    this.#commits = this.#createCommitCounter(options.lastIndex)
   }
 
   get settings(): DatabaseSettings {
@@ -164,10 +164,10 @@ export class Database {
     else connection.close()
   }
 
-  #createCommitCounter(clock: Clock, lastIndex: bigint | null): CommitCounter {
+  #createCommitCounter(lastIndex: bigint | null): CommitCounter {
     const observer = this.#openRaw()
     observer.run('PRAGMA journal_mode = WAL')
-    return new CommitCounter(observer, clock, lastIndex)
+    return new CommitCounter(observer, lastIndex)
   }
 
   /** Opens a connection without limits and settings. */

@@ -33,7 +33,7 @@ export async function writeDump(
     await addObjects(text, engine, preserveRowIds)
     await text.add('COMMIT;\n')
   } catch (error) {
-    // such as a missing collation; as sqlite3 does, because the response has already begun
+    // for example a missing collation; reported in the text, as by sqlite3, because the response has already begun
     if (!(error instanceof SqliteError)) throw error
     await text.add(`/* ERROR: ${error.message.replaceAll('*/', '* /')} */\nROLLBACK; -- due to errors\n`)
   }

@@ -41,9 +41,11 @@ const TICK_GAP = 110
 /** Space that the text of a tick needs, and the state of a transaction. */
 const TICK_TEXT_WIDTH = 90
 const SPAN_TEXT_WIDTH = 150
-/** Distance of a transaction from the edges of its lane, and of a request. */
-const SPAN_INSET = 3
-const REQUEST_INSET = 7
+/** Distance of a transaction from the edges of its lane. */
+const INSET = 3
+/** Tops of a request and of the mark of a lock, which is below the requests of its transaction. */
+const REQUEST_TOP = 7
+const LOCK_TOP = LANE_HEIGHT - 7
 
 /** Lanes beyond this number are not shown. */
 const MAX_LANES = 30
@@ -204,8 +206,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
           y={y}
           view={view}
           isWaiting={waiting.has(request)}
-          // a transaction's requests leave room for the mark of its lock
-          bottom={span === null ? REQUEST_INSET : REQUEST_INSET + 1}
+          bottom={span === null ? 7 : LANE_HEIGHT - LOCK_TOP + 1}
         />
       ))}
       {span !== null && isWide && requests.length < MAX_REQUESTS_WITH_TEXT && (
@@ -230,7 +231,7 @@ interface BoxProps {
   readonly bottom?: number
 }
 
-function Box({ start, end, kind, y, view, top = SPAN_INSET, bottom = SPAN_INSET }: BoxProps): JSX.Element {
+function Box({ start, end, kind, y, view, top = INSET, bottom = INSET }: BoxProps): JSX.Element {
   return (
     <rect
       x={clip(start, view)}
@@ -278,14 +279,7 @@ function LockMark({ since, to, isOpen, y, view }: LockProps): JSX.Element {
   const x = toX(limit, view)
   return (
     <>
-      <Box
-        start={since}
-        end={Math.min(to, limit)}
-        kind="locked"
-        y={y}
-        view={view}
-        top={LANE_HEIGHT - REQUEST_INSET}
-      />
+      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
       {isOverdue && <Box start={limit} end={to} kind="overdue" y={y} view={view} />}
       {limit > view.from && limit < view.to && (isOpen || isOverdue) && (
         <line x1={x} x2={x} y1={y + 1} y2={y + LANE_HEIGHT - 1} class="limit" />
@@ -318,7 +312,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
           kind="request waiting"
           y={y}
           view={view}
-          top={REQUEST_INSET}
+          top={REQUEST_TOP}
           bottom={bottom}
         />
       )}
@@ -328,7 +322,7 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
         kind={`request ${state}`}
         y={y}
         view={view}
-        top={REQUEST_INSET}
+        top={REQUEST_TOP}
         bottom={bottom}
       />
     </g>

@@ -111,8 +111,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Removes the remaining files of a removed group, which has no databases. Absent if the back end does not separate groups. */
   removeGroup?(group: string): Promise<void>
   /**
-   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when
-   * none of them can read or write any longer.
+   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when they
+   * can no longer read or write.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Ends at once without writing anything, because another server uses the directory. */
