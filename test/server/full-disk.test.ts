@@ -4,10 +4,25 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 
-const PROGRAM = fileURLToPath(new URL('programs/full-disk.ts', import.meta.url))
 /** Runs a shell with a mount namespace of its own, so that the disk is gone when it ends. */
 const NAMESPACE = ['--map-root-user', '--mount', 'sh', '-c'] as const
 const canMount = spawnSync('unshare', [...NAMESPACE, 'mount -t tmpfs tmpfs /mnt']).status === 0
+
+/** Runs a program on a small disk of its own. @returns its output */
+async function runOnSmallDisk(program: URL, ...values: readonly string[]): Promise<unknown> {
+  const disk = createTemporaryDirectory()
+  const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
+  const node = [process.execPath, '--conditions=@batonsql/source', '--no-warnings', fileURLToPath(program)]
+  const { stdout } = await promisify(execFile)('unshare', [
+    ...NAMESPACE,
+    script,
+    disk,
+    ...node,
+    disk,
+    ...values,
+  ])
+  return JSON.parse(stdout)
+}
 
 test.skipIf(!canMount).each([
   ['embedded', '/databases/big'],
@@ -19,19 +34,22 @@ test.skipIf(!canMount).each([
 ])(
   'on a full disk of the back end %s, DELETE %s succeeds, and the space is free again',
   async (backend, deleted) => {
-    const disk = createTemporaryDirectory()
-    const script = 'mount -t tmpfs -o size=12m tmpfs "$0" && exec "$@"'
-    const program = [
-      process.execPath,
-      '--conditions=@batonsql/source',
-      '--no-warnings',
-      PROGRAM,
-      disk,
-      backend,
-      deleted,
-    ]
-    const { stdout } = await promisify(execFile)('unshare', [...NAMESPACE, script, disk, ...program])
+    const output = await runOnSmallDisk(new URL('programs/full-disk.ts', import.meta.url), backend, deleted)
     const isSnapshot = deleted.endsWith('kept')
-    expect(JSON.parse(stdout)).toEqual({ statuses: [200, 200, isSnapshot ? 200 : 404, 200], hasFreed: true })
+    expect(output).toEqual({ statuses: [200, 200, isSnapshot ? 200 : 404, 200], hasFreed: true })
+  },
+)
+
+test.skipIf(!canMount).each([
+  ['embedded', '1000000'],
+  // enough for the copy, but not for its checkpoint
+  ['embedded', '6000000'],
+  ['sqld', '1000000'],
+])(
+  'if the disk is too full for a copy of a database, the error says so: %s, %s bytes',
+  async (backend, freeBytes) => {
+    const program = new URL('programs/copies-on-full-disk.ts', import.meta.url)
+    const full = expect.stringMatching(/ENOSPC|disk (?:is )?full/)
+    expect(await runOnSmallDisk(program, backend, freeBytes)).toEqual([full, full, full])
   },
 )

@@ -93,7 +93,7 @@ export class ControlPlane {
     })
     const folder = join(this.#directory, 'snapshots')
     const snapshots = new Snapshots({ registry: this.registry, backend, databases, folder })
-    const setAside = await backend.quarantineUnknown(
+    const setAside = await backend.setAsideUnregistered(
       new Set(this.registry.databases.rows.map(({ id }) => id)),
     )
     if (setAside.length > 0)

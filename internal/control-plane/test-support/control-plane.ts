@@ -8,7 +8,7 @@ import { ControlPlane } from '../src/control-plane.ts'
 /** Returns a back end without databases. @param methods those that the test needs in addition */
 export const createBackend = (methods: Partial<DatabaseBackend> = {}): DatabaseBackend =>
   ({
-    quarantineUnknown: async () => [],
+    setAsideUnregistered: async () => [],
     start: async () => 'test',
     resume: () => {},
     ...methods,

@@ -97,7 +97,7 @@ test('a worker ignores messages about a database that is being released, and kee
 
 test('a statement that has blocked another call for a minute is interrupted', async ({ signal }) => {
   const { exits, open, run } = await startWorker()
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
   const interrupt = vi.spyOn(SharedCallState.prototype, 'interrupt')
   onTestFinished(() => {
     vi.useRealTimers()
@@ -115,6 +115,30 @@ test('a statement that has blocked another call for a minute is interrupted', as
   expect(await blocking).toMatchObject({ type: 'results', text: expect.stringContaining('interrupted') })
   expect(await blocked).toMatchObject({ type: 'results', isClosed: true })
   expect(exits).toEqual([])
+})
+
+test('a system clock that is set forward interrupts nothing', async () => {
+  const { worker, open, run } = await startWorker()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+  const interrupt = vi.spyOn(SharedCallState.prototype, 'interrupt')
+  const current = vi.spyOn(SharedCallState.prototype, 'current', 'get')
+  onTestFinished(() => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+  open(first)
+  const calls = [1, 2].map((stream) =>
+    run(first, stream, { type: 'sequence', sql: ENDLESS_READ, sqlId: null }),
+  )
+  while (current.mock.results.every(({ value }) => value === 0)) {
+    vi.advanceTimersByTime(1_000)
+    await setImmediate()
+  }
+  vi.setSystemTime(Date.now() + 3_600_000)
+  vi.advanceTimersByTime(1_000)
+  expect(interrupt).not.toHaveBeenCalled()
+  await worker.abandon()
+  await Promise.allSettled(calls)
 })
 
 test('when the worker exits, calls are rejected: as failed if they have begun, otherwise as not begun', async () => {

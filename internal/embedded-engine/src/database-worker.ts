@@ -48,6 +48,7 @@ export interface CursorListener {
 export interface DatabaseCall {
   /** The database that the worker must have open. */
   readonly id: DatabaseId
+  /** Number of the stream; the worker keeps a session for each. */
   readonly stream: number
   readonly permissions: Permissions
   /** Aborted when the client disconnects. */
@@ -128,7 +129,7 @@ export class DatabaseWorker {
     })
     this.#worker.once('exit', (code) => {
       ready.reject(new Error(`the engine could not be started: ${this.#log}`))
-      this.#onExit(`code ${code}`)
+      this.#onExit(code)
     })
     this.#worker.stderr.on('data', (chunk: Buffer) => {
       this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
@@ -143,7 +144,7 @@ export class DatabaseWorker {
     return this.#hasExited
   }
 
-  /** Whether it may be given another database; otherwise it should be shut down, because the memory of its engine cannot shrink. */
+  /** Whether the worker may be given another database. If not, it must be shut down: the memory of its engine is large, and cannot shrink. */
   get isReusable(): boolean {
     return this.#isReusable
   }
@@ -169,7 +170,7 @@ export class DatabaseWorker {
     return this.#call(call, work, null).outcome
   }
 
-  /** Runs a call that produces text in chunks: `listener` receives one for each `readMore`. */
+  /** Runs a call that produces text in chunks. `listener` receives the first at once, and another for each `readMore`. */
   stream(call: DatabaseCall, work: CallWork, listener: CursorListener): RunningCursor {
     return this.#call(call, work, listener)
   }
@@ -179,7 +180,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Gives the memory of a string that is no longer needed back to the worker. */
+  /** Returns the buffers of a text that is no longer needed to the worker. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)
@@ -239,7 +240,7 @@ export class DatabaseWorker {
     if (this.#hasExited || this.#database !== id) reject(new NotBegunError('the database was closed'))
     else {
       this.#calls.set(number, { listener, resolve, reject })
-      // calls to a worker that is being released fail when the release is done
+      // while the database is being closed, a call is not sent: `#onReleased` rejects it
       if (this.#release === null) {
         this.#send({ ...packWork(work), call: number, stream, permissions })
         this.#progressTimer ??= setInterval(() => this.#checkProgress(), PROGRESS_CHECK_INTERVAL_MS).unref()
@@ -282,7 +283,7 @@ export class DatabaseWorker {
   /** Interrupts a statement that blocks other calls for too long, and terminates the worker if that has no effect. */
   #checkProgress(): void {
     const call = this.#state.current
-    const now = Date.now()
+    const now = performance.now()
     if (call === 0) this.#runningCall = null
     else if (this.#runningCall?.call !== call) this.#runningCall = { call, since: now, interruptedAt: null }
     if (this.#runningCall === null) return
@@ -298,15 +299,14 @@ export class DatabaseWorker {
     if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null
-    this.#failCalls('it was aborted')
+    this.#failCalls('the database was closed')
     this.#onDatabaseClosed()
     release?.resolve()
   }
 
-  #onExit(reason: string): void {
-    if (this.#hasExited) return
+  #onExit(code: number): void {
     this.#hasExited = true
-    this.#failCalls(`it exited with ${reason}${this.#lastError()}`)
+    this.#failCalls(`it exited with code ${code}${this.#lastError()}`)
     this.#onDatabaseClosed()
     this.#release?.resolve()
   }
@@ -323,7 +323,7 @@ export class DatabaseWorker {
     return error === undefined ? '' : ` (${error})`
   }
 
-  /** Rejects all pending calls. */
+  /** Rejects all pending calls: as failed if they have begun, and otherwise so that they can be retried. */
   #failCalls(reason: string): void {
     for (const [number, { reject }] of this.#calls) {
       const error = this.#state.hasBegun(number)
@@ -351,10 +351,7 @@ export class DatabaseWorker {
   }
 }
 
-/**
- * Returns the flags of a worker that runs from source; they enable this process's compile cache, which threads do not
- * inherit.
- */
+/** Returns the flags of a worker that runs from source. They enable this process's compile cache, which threads do not inherit. */
 function sourceFlags(): string[] {
   const flags = ['--disable-warning=ExperimentalWarning']
   const cache = process.env['NODE_COMPILE_CACHE']

@@ -9,7 +9,10 @@ let building: Promise<ReadonlyMap<string, string>> | null = null
 
 /** Returns a file of the page, for a server that runs from its sources. Builds the page once. */
 export async function readPageFile(name: string): Promise<string> {
-  building ??= buildPage()
+  building ??= buildPage().catch((error: unknown) => {
+    building = null // retried by the next call
+    throw error
+  })
   const text = (await building).get(name)
   if (text === undefined) throw new Error(`the page has no ${name}`)
   return text
@@ -29,13 +32,16 @@ export async function buildPage(): Promise<ReadonlyMap<string, string>> {
       write: false,
       target: 'es2023',
       modulePreload: false,
+      // a library, so that the script is a single file with a fixed name
       lib: { entry: join(SOURCES, 'page.tsx'), formats: ['es'], fileName: () => 'page.js' },
       minify: true,
     },
   })
-  const [output] = [result].flat()
+  // Vite returns one output for each format
+  const output = Array.isArray(result) ? result[0] : result
   if (!output || !('output' in output)) throw new Error('Vite produced no output')
   const [script] = output.output
+  // the folders of the packages that the bundled modules are in
   const folders = new Set(
     script.moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
   )

@@ -19,10 +19,10 @@ export interface ParsedRequest {
 }
 
 /** Maximum number of shown statements of a request. */
-const MAX_STATEMENTS = 50
-/** Maximum length of a shown statement. */
+export const MAX_STATEMENTS = 50
+/** Maximum length of a shown statement, in characters. */
 const MAX_SHOWN_LENGTH = 2_000
-/** Maximum length of parsed SQL text. */
+/** Maximum length of parsed SQL text, in characters. */
 const MAX_PARSED_LENGTH = 64 * 1_024
 /** Maximum number of stored statements per stream. */
 const MAX_STORED_TEXTS = 64
@@ -30,7 +30,7 @@ const MAX_STORED_TEXTS = 64
 /** SQL texts that a client has stored on its stream, by number. */
 export type StoredTexts = Map<number | null, string>
 
-/** Parses a body. Returns null if the server rejects it. */
+/** Parses the body of a pipeline or a cursor. Returns null if the server rejects it. */
 export function parseBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {
@@ -42,7 +42,7 @@ export function parseBody(text: string): PipelineBody | CursorBody | null {
   return null
 }
 
-/** Extracts the statements of a body. */
+/** Extracts the statements of a body. @param stored SQL that the client has stored on the stream; updated here */
 export function extractStatements(body: PipelineBody | CursorBody, stored: StoredTexts): ParsedRequest {
   const list: ShownStatement[] = []
   let count = 0

@@ -1,5 +1,5 @@
 import type { Outcome, ResponseEvent } from './page/wire-model.ts'
-import type { ParsedRequest } from './wire-request.ts'
+import { MAX_STATEMENTS, type ParsedRequest } from './wire-request.ts'
 
 /** The parsed content of a response; the last outcomes may be missing. */
 export interface ParsedResponse
@@ -8,7 +8,7 @@ export interface ParsedResponse
   readonly baton: string | null
 }
 
-/** Maximum length of a shown error. */
+/** Maximum length of a shown error, in characters. */
 const MAX_MESSAGE_LENGTH = 1_000
 
 interface WireError {
@@ -63,7 +63,7 @@ class ResponseReader {
     const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [index, { response, error }] of results.entries()) {
       const statements = shape[index] ?? 0
-      if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(toOutcome(error))
+      if (error !== undefined) this.#addErrors(error, statements)
       else if (response?.type === 'batch') this.#addSteps(response, statements)
       else if (statements > 0) this.#addResult(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
@@ -86,8 +86,9 @@ class ResponseReader {
     switch (line.type) {
       case 'step_begin':
       case 'step_error':
-        while (this.#outcomes.length < step && this.#outcomes.length < 10_000) this.#outcomes.push('skipped')
-        this.#outcomes[step] = line.error === undefined ? 'ok' : toOutcome(line.error)
+        while (this.#outcomes.length < Math.min(step, MAX_STATEMENTS)) this.#outcomes.push('skipped')
+        if (step < MAX_STATEMENTS)
+          this.#outcomes[step] = line.error === undefined ? 'ok' : toOutcome(line.error)
         break
       case 'step_end':
         this.#count(line)
@@ -101,10 +102,16 @@ class ResponseReader {
 
   #addSteps({ result }: WireResponse, statements: number): void {
     for (let index = 0; index < statements; index += 1) {
-      const [stepResult, error] = [result?.step_results?.[index], result?.step_errors?.[index]]
+      const stepResult = result?.step_results?.[index]
+      const error = result?.step_errors?.[index]
       if (stepResult) this.#addResult(stepResult)
       else this.#outcomes.push(error ? toOutcome(error) : 'skipped')
     }
+  }
+
+  /** Adds the error of a request to each of its statements. */
+  #addErrors(error: WireError, statements: number): void {
+    for (let count = 0; count < statements; count += 1) this.#outcomes.push(toOutcome(error))
   }
 
   #addResult(result: WireResult | undefined): void {
@@ -121,7 +128,7 @@ class ResponseReader {
   #finish(baton: unknown): ParsedResponse {
     return {
       baton: typeof baton === 'string' ? baton : null,
-      outcomes: this.#outcomes.slice(0, 50),
+      outcomes: this.#outcomes.slice(0, MAX_STATEMENTS),
       rows: this.#rows,
       rowsRead: this.#rowsRead,
       rowsWritten: this.#rowsWritten,

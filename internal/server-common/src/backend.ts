@@ -15,10 +15,13 @@ export {
 export { copyDatabaseFile, SMALL_FILE_BYTES } from './backend/copy-database-file.ts'
 export { getFileSize, hasDatabaseFile, MissingFileError } from './backend/database-file.ts'
 export { newDatabaseId } from './backend/database-id.ts'
-export { buildExportResponse, type ExportedFile, type RunningExports } from './backend/export-response.ts'
-export { isExportRoute } from './backend/export-routes.ts'
+export {
+  buildExportResponse,
+  type ExportedFile,
+  isExportRoute,
+  type RunningExports,
+} from './backend/export-response.ts'
 export { PROBE, probeDatabase } from './backend/probe-database.ts'
-export { getQuarantineFolder, moveToQuarantine } from './backend/quarantine.ts'
 export { type ReplicaCondition, ReplicaConditions, type ReplicaLag } from './backend/replica-conditions.ts'
 export { RESERVED_NAMES } from './backend/reserved-names.ts'
 export {
@@ -28,3 +31,4 @@ export {
   revokedResponse,
   withTimeLimit,
 } from './backend/running-requests.ts'
+export { getSetAsideFolder, setAside } from './backend/set-aside.ts'

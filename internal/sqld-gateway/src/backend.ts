@@ -15,7 +15,6 @@ import {
   hasDatabaseFile,
   isExportRoute,
   MissingFileError,
-  moveToQuarantine,
   newDatabaseId,
   PROBE,
   probeDatabase,
@@ -27,6 +26,7 @@ import {
   type RunningRequest,
   RunningRequests,
   revokedResponse,
+  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
@@ -36,6 +36,7 @@ import {
   type ServiceResponse,
   textResponse,
 } from '@batonsql/server-common/http'
+import { buildClientResponse } from './build-client-response.ts'
 import { copyOpenDatabase, importFile } from './copy-database.ts'
 import {
   isStopping,
@@ -47,8 +48,7 @@ import { readBody } from './process/exchange.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
-import { Replica, replicaFolder } from './replicas/replica.ts'
-import { buildClientResponse } from './request/rebuild.ts'
+import { ReplicaSet } from './replicas/replica-set.ts'
 import { type ClientRequest, StreamRequests, type StreamRules } from './stream-requests.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
@@ -98,12 +98,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Databases that other databases may attach; usually few. */
   readonly #attachable = new Set<DatabaseId>()
   readonly #running = new RunningRequests()
-  /** Replicas by location; each starts on its first request. */
-  readonly #replicas = new Map<string, Promise<Replica>>()
-  /** Removals of replicas in progress, by location. */
-  readonly #removals = new Map<string, Promise<void>>()
-  /** The last change of the replicas. */
-  #replicaChange: Promise<void> = Promise.resolve()
+  readonly #replicas: ReplicaSet
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Distinguishes the counts of the current process from earlier ones. */
@@ -119,13 +114,19 @@ export class SqldBackend implements DatabaseBackend {
       filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
     })
     this.#internal = new InternalRequests(this.#upstream)
-    const { remote, onNotice, stallTimes } = options
+    const { remote, onNotice, stallTimes, ...shared } = options
     this.#writes = new WriteService(this.#upstream, this.#internal, {
       getFile: remote === undefined ? (id) => this.#getDataFile(id) : null,
       onNotice,
       stallTimes,
     })
     this.#streams = new StreamRequests(this.#upstream, this.#internal, this.#writes)
+    this.#replicas = new ReplicaSet({
+      ...shared,
+      primary: this.#upstream,
+      writes: this.#writes,
+      filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
+    })
   }
 
   async start(): Promise<string> {
@@ -163,11 +164,12 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
+  /** Does nothing: libsql-server has resumed its migrations when it started. */
   resume(): void {}
 
-  async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return (await moveToQuarantine(this.#dataFolder, knownIds)).map(({ id }) => id)
+    return (await setAside(this.#dataFolder, registeredIds)).map(({ id }) => id)
   }
 
   get #dataFolder(): string {
@@ -215,7 +217,7 @@ export class SqldBackend implements DatabaseBackend {
     create: () => Promise<void>,
   ): Promise<void> {
     const to = this.#getDataFile(id)
-    // clean up after an interrupted removal
+    // an interrupted removal may have left the folder
     await rm(dirname(to), { recursive: true, force: true })
     await mkdir(dirname(to), { recursive: true })
     try {
@@ -259,7 +261,7 @@ export class SqldBackend implements DatabaseBackend {
     const wasBlocked = this.#settings.get(id)?.blockReads === true
     this.#storeSettings(id, settings)
     if (wasBlocked && !settings.blockReads)
-      for (const replica of await this.#getStartedReplicas()) replica.onUnblock(id)
+      for (const replica of await this.#replicas.listStarted()) replica.onUnblock(id)
     const exists = await this.#applyToServer(id, settings)
     if (!this.#attachable.has(id)) await this.#running.abortAttaching(id)
     return exists
@@ -287,7 +289,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#running.abort(id)
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
-    const streams = [this.#streams, ...(await this.#getStartedReplicas()).map((replica) => replica.streams)]
+    const streams = [this.#streams, ...(await this.#replicas.listStarted()).map((replica) => replica.streams)]
     await Promise.all(streams.map((requests) => requests.closeStreams(id, 'all')))
     this.#settings.delete(id)
     this.#attachable.delete(id)
@@ -303,10 +305,10 @@ export class SqldBackend implements DatabaseBackend {
     // the server leaves behind a directory in which a file was created during the removal
     if (this.#options.remote === undefined)
       await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
-    for (const replica of await this.#getStartedReplicas()) await replica.remove(id)
+    for (const replica of await this.#replicas.listStarted()) await replica.remove(id)
   }
 
-  /** Empties the files of a database that has no users any longer. */
+  /** Empties the files of a database that is no longer in use. */
   async #emptyFiles(id: DatabaseId): Promise<void> {
     const folder = dirname(this.#getDataFile(id))
     for (const name of ['data', 'data-wal', 'wallog'])
@@ -316,7 +318,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const streams = [this.#streams, ...(await this.#getStartedReplicas()).map((replica) => replica.streams)]
+    const streams = [this.#streams, ...(await this.#replicas.listStarted()).map((replica) => replica.streams)]
     const closed = Promise.all(streams.map((requests) => requests.closeStreams(id, access)))
     const remaining = await this.#running.revoke(id, access)
     for (const request of remaining) request.onForcedAbort()
@@ -343,43 +345,8 @@ export class SqldBackend implements DatabaseBackend {
 
   async #restartAll(): Promise<void> {
     // a replica would forward unfinished requests to the primary again
-    const replicas = await this.#getStartedReplicas()
+    const replicas = await this.#replicas.listStarted()
     await Promise.all([this.#upstream, ...replicas].map((server) => server.restart()))
-  }
-
-  /** Returns the replicas that have started successfully. */
-  async #getStartedReplicas(): Promise<readonly Replica[]> {
-    const started = await Promise.all(
-      [...this.#replicas.values()].map((replica) => replica.catch(() => null)),
-    )
-    return started.filter((replica) => replica !== null)
-  }
-
-  /** Returns the replica in a location, starting it if necessary. */
-  #getReplica(location: string): Promise<Replica> {
-    const existing = this.#replicas.get(location)
-    if (existing !== undefined) return existing
-    const replica = this.#startReplica(location).catch((cause: unknown) => {
-      const error = new ReplicaStartError(location, cause)
-      console.error(error)
-      // retried on the next request
-      if (this.#replicas.get(location) === replica) this.#replicas.delete(location)
-      throw error
-    })
-    this.#replicas.set(location, replica)
-    return replica
-  }
-
-  async #startReplica(location: string): Promise<Replica> {
-    // an earlier replica in this location, which has the same folder
-    await this.#removals.get(location)
-    const { remote: _, ...options } = this.#options
-    return await Replica.start(location, {
-      ...options,
-      primary: this.#upstream,
-      writes: this.#writes,
-      filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
-    })
   }
 
   /**
@@ -387,37 +354,7 @@ export class SqldBackend implements DatabaseBackend {
    * @throws ReplicaStartError if one does not start
    */
   async changeReplicas(getLocations: () => readonly string[]): Promise<void> {
-    const change = this.#replicaChange.then(() => this.#changeReplicas(getLocations()))
-    this.#replicaChange = change.catch(() => {})
-    await change
-  }
-
-  async #changeReplicas(requested: readonly string[]): Promise<void> {
-    const locations = requested.filter((location) => !this.#options.conditions.isDown(location))
-    const removed = [...this.#replicas.keys()].filter((location) => !locations.includes(location))
-    await Promise.all(removed.map((location) => this.#removeReplica(location)))
-    const starts = await Promise.allSettled(locations.map((location) => this.#getReplica(location)))
-    const failure = starts.find((start) => start.status === 'rejected')
-    if (failure !== undefined) throw failure.reason
-  }
-
-  async #removeReplica(location: string): Promise<void> {
-    const starting = this.#replicas.get(location)
-    this.#replicas.delete(location)
-    const removal = (async () => {
-      const replica = await starting?.catch(() => null)
-      await replica?.[Symbol.asyncDispose]()
-      await rm(replicaFolder(location, this.#options.directory), {
-        recursive: true,
-        force: true,
-        maxRetries: 3,
-      })
-    })()
-    const ended = removal.catch(() => {})
-    this.#removals.set(location, ended)
-    await removal.finally(() => {
-      if (this.#removals.get(location) === ended) this.#removals.delete(location)
-    })
+    await this.#replicas.change(getLocations)
   }
 
   /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
@@ -434,7 +371,7 @@ export class SqldBackend implements DatabaseBackend {
       return problem ?? (await probeDatabase(() => this.#internal.fetchResult(id, PROBE)))
     }
     if (this.#options.conditions.isDown(location)) return describeOutage(location)
-    const replica = await this.#getReplica(location).catch((error: Error) => error.message)
+    const replica = await this.#replicas.get(location).catch((error: Error) => error.message)
     if (typeof replica === 'string') return replica
     const problem = await replica.findHealthProblem()
     return problem === null ? null : `the replica in ${location} ${problem}`
@@ -517,7 +454,7 @@ export class SqldBackend implements DatabaseBackend {
     if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, describeOutage(location))
       if (!this.#isReplicaLocation(location)) return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
-      const replica = await this.#getReplica(location)
+      const replica = await this.#replicas.get(location)
       if (replica.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
@@ -549,7 +486,7 @@ export class SqldBackend implements DatabaseBackend {
   #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.getPermissions(request, id)
     const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
-    const { isSchema = false, blockReads, blockWrites } = settings
+    const { isSchema, blockReads, blockWrites } = settings
     return {
       permissions,
       blockReads,
@@ -568,13 +505,13 @@ export class SqldBackend implements DatabaseBackend {
 
   async abandon(): Promise<void> {
     this.#writes.close()
-    const replicas = await this.#getStartedReplicas()
+    const replicas = await this.#replicas.listStarted()
     await Promise.all([...replicas.map((replica) => replica.abandon()), this.#upstream.abandon()])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
-    const replicas = await this.#getStartedReplicas()
+    const replicas = await this.#replicas.listStarted()
     await Promise.all([...replicas.map((replica) => replica[Symbol.asyncDispose]()), this.#upstream.close()])
   }
 

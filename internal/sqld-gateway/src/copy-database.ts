@@ -6,6 +6,7 @@ import { loadSqliteModule } from '@batonsql/server-common/base'
 
 /** Copies all pages in one step: with several steps, a write between them would restart the copy. */
 const ALL_PAGES = 0x7f_ff_ff_ff
+/** How long to wait for the lock of the file. */
 const BUSY_MS = 5_000
 /** The page size of libsql-server, which crashes on databases with any other. */
 const PAGE_BYTES = 4_096
@@ -28,15 +29,15 @@ export async function importFile(from: string, to: string, temporaryFolder: stri
   await mkdir(folder, { recursive: true })
   try {
     await copyDatabaseFile(from, stagedFile)
-    // writable, so that a journal is rolled back
     await checkPageSize(stagedFile, from)
+    // opened for writing, so that SQLite can roll back a journal
     await copyPages(stagedFile, to, { readOnly: false })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** @param source the file in the message */
+/** Checks that libsql-server can open a file. @param source the file that the message names @throws BackendError */
 async function checkPageSize(path: string, source: string): Promise<void> {
   const file = await open(path)
   try {

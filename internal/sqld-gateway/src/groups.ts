@@ -6,24 +6,21 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  getQuarantineFolder,
+  getSetAsideFolder,
   hasDatabaseFile,
-  moveToQuarantine,
   type QueryUsage,
   type RevokedAccess,
+  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
-import { listFolder } from '@batonsql/server-common/base'
+import { isUuid, listFolder } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
-import { readVersion } from './process/process.ts'
+import { readVersion } from './process/spawn-sqld.ts'
 
 /** Folder of a server's databases inside the group's folder. */
 const DATABASES = join('sqld', 'dbs')
-
-/** Matches the id of a group; other folders are ignored. */
-const GROUP_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Suffix of the folder of a group that is being removed. */
 const REMOVED_SUFFIX = '.removed'
@@ -89,24 +86,26 @@ export class SqldGroups implements DatabaseBackend {
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 
+  /** Does nothing: each libsql-server resumes its own migrations when it starts. */
   resume(): void {}
 
   /** Also removes the empty folders of groups that no longer exist. */
-  async quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await listFolder(this.#options.directory)
     for (const name of names.filter((entry) => entry.endsWith(REMOVED_SUFFIX) || entry.endsWith(COPY_SUFFIX)))
       await removeFolder(this.#getFolder(name))
-    const groups = names.filter((name) => GROUP_ID.test(name))
-    const quarantined = await Promise.all(
+    // the folder of a group is named for its id; other folders are ignored
+    const groups = names.filter(isUuid)
+    const moved = await Promise.all(
       groups.map((group) => {
         // also moves copies that an interrupted move left in another group
-        const groupIds = [...knownIds].filter((id) => this.#options.findGroup(id) === group)
-        return moveToQuarantine(join(this.#getFolder(group), DATABASES), new Set(groupIds))
+        const groupIds = [...registeredIds].filter((id) => this.#options.findGroup(id) === group)
+        return setAside(join(this.#getFolder(group), DATABASES), new Set(groupIds))
       }),
     )
     for (const group of groups)
       if (!this.#options.hasGroup(group) && (await this.#isEmpty(group))) await this.removeGroup(group)
-    return quarantined.flat().map(({ id }) => id)
+    return moved.flat().map(({ id }) => id)
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
@@ -137,7 +136,7 @@ export class SqldGroups implements DatabaseBackend {
     if (this.#getGroup(id) === group) throw new Error('the database is already in this group')
     const from = await this.#getServer(id)
     const to = await this.#startOnce(group)
-    // clean up after a failed move
+    // an earlier move may have failed and left a copy there
     await to.remove(id)
     try {
       await from.freeze(id, MOVE_REASON)
@@ -147,7 +146,7 @@ export class SqldGroups implements DatabaseBackend {
       await to.remove(id).catch(() => {})
       throw error
     }
-    // if this fails, the next start quarantines the old copy
+    // if this fails, the next start sets the old copy aside
     await from.remove(id).catch((error: unknown) => console.error(String(error)))
   }
 
@@ -343,10 +342,10 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Whether a group has neither databases nor quarantined files. */
+  /** Whether a group has neither databases nor any that were set aside. */
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#getFolder(group)
-    if (existsSync(getQuarantineFolder(join(folder, DATABASES)))) return false
+    if (existsSync(getSetAsideFolder(join(folder, DATABASES)))) return false
     return (await listFolder(join(folder, DATABASES))).length === 0
   }
 }

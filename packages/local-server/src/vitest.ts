@@ -10,7 +10,7 @@ let server: ChildProcess | null = null
  * module, or by the global set-up of another runner.
  */
 export async function setup(): Promise<void> {
-  // of another project of the same run
+  // another project of the same run has started one
   if (process.env[RUN_SERVER] !== undefined) return
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const program = fileURLToPath(new URL(`run-server.${extension}`, import.meta.url))

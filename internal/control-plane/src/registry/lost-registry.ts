@@ -1,9 +1,6 @@
 import { join } from 'node:path'
 import { getFileSize } from '@batonsql/server-common/backend'
-import { listFolder } from '@batonsql/server-common/base'
-
-/** The name of a database's folder, its id. */
-const DATABASE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+import { isUuid, listFolder } from '@batonsql/server-common/base'
 
 /** Whether the file of a registry has no content: it does not exist, or is empty and has no WAL. */
 export function isEmptyFile(path: string): boolean {
@@ -37,7 +34,7 @@ async function findDatabaseFolders(directory: string): Promise<readonly string[]
   const parents = ['databases', ...groups.map((group) => join('sqld', group, 'sqld', 'dbs'))]
   const folders: string[] = []
   for (const parent of parents) {
-    for (const name of (await listFolder(join(directory, parent))).filter((entry) => DATABASE.test(entry))) {
+    for (const name of (await listFolder(join(directory, parent))).filter(isUuid)) {
       const files = await listFolder(join(directory, parent, name))
       if (files.includes('data') || files.includes('data.db')) folders.push(join(parent, name))
     }

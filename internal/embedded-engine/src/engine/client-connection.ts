@@ -64,6 +64,7 @@ export class ClientConnection implements Writer {
    * The last statement of an open transaction, kept compiled in case it is repeated. The schema cannot change in between.
    */
   #lastStatement: { readonly sql: string; readonly prepared: SqliteStatement } | null = null
+  /** Whether a call is being executed, except while it waits for the server or the client. */
   isRunning = false
 
   constructor(engine: SqliteConnection, writeLock: WriteLock, events: ConnectionEvents) {
@@ -324,8 +325,8 @@ export class RunningStatement {
   #prepared: SqliteStatement
   #isAborted = false
   #hasEnded = false
-  /** Whether it has acquired the write lock for a transaction that had not written before. */
-  #acquiredLock = false
+  /** Whether the connection did not hold the write lock before: its transaction, if any, had written nothing. */
+  #beganWithoutLock = false
 
   /** Called only by `ClientConnection.prepare`. */
   constructor(
@@ -362,7 +363,7 @@ export class RunningStatement {
     try {
       this.#checkNotAborted()
       const values = resolveArguments(this.#prepared.parameters, args, statement.kind === 'explain')
-      this.#acquiredLock = !this.#connection.holdsLock
+      this.#beganWithoutLock = !this.#connection.holdsLock
       const prepared = await this.#connection.lockFor(statement, grant)
       if (prepared !== null) {
         this.#prepared.finalize()
@@ -394,7 +395,7 @@ export class RunningStatement {
     } catch (error) {
       this.#end()
       // the transaction's snapshot is outdated: it can still read, but other writers may acquire the lock
-      if (this.#acquiredLock && error instanceof SqliteError && (error.code & 0xff) === SQLITE_BUSY)
+      if (this.#beganWithoutLock && error instanceof SqliteError && (error.code & 0xff) === SQLITE_BUSY)
         this.#connection.releaseUnusedLock()
       throw error
     }
@@ -406,12 +407,12 @@ export class RunningStatement {
     this.#prepared.abort()
   }
 
-  /** Ends a statement whose remaining rows are not needed; its changes are kept. */
+  /** Ends the statement, unless it has ended. Its remaining rows are not read; its changes are kept. */
   stop(): void {
     this.#end()
   }
 
-  /** Called after the last row. */
+  /** Ends the statement after its last row. @returns its result, without rows */
   finish(): StatementResult {
     const { statement, startedAt } = this.#context
     const isChange = statement.kind === 'insert' || statement.kind === 'change'

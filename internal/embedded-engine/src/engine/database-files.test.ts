@@ -105,6 +105,23 @@ function failToOpen(code: string): () => void {
   return restore
 }
 
+test.skipIf(process.platform === 'win32')(
+  'if the folder of a new file cannot be synchronized, the next attempt synchronizes it',
+  () => {
+    const path = temporaryFile()
+    const files = new DatabaseFiles(path)
+    const descriptor = files.open(MAIN_FILE, true)
+    files.write(descriptor, PAGE, 0)
+    const restore = failToOpen('EIO')
+    expect(files.sync(descriptor)).toBe(1)
+    expect(files.sync(descriptor)).toBe(1)
+    restore()
+    expect(files.sync(descriptor)).toBe(0)
+    files.close(descriptor)
+    files.release()
+  },
+)
+
 test.each(['EMFILE', 'EACCES', 'EIO'])(
   'a file that cannot be opened does not count as missing: %s',
   (code) => {

@@ -60,7 +60,7 @@ export class DatabaseFiles {
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(WAL_FILE, `${path}.wal`)
     const copies = join(dirname(path), ATTACHED_FOLDER)
-    // left by a killed process; rmSync is slow even for a folder that does not exist
+    // a killed process may have left copies; rmSync is slow even for a folder that does not exist
     if (existsSync(copies)) rmSync(copies, { recursive: true })
     // no other program can have opened a marked file
     const isInterruptedRelease = claimFile(path) === 'marked-database' && existsSync(`${path}-wal`)
@@ -73,8 +73,8 @@ export class DatabaseFiles {
     if (path !== undefined) releaseFile(path)
   }
 
-  /** Creates a copy of another database with `fetch`, and returns its name. If that fails, the copy is removed. */
-  async attach(fetch: (path: string) => Promise<void>): Promise<Attachment> {
+  /** Creates a copy of another database, which `copy` writes to a path. If that fails, what was written is removed. */
+  async attach(copy: (path: string) => Promise<void>): Promise<Attachment> {
     this.#attachments += 1
     const file = `${this.#attachments}.db`
     const name = `${ATTACHED_PREFIX}${file}`
@@ -87,7 +87,7 @@ export class DatabaseFiles {
       }
     }
     try {
-      await fetch(path)
+      await copy(path)
     } catch (error) {
       remove()
       throw error
@@ -164,6 +164,7 @@ export class DatabaseFiles {
     }
   }
 
+  /** Returns 0, or 1 for an error, as do `sync` and `delete`. */
   truncate(descriptor: number, sizeBytes: number): number {
     return attempt(() => ftruncateSync(descriptor, sizeBytes))
   }
@@ -173,9 +174,12 @@ export class DatabaseFiles {
     return attempt(() => {
       if (!this.#isMarkSynced) this.#syncMark()
       fsyncSync(descriptor)
-      if (!this.#newFiles.delete(descriptor)) return
+      if (!this.#newFiles.has(descriptor)) return
+      // the folder may be new, too
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
       for (const path of [folder, dirname(folder)]) syncFolder(path)
+      // only now, so that the next attempt synchronizes the folders if this one has failed
+      this.#newFiles.delete(descriptor)
     })
   }
 
@@ -215,7 +219,7 @@ export class DatabaseFiles {
   }
 }
 
-/** Makes the file of a closed database available to other programs, or one that a killed process has left. */
+/** Makes the file of a closed database, or of one that a killed process has left open, available to other programs. */
 export function releaseFile(path: string): void {
   // the WAL could not be checkpointed, for example because the disk is full
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)

@@ -8,7 +8,7 @@ import { CommitCounter } from './commit-counter.ts'
 import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
-import { MAX_VALUE_BYTES } from './limits.ts'
+import { MAX_STORED_BYTES, MAX_VALUE_BYTES } from './limits.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
 import { StatementParser } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
@@ -66,7 +66,7 @@ export class Database {
     this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
-    this.#commits = this.#createCommitCounter(clock, options.lastIndex)
+    this.#commits = this.#createCommitCounter(options.lastIndex)
   }
 
   get settings(): DatabaseSettings {
@@ -94,7 +94,7 @@ export class Database {
     return this.#parser.parse(text, (sql) => this.#checkSyntax(sql))
   }
 
-  /** Returns a connection in its initial state. */
+  /** Returns a connection for a client, in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
     return new ClientConnection(this.#spares.pop() ?? this.#openConfigured(), this.#writeLock, {
@@ -110,7 +110,7 @@ export class Database {
     const settings = this.#settings
     const connection = this.#spares.pop() ?? this.#openConfigured()
     connection.call = call
-    connection.limitLength(2 ** 30) // the database may have longer values from other sources
+    connection.limitLength(MAX_STORED_BYTES)
     this.#dumps.add(connection)
     try {
       connection.run('BEGIN')
@@ -164,10 +164,10 @@ export class Database {
     else connection.close()
   }
 
-  #createCommitCounter(clock: Clock, lastIndex: bigint | null): CommitCounter {
+  #createCommitCounter(lastIndex: bigint | null): CommitCounter {
     const observer = this.#openRaw()
     observer.run('PRAGMA journal_mode = WAL')
-    return new CommitCounter(observer, clock, lastIndex)
+    return new CommitCounter(observer, lastIndex)
   }
 
   /** Opens a connection without limits and settings. */

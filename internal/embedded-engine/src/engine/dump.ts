@@ -1,11 +1,13 @@
 import { scanSql } from '@batonsql/server-common/sql'
 import { toText } from '../protocol/json-text.ts'
+import { MAX_STORED_BYTES } from './limits.ts'
 import { type SqliteConnection, SqliteError, type SqliteStatement } from './sqlite-connection.ts'
 
 /** Receives a chunk of a dump; resolves when the next one is requested. */
 export type DumpOutput = (text: string) => Promise<void>
 
-const CHUNK_BYTES = 64 * 1_024
+/** Minimum size of a chunk, unless it is the last: in bytes for rows, in characters for the text that is sent. */
+const CHUNK_SIZE = 64 * 1_024
 const READ_GRANT = { write: false, configure: true } as const
 /** Possible names of a table's row id, in the order in which libsql-server tries them. */
 const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
@@ -31,11 +33,11 @@ export async function writeDump(
     await addObjects(text, engine, preserveRowIds)
     await text.add('COMMIT;\n')
   } catch (error) {
-    // such as a missing collation; as sqlite3 does, because the response has already begun
+    // for example a missing collation; reported in the text, as by sqlite3, because the response has already begun
     if (!(error instanceof SqliteError)) throw error
     await text.add(`/* ERROR: ${error.message.replaceAll('*/', '* /')} */\nROLLBACK; -- due to errors\n`)
   }
-  await text.end()
+  await text.flush()
 }
 
 async function addObjects(
@@ -61,6 +63,7 @@ async function addObjects(
         await text.add('ANALYZE sqlite_schema;\n')
         await addRows(text, engine, name, preserveRowIds)
       } else if (!name.startsWith('sqlite_')) {
+        // as in libsql-server
         await text.add(withSemicolon(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
         await addRows(text, engine, name, preserveRowIds)
       }
@@ -78,19 +81,20 @@ async function addRows(
   table: string,
   preserveRowIds: boolean,
 ): Promise<void> {
-  // excludes generated columns
-  const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
-  const columns = info.map(([, name = '']) => name)
-  const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasSeparateIntegerKey(engine, table, info))
+  // pragma_table_info has no generated columns
+  const columns = readTexts(engine, `SELECT name FROM pragma_table_info(${literal(table)})`).flat()
+  // libsql-server preserves the row ids of a table with a separate integer key in any case
+  const needsRowId = hasRowId(engine, table) && (preserveRowIds || hasSeparateIntegerKey(engine, table))
   const rowId = needsRowId ? findFreeRowId(engine, table) : null
   const selectedColumns = [...(rowId === null ? [] : [rowId]), ...columns.map(quote)]
+  // in the text of the dump, names are quoted only if necessary, as by libsql-server
   const target = engine.quoteIdentifier(table)
   const columnList =
     rowId === null ? '' : `(${[rowId, ...columns.map((name) => engine.quoteIdentifier(name))].join()})`
   const statement = prepareRows(engine, table, selectedColumns)
   try {
     for (;;) {
-      const next = statement.dumpRows(`INSERT INTO ${target}${columnList} VALUES`, CHUNK_BYTES)
+      const next = statement.dumpRows(`INSERT INTO ${target}${columnList} VALUES`, CHUNK_SIZE)
       await text.add(next.text)
       if (next.isDone) return
     }
@@ -115,21 +119,17 @@ function hasRowId(engine: SqliteConnection, table: string): boolean {
 }
 
 /** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as with `INTEGER PRIMARY KEY DESC`. */
-function hasSeparateIntegerKey(
-  engine: SqliteConnection,
-  table: string,
-  info: readonly (readonly string[])[],
-): boolean {
-  const keys = info.filter(([, , , , , position]) => position !== '0')
-  if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
+function hasSeparateIntegerKey(engine: SqliteConnection, table: string): boolean {
+  const keys = readTexts(engine, `SELECT type FROM pragma_table_info(${literal(table)}) WHERE pk > 0`)
+  if (keys.length !== 1 || keys[0]?.[0]?.toUpperCase() !== 'INTEGER') return false
   const sql = `SELECT 1 FROM pragma_index_list(${literal(table)}) WHERE origin = 'pk'`
   return readTexts(engine, sql).length > 0
 }
 
 /** Returns a name of the row id that no column has, not even a generated one. */
 function findFreeRowId(engine: SqliteConnection, table: string): string | null {
-  const columns = readTexts(engine, `PRAGMA table_xinfo(${literal(table)})`)
-  const names = new Set(columns.map(([, name = '']) => name.toLowerCase()))
+  const columns = readTexts(engine, `SELECT name FROM pragma_table_xinfo(${literal(table)})`).flat()
+  const names = new Set(columns.map((name) => name.toLowerCase()))
   return ROW_IDS.find((name) => !names.has(name)) ?? null
 }
 
@@ -139,19 +139,24 @@ function withSemicolon(sql: string): string {
   return tail.includes('--') ? `${sql}\n;\n` : `${sql};\n`
 }
 
+/** Whether a statement, as SQLite stores it, creates a virtual table. */
 function isVirtual(sql: string): boolean {
-  return /^CREATE VIRTUAL TABLE/i.test(sql)
+  return sql.startsWith('CREATE VIRTUAL TABLE ')
 }
 
 function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
   return engine.prepare(sql, READ_GRANT) as SqliteStatement
 }
 
-/** Returns the rows of a small result, with all values as text. */
+/** Returns the rows of a result, with all values as text. It must be small, because it is read at once. */
 function readTexts(engine: SqliteConnection, sql: string): string[][] {
   const statement = prepare(engine, sql)
   try {
-    const rows = statement.readRows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
+    const rows = statement.readRows({
+      limitBytes: MAX_STORED_BYTES,
+      asLines: false,
+      maxValueBytes: MAX_STORED_BYTES,
+    })
     const values = JSON.parse(`[${toText(rows.text)}]`) as { readonly value?: string }[][]
     return values.map((row) => row.map(({ value }) => value ?? ''))
   } finally {
@@ -178,10 +183,10 @@ class ChunkedText {
 
   async add(text: string): Promise<void> {
     this.#pending += text
-    if (this.#pending.length >= CHUNK_BYTES) await this.end()
+    if (this.#pending.length >= CHUNK_SIZE) await this.flush()
   }
 
-  async end(): Promise<void> {
+  async flush(): Promise<void> {
     const text = this.#pending
     this.#pending = ''
     await this.#output(text)

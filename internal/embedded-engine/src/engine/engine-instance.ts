@@ -111,7 +111,7 @@ export class EngineInstance {
   readonly api: EngineExports
   /** Eight bytes for values that a call returns through a pointer. */
   readonly scratch: Pointer
-  /** Called while a checkpoint runs, between reading the header of the log and copying it; only tests do anything here. */
+  /** Called while a checkpoint runs, between reading the header of the WAL and copying the WAL; only tests set it. */
   onCheckpoint: () => void = () => {}
   readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()

@@ -8,11 +8,14 @@ import {
 } from '@batonsql/server-common/sql'
 import type { SqliteError } from './sqlite-connection.ts'
 
+const SQLITE_ERROR = 1
+const SQLITE_BUSY = 5
+
+/** Names of SQLite's codes, except SQLITE_ERROR and SQLITE_BUSY. */
 const PRIMARY_CODES: Readonly<Record<number, string>> = {
   2: 'SQLITE_INTERNAL',
   3: 'SQLITE_PERM',
   4: 'SQLITE_ABORT',
-  5: 'SQLITE_BUSY',
   6: 'SQLITE_LOCKED',
   7: 'SQLITE_NOMEM',
   8: 'SQLITE_READONLY',
@@ -50,12 +53,13 @@ const EXTENDED_CODES: Readonly<Record<number, string>> = {
   517: 'SQLITE_BUSY_SNAPSHOT',
 }
 
-/** Converts an engine error to an error for the client. */
+/** Converts an engine error to an error for the client, as worded by the service. */
 export function toResultError({ code, message, offset }: SqliteError): ResultError {
   const primary = code & 0xff
   const extended = EXTENDED_CODES[code] ?? null
-  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)
-  if (primary !== 1)
+  if (primary === SQLITE_BUSY)
+    return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)
+  if (primary !== SQLITE_ERROR)
     return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${message}`, extended)
   return offset < 0
     ? new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)
@@ -86,18 +90,11 @@ export function findSyntaxProblem(
   }
   const badToken = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
   if (badToken !== undefined) {
-    const badTokenOffset = offset + sql.indexOf(badToken)
-    const isHex = badToken.toLowerCase().startsWith('0x')
-    const isBlob = badToken.toLowerCase().startsWith("x'")
-    if (isBlob)
-      return {
-        error: parseError(`malformed blob literal at ${formatPosition(text, badTokenOffset, 1)}`),
-        isIncomplete: false,
-      }
-    const error = parseError(
-      isHex ? `malformed hex integer at ${formatPosition(text, badTokenOffset, 1)}` : message,
-    )
-    return { error, isIncomplete: false }
+    const position = formatPosition(text, offset + sql.indexOf(badToken), 1)
+    let reason = message
+    if (/^x'/i.test(badToken)) reason = `malformed blob literal at ${position}`
+    if (/^0x/i.test(badToken)) reason = `malformed hex integer at ${position}`
+    return { error: parseError(reason), isIncomplete: false }
   }
   if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
     // at the end of the SQL text the service drops the statement, like an incomplete one

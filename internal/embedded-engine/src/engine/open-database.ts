@@ -23,7 +23,7 @@ import { EngineInstance } from './engine-instance.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
-import { dryRunMigration, failureMessage, runMigration } from './run-migration.ts'
+import { dryRunMigration, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { attachRejection } from './statement-checks.ts'
 import { StoredTexts } from './stored-texts.ts'
@@ -41,6 +41,7 @@ export interface WorkerDependencies {
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void
+  /** Ends the worker. */
   readonly fail: (error: unknown) => never
 }
 
@@ -54,6 +55,7 @@ export class OpenDatabase {
   readonly #sessions = new Map<number, Session>()
   /** Calls in flight, with their sessions. */
   readonly #running = new Map<number, Session>()
+  /** For each cursor or dump that waits for its reader, a function that ends the wait. */
   readonly #cursorReaders = new Map<number, () => void>()
   /** Pending requests to the server. */
   readonly #requests = new Map<number, (reply: Reply) => void>()
@@ -110,7 +112,7 @@ export class OpenDatabase {
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
   }
 
-  /** Called when the client requests the next chunk of a cursor. */
+  /** Called when the client requests the next chunk of a cursor or dump. */
   readMore(call: number): void {
     this.#cursorReaders.get(call)?.()
     this.#cursorReaders.delete(call)
@@ -151,7 +153,7 @@ export class OpenDatabase {
     this.#files.release()
   }
 
-  /** Closes a database that is about to be removed. */
+  /** Closes a database whose files are about to be removed, without writing to them. */
   drop(): void {
     this.#isClosed = true
     this.#files.closeAll()
@@ -231,7 +233,7 @@ export class OpenDatabase {
       return ''
     } catch (error) {
       if (isFatal(error)) throw error
-      return failureMessage(error)
+      return error instanceof Error ? error.message : String(error)
     }
   }
 

@@ -48,21 +48,21 @@ export async function runPipeline(
       results.push(`{"type":"error","error":${encodeError(error, database.dialect)}}`)
     }
   }
-  // the cloud closes a stream without state
+  // Turso Cloud closes a stream that has no state, so the client receives no baton
   if (database.dialect === 'cloud' && session.isPristine) isClosed = true
   return { text: concat('[', joinWithCommas(results), ']'), isClosed }
 }
 
-type StatementRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
+type OpenStreamRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
 
 /**
- * Executes a request. On a schema database, one that changes something runs as a migration of the databases that share the schema. Any
- * other runs as usual, but may not leave a transaction open.
+ * Executes a request. On a schema database, a request that changes something runs as a migration of the databases that share the
+ * schema. Any other request runs as usual, but may not leave a transaction open.
  */
 async function respond(
   session: Session,
   database: Database,
-  request: StatementRequest,
+  request: OpenStreamRequest,
   call: Pipeline,
 ): Promise<JsonText> {
   if (database.role === 'schema' && isProgramRequest(request)) {
@@ -78,7 +78,7 @@ async function respond(
 async function encodeResponse(
   session: Session,
   database: Database,
-  request: StatementRequest,
+  request: OpenStreamRequest,
   call: Pipeline,
 ): Promise<JsonText> {
   switch (request.type) {
@@ -106,7 +106,7 @@ async function encodeResponse(
   }
 }
 
-function isProgramRequest(request: StatementRequest): request is ProgramRequest {
+function isProgramRequest(request: OpenStreamRequest): request is ProgramRequest {
   return request.type === 'execute' || request.type === 'batch' || request.type === 'sequence'
 }
 
@@ -141,10 +141,9 @@ function encodeBatch(
 ): JsonText {
   const stepResults = joinWithCommas(results.map((result) => result ?? 'null'))
   const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error, dialect))).join()
-  const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
   return concat(
     '{"type":"batch","result":{"step_results":[',
     stepResults,
-    `],"step_errors":[${stepErrors}],"replication_index":${index}}}`,
+    `],"step_errors":[${stepErrors}],"replication_index":${JSON.stringify(replicationIndex)}}}`,
   )
 }

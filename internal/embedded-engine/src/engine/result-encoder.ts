@@ -9,20 +9,22 @@ export interface StatementResult {
   /** Size that counts towards the limit of a response. */
   readonly sizeBytes: number
   readonly affectedRowCount: number
+  /** Null unless the statement is an INSERT or REPLACE. */
   readonly lastInsertRowid: bigint | null
   readonly rowsRead: number
   readonly rowsWritten: number
   readonly durationMs: number
 }
 
-/** Encodes a result as JSON. @param replicationIndex null in a batch; undefined omits it, as Turso Cloud does */
+/**
+ * Encodes a result as JSON.
+ * @param replicationIndex null in a batch, in a migration, and before the first commit; undefined omits it, as Turso Cloud does
+ */
 export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): JsonText {
   const columns = JSON.stringify(result.columns)
   const rowid = result.lastInsertRowid === null ? 'null' : `"${result.lastInsertRowid}"`
   const index =
-    replicationIndex === undefined
-      ? ''
-      : `"replication_index":${replicationIndex === null ? 'null' : `"${replicationIndex}"`},`
+    replicationIndex === undefined ? '' : `"replication_index":${JSON.stringify(replicationIndex)},`
   return concat(
     `{"cols":${columns},"rows":[`,
     result.rows,

@@ -108,3 +108,9 @@ test('the buffer of a result that was sent is reused for the next one of similar
   for (const bytes of [200_000n, 29_000n])
     expect(firstChunk(queryRows(sql, [bytes])).buffer).not.toBe(first.buffer)
 })
+
+test('an internal query without a row fails, instead of counting as 0', () => {
+  expect(connection.readInteger('SELECT 7')).toBe(7)
+  expect(() => connection.readInteger('SELECT abs(-9223372036854775808)')).toThrow('integer overflow')
+  expect(() => connection.readInteger('SELECT 1 WHERE 0')).toThrow()
+})

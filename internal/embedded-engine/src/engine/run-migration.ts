@@ -85,18 +85,13 @@ async function runOnChild(
   )
 }
 
-/** Returns the message of a migration's error. */
-export function failureMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
 async function runInTransaction<T>(
   session: Session,
   program: MigrationProgram,
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // before BEGIN, because the pragma has no effect inside a transaction; foreign keys stay off, because no client uses the session
+  // before BEGIN, because the pragma has no effect inside a transaction; they stay off, because no client uses the session
   if (disablesForeignKeys(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {

@@ -40,7 +40,9 @@ import {
 import type { StoredTexts } from './stored-texts.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
 
+/** Maximum size of the rows and errors of a request, in bytes, as in the service. */
 const MAX_RESPONSE_BYTES = 10_000_000
+/** How long a session may run statements before the worker receives messages. */
 const PAUSE_AFTER_MS = 20
 /** Maximum number of databases that a session can attach, including those it has detached since. */
 const MAX_ATTACHED = 10
@@ -83,7 +85,7 @@ export class Session {
   readonly #database: Database
   readonly #connection: ClientConnection
   readonly texts: StoredTexts
-  /** A separate session that runs work for the current call. */
+  /** A separate session that runs a dry run for the current call. */
   #inner: Session | null = null
   #lastPause = 0
   #lastCall: Promise<unknown> = Promise.resolve()
@@ -201,7 +203,10 @@ export class Session {
     return { results, errors }
   }
 
-  /** Runs a batch, sending rows as they are read. */
+  /**
+   * Runs a batch, sending rows as they are read.
+   * @param onReady called when the batch has been accepted, before its first statement
+   */
   async cursor(
     steps: readonly BatchStep[],
     permissions: Permissions,
@@ -217,10 +222,10 @@ export class Session {
       throw PipelineFailure.service(400, 'a cursor cannot change a schema database')
     onReady()
     let isTimedOut = false
-    const results: (string | null)[] = []
+    const results: ('done' | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
-      // the transaction may have been preempted during the wait for the reader; later steps must not run without it
+      // the transaction may have been preempted while the cursor waited for its reader; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.failStep(index, transactionTimeout())
       if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
@@ -255,6 +260,7 @@ export class Session {
     const statement = parseFirstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database
+    // while only writes are blocked, statements are described unless compiling them may already change the schema
     const isChecked = settings.blockReads || changesSchema(statement)
     if (isChecked && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
@@ -307,7 +313,7 @@ export class Session {
     }
     const attaching = steps.filter(({ statement }) => statement.kind === 'attach')
     if (attaching.length === 0) return steps
-    // libsql-server's own words
+    // the message is that of libsql-server
     if (this.#database.role === 'schema')
       throw new ResultError('SQLITE_UNKNOWN', 'SQLite error: ATTACH is not permitted in migration scripts')
     if (this.#attached.length + attaching.length > MAX_ATTACHED)
@@ -367,7 +373,7 @@ export class Session {
     return this.#connection.internalEngine
   }
 
-  /** Runs work in a separate session, for the same call. */
+  /** Runs work in a separate session, for the same call; that session has the SQL text that the client has stored. */
   async withSession<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session
@@ -426,7 +432,7 @@ export class Session {
       await this.#begin(run, step.request, permissions)
       for (;;) {
         const next = this.#withClientErrors(permissions, () => run.readRows(CURSOR_CHUNK_BYTES, true))
-        // ends before it waits for the reader, so that a finished statement releases the write lock
+        // a finished statement ends before the wait for the reader, so that it does not hold the write lock meanwhile
         const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
         await sink.writeRows(next.text)
         if (result !== null) return await sink.endStep(result)
@@ -512,7 +518,7 @@ function toStatementPermissions(
   return { write: write && isReader !== true, tables: tables && new TableAuthorizer(tables, replaces) }
 }
 
-/** Returns a BEGIN that does not acquire the write lock, which a sender without write access must not hold. */
+/** Returns the statement; a BEGIN IMMEDIATE as a plain BEGIN, because a client without write access must not hold the write lock. */
 function withoutLock(statement: Statement): Statement {
   if (statement.kind !== 'begin' || !statement.needsWriteLock) return statement
   return parseFirstStatement(deferTransactions(statement.sql)) ?? statement

@@ -4,14 +4,14 @@ import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-ins
 
 const SQLITE_OK = 0
 const SQLITE_NOMEM = 7
-const LIMIT_LENGTH = 0
+const SQLITE_TOOBIG = 18
 const SQLITE_ROW = 100
 const SQLITE_DONE = 101
-const SQLITE_TOOBIG = 18
-/** Codes that the module defines itself. */
+const LIMIT_LENGTH = 0
+/** Codes that `wasm/rows.c` defines. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
-/** From this length on, rows are not decoded. */
+/** From this length on, rows are returned as bytes. */
 const LONG_TEXT_BYTES = 32 * 1_024
 const COUNTER_ROWS_READ = 1025
 const COUNTER_ROWS_WRITTEN = 1026
@@ -122,7 +122,10 @@ export class SqliteConnection {
     return statement
   }
 
-  /** Compiles a statement and discards it. @returns the message of its error; null without one, or if a permission is missing */
+  /**
+   * Compiles a statement and discards it, with the permission to write, but not to attach or to change settings.
+   * @returns the message of its error; null if it compiles, or if it needs another permission
+   */
   check(sql: string): string | null {
     const { api, scratch } = this.#engine
     if (this.#compile(sql, { write: true }) !== SQLITE_OK)
@@ -167,11 +170,13 @@ export class SqliteConnection {
     }
   }
 
-  /** Returns the integer in the first column of the first row, with all permissions. */
+  /** Returns the integer in the first column of the first row, for an internal query. @throws SqliteError if there is no row */
   readInteger(sql: string): number {
     const statement = this.prepare(sql, { write: false, configure: true }) as SqliteStatement
     try {
-      return statement.readInteger()
+      const value = statement.readInteger()
+      if (value === null) throw this.lastError()
+      return value
     } finally {
       statement.finalize()
     }
@@ -242,7 +247,7 @@ export class SqliteStatement {
     this.#grant = grant
   }
 
-  /** Whether it does not change the database; also true of COMMIT and the like. */
+  /** Whether the statement itself does not change the database; also true of BEGIN, COMMIT and ROLLBACK. */
   get isReadonly(): boolean {
     return this.#engine.api.sqlite3_stmt_readonly(this.#pointer) !== 0
   }
@@ -300,7 +305,8 @@ export class SqliteStatement {
     )
     this.#hasMoreRows = code === SQLITE_ROW
     if (code === SQLITE_DONE || code === SQLITE_ROW) {
-      const [at, length] = [api.baton_output(), api.baton_output_length()]
+      const at = api.baton_output()
+      const length = api.baton_output_length()
       const text =
         length < LONG_TEXT_BYTES ? this.#engine.readText(at, length) : [this.#engine.copyBytes(at, length)]
       const sizeBytes = api.baton_result_size()
@@ -347,12 +353,13 @@ export class SqliteStatement {
     if (code !== SQLITE_DONE) throw this.#connection.lastError()
   }
 
-  /** Returns the integer in the first column of the first row. */
-  readInteger(): number {
-    this.#engine.api.sqlite3_step(this.#pointer)
-    const value = this.#engine.api.sqlite3_column_int64(this.#pointer, 0)
-    this.#engine.api.sqlite3_reset(this.#pointer)
-    return Number(value)
+  /** Returns the integer in the first column of the first row; null if the query fails or has no row. */
+  readInteger(): number | null {
+    const { api } = this.#engine
+    const hasRow = api.sqlite3_step(this.#pointer) === SQLITE_ROW
+    const value = hasRow ? Number(api.sqlite3_column_int64(this.#pointer, 0)) : null
+    api.sqlite3_reset(this.#pointer)
+    return value
   }
 
   /** Prepares a finished statement for another execution. */
@@ -364,9 +371,10 @@ export class SqliteStatement {
       api.sqlite3_stmt_status(this.#pointer, counter, 1)
   }
 
-  /** Ends the statement, and rolls it back unless it was finished. */
+  /** Ends the statement, and rolls it back if it has more rows. */
   abort(): void {
     if (this.#hasMoreRows) {
+      // finalizing a statement keeps its changes; an interrupted step undoes them
       this.#connection.interrupt()
       this.#engine.api.sqlite3_step(this.#pointer)
     }
@@ -387,6 +395,7 @@ export class SqliteStatement {
     if (typeof value === 'bigint') return api.sqlite3_bind_int64(this.#pointer, number, value)
     if (typeof value === 'number') return api.sqlite3_bind_double(this.#pointer, number, value)
     const bytes = typeof value === 'string' ? Buffer.from(value) : value
+    // SQLite frees it
     const at = this.#engine.put(bytes)
     return typeof value === 'string'
       ? api.baton_bind_text(this.#pointer, number, at, bytes.length)

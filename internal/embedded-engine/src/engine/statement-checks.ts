@@ -22,7 +22,10 @@ export function checkSharedSchema(
   throw PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
-/** Returns the error for a database that the client may not attach, that does not allow it, or that does not exist. */
+/**
+ * Returns the error for a database that cannot be attached.
+ * @param isPermitted whether the client may attach it: the database itself does not allow that, or does not exist
+ */
 export function attachRejection(name: string, isPermitted: boolean): PipelineFailure {
   if (!isPermitted) return forbiddenError('AttachRead', name)
   const text = `Namespace \`${name}\` doesn't allow attach`
@@ -39,7 +42,7 @@ export function checkBlocked(statement: Statement, settings: DatabaseSettings): 
   throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
 }
 
-/** Returns the error for a missing permission, as worded by the service. */
+/** Returns the error for a missing permission, with the service's text, including its mistake. */
 export function forbiddenError(
   permission: 'Read' | 'Write' | 'AttachRead',
   databaseId: string,
@@ -69,7 +72,7 @@ export function attachTarget(statement: Statement): string {
   return unquoteIdentifier(statement.sql, getTargetToken(statement)) ?? ''
 }
 
-/** Returns the statement with the name by which the engine opens the database. */
+/** Returns the statement with another name for the attached database, by which the engine opens its file. */
 export function withAttachTarget(statement: Statement, file: string): Statement {
   const { start, end } = getTargetToken(statement) as Token
   const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`

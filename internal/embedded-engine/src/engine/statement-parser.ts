@@ -2,7 +2,8 @@ import { parseError, parseStatements, type Statement } from '@batonsql/server-co
 import { findSyntaxProblem, type SyntaxProblem } from './error-mapping.ts'
 
 const MAX_CACHED_TEXTS = 1_000
-const MAX_CACHED_LENGTH = 10_000
+/** Longer texts, such as dumps, are not cached. */
+const MAX_CACHED_CHARACTERS = 10_000
 
 /** Compiles a statement without side effects, on a connection without tables. @returns the message of its error, or null */
 export type SyntaxCheck = (sql: string) => string | null
@@ -12,7 +13,7 @@ export class StatementParser {
   readonly #cache = new Map<string, readonly Statement[]>()
   readonly #dropsIncomplete: boolean
 
-  /** @param dropsIncomplete whether an incomplete statement after the first is silently dropped, as in libsql-server */
+  /** @param dropsIncomplete whether an incomplete statement is silently dropped after an accepted one, as in libsql-server */
   constructor(dropsIncomplete: boolean) {
     this.#dropsIncomplete = dropsIncomplete
   }
@@ -22,7 +23,7 @@ export class StatementParser {
     const cached = this.#cache.get(text)
     if (cached !== undefined) return cached
     const statements = checkStatements(text, parseStatements(text), check, this.#dropsIncomplete)
-    if (text.length <= MAX_CACHED_LENGTH) {
+    if (text.length <= MAX_CACHED_CHARACTERS) {
       if (this.#cache.size >= MAX_CACHED_TEXTS) this.#cache.delete(this.#cache.keys().next().value as string)
       this.#cache.set(text, statements)
     }
@@ -40,7 +41,7 @@ function checkStatements(
   const checkedTexts = new Set<string>()
   let wasDropped = false
   for (const statement of statements) {
-    // statements of a dump are repetitive
+    // a dump often has the same statement many times
     const isChecked = checkedTexts.has(statement.sql)
     const problem = isChecked ? null : findProblem(text, statement, accepted.length === 0, check)
     if (problem !== null) {

@@ -1,35 +1,35 @@
 import type { TableAction, TablePermission } from '@batonsql/server-common/hrana'
 
-/** SQLite's codes for actions on tables. */
+const CREATE_INDEX = 1
+const DELETE = 9
+const INSERT = 18
+const PRAGMA = 19
+const READ = 20
+const UPDATE = 23
+const REINDEX = 27
+const DROP_ACTIONS: ReadonlySet<number> = new Set([11, 17, 30])
+/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: covered by other checks. */
+const UNCHECKED_ACTIONS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
+/** SQLite's codes for actions on tables: which permission they need, and which object of the action is the table. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
   new Map([
-    [20, { action: 'data_read', table: 'first' }],
-    [18, { action: 'data_add', table: 'first' }],
-    [23, { action: 'data_update', table: 'first' }],
-    [9, { action: 'data_delete', table: 'first' }],
+    [READ, { action: 'data_read', table: 'first' }],
+    [INSERT, { action: 'data_add', table: 'first' }],
+    [UPDATE, { action: 'data_update', table: 'first' }],
+    [DELETE, { action: 'data_delete', table: 'first' }],
     [2, { action: 'schema_add', table: 'first' }], // CREATE TABLE
     [8, { action: 'schema_add', table: 'first' }], // CREATE VIEW
     [29, { action: 'schema_add', table: 'first' }], // CREATE VIRTUAL TABLE
-    [1, { action: 'schema_add', table: 'second' }], // CREATE INDEX
+    [CREATE_INDEX, { action: 'schema_add', table: 'second' }],
     [7, { action: 'schema_add', table: 'second' }], // CREATE TRIGGER
     [26, { action: 'schema_update', table: 'second' }], // ALTER TABLE
-    [27, { action: 'schema_update', table: 'second' }], // REINDEX, which names no table
+    [REINDEX, { action: 'schema_update', table: 'second' }], // names no table: needs the permission for all
     [11, { action: 'schema_delete', table: 'first' }], // DROP TABLE
     [17, { action: 'schema_delete', table: 'first' }], // DROP VIEW
     [30, { action: 'schema_delete', table: 'first' }], // DROP VIRTUAL TABLE
     [10, { action: 'schema_delete', table: 'second' }], // DROP INDEX
     [16, { action: 'schema_delete', table: 'second' }], // DROP TRIGGER
   ])
-const READ = 20
-const INSERT = 18
-const UPDATE = 23
-const DELETE = 9
-const REINDEX = 27
-const CREATE_INDEX = 1
-const DROP_ACTIONS: ReadonlySet<number> = new Set([11, 17, 30])
-/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: covered by other checks. */
-const UNCHECKED_ACTIONS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
-const PRAGMA = 19
 /** Pragmas whose argument names an object; the argument of any other pragma is a new value. */
 const NAMING_PRAGMAS =
   /^(?:table_list|index_list|(?:table|index)_x?info|foreign_key_(?:list|check)|integrity_check|quick_check)$/i
@@ -50,7 +50,6 @@ export class TableAuthorizer {
   #droppedObject = ''
   /** The index that the statement creates: SQLite also checks its rebuilding. */
   #createdIndex = ''
-
   readonly #replaces: boolean
 
   /** @param replaces whether the statement may delete conflicting rows, which SQLite does not check */

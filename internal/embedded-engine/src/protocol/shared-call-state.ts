@@ -34,6 +34,7 @@ export class SharedCallState {
     )
   }
 
+  /** Interrupts the running statement of a call; its other statements still run. */
   interrupt(call: number): void {
     Atomics.store(this.#cells, interruptSlot(call), call)
   }
@@ -68,8 +69,8 @@ export class SharedCallState {
 }
 
 /**
- * Returns the cell for the number of an interrupted call, which is negative if its client has disconnected. The number of
- * concurrent calls is below the number of cells.
+ * Returns the cell for the number of an interrupted call, which is negative if its client has disconnected. Calls whose numbers
+ * differ by a multiple of `SLOT_COUNT` share a cell, which has the one that was interrupted last.
  */
 function interruptSlot(call: number): number {
   return FIRST_SLOT_CELL + (call % SLOT_COUNT)

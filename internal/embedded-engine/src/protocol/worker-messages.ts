@@ -162,6 +162,6 @@ export type FromWorker =
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
   /** Expects a `reply`. */
   | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
-  /** The batch of a cursor was accepted; its lines are sent on request. */
+  /** The batch of a cursor was accepted. Its first lines follow at once, and more after each `cursor-read`. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: JsonText }

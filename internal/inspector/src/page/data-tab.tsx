@@ -321,7 +321,8 @@ function QueryResult(): JSX.Element | null {
 }
 
 function Rows(): JSX.Element | null {
-  const [currentPage, currentTable] = [rows.value, table.value]
+  const currentPage = rows.value
+  const currentTable = table.value
   if (currentPage === null || currentTable === null) return null
   const first = page.value * PAGE_ROWS
   const last = first + currentPage.rows.length

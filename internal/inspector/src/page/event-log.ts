@@ -7,6 +7,9 @@ type Count = 'rows' | 'rowsRead' | 'rowsWritten' | 'requestBytes' | 'responseByt
 
 /** Maximum number of bytes that are read, from the end of a file. */
 const MAX_BYTES = 64 * 1_024 ** 2
+/** Maximum number of shown statements of a call, and of characters of each. */
+const MAX_STATEMENTS = 50
+const MAX_SQL_LENGTH = 2_000
 
 /**
  * Reads a file of `observe` events, one JSON object per line, each with its time in `at`.
@@ -19,7 +22,8 @@ export async function readEventLog(
   const lines = (await file.slice(isTruncated ? file.size - MAX_BYTES : 0).text()).split('\n')
   if (isTruncated) lines.shift()
   const log = new EventLog(file.name)
-  let [events, skipped] = [0, 0]
+  let events = 0
+  let skipped = 0
   for (const line of lines) {
     if (line.trim() === '') continue
     if (log.add(parseLine(line))) events += 1
@@ -65,9 +69,13 @@ class EventLog {
         this.#transactions.set(Number(event.id), this.model.openSpan(database, Number(event.id), at))
         return true
       case 'transaction:commit':
+        this.#closeSpan(event, 'committed', at)
+        return true
       case 'transaction:rollback':
+        this.#closeSpan(event, 'rolled back', at)
+        return true
       case 'transaction:lost':
-        this.#closeSpan(event, at)
+        this.#closeSpan(event, 'lost', at)
         return true
       case 'request':
         this.#assignRequest(event)
@@ -103,15 +111,10 @@ class EventLog {
     if (event.type === 'query:error') request.error = errorText(event.error)
   }
 
-  #closeSpan(event: ClientEvent, at: number): void {
+  #closeSpan(event: ClientEvent, state: Span['state'], at: number): void {
     const span = this.#transactions.get(Number(event.id))
     this.#transactions.delete(Number(event.id))
-    const END_STATES: Record<string, Span['state']> = {
-      'transaction:commit': 'committed',
-      'transaction:rollback': 'rolled back',
-    }
-    const state = END_STATES[String(event.type)]
-    if (span !== undefined) this.model.closeSpan(span, state ?? 'lost', at)
+    if (span !== undefined) this.model.closeSpan(span, state, at)
   }
 
   /** Assigns a request to the call in flight, if there is exactly one. */
@@ -132,7 +135,9 @@ class EventLog {
 }
 
 function createRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
-  const statements = sql.slice(0, 50).map((text) => ({ sql: text.slice(0, 2_000), effects: [] }))
+  const statements = sql
+    .slice(0, MAX_STATEMENTS)
+    .map((text) => ({ sql: text.slice(0, MAX_SQL_LENGTH), effects: [] }))
   const more = sql.length - statements.length
   return newRequest({ n, at, database, method: '', path: 'call', statements, more })
 }

@@ -29,16 +29,34 @@ interface View {
   readonly width: number
 }
 
+// sizes in pixels
 const GUTTER_WIDTH = 132
 const LANE_HEIGHT = 26
 const TOP_MARGIN = 26
+const SIDE_MARGIN = 12
+const MIN_WIDTH = 320
+/** Minimum distance between two bars in a lane, and between two ticks. */
+const BAR_GAP = 5
+const TICK_GAP = 110
+/** Space that the text of a tick needs, and the state of a transaction. */
+const TICK_TEXT_WIDTH = 90
+const SPAN_TEXT_WIDTH = 150
+/** Distance of a transaction from the edges of its lane. */
+const INSET = 3
+/** Tops of a request and of the mark of a lock, which is below the requests of its transaction. */
+const REQUEST_TOP = 7
+const LOCK_TOP = LANE_HEIGHT - 7
+
+/** Lanes beyond this number are not shown. */
 const MAX_LANES = 30
+/** A transaction with more requests has no room for its state. */
+const MAX_REQUESTS_WITH_TEXT = 40
 const TICK_STEPS_MS = [
   10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
 ]
 
-/** Width of the timeline, in pixels; this is its minimum. */
-const width = signal(320)
+/** Width of the timeline, in pixels. */
+const width = signal(MIN_WIDTH)
 
 /** Shows the traffic of a period, grouped by database, with concurrent transactions in separate lanes. */
 export function Timeline(): JSX.Element {
@@ -47,7 +65,7 @@ export function Timeline(): JSX.Element {
     const parent = svg.current?.parentElement
     if (!parent) return undefined
     const observer = new ResizeObserver(() => {
-      width.value = Math.max(parent.clientWidth, 320)
+      width.value = Math.max(parent.clientWidth, MIN_WIDTH)
     })
     observer.observe(parent)
     return () => observer.disconnect()
@@ -82,7 +100,7 @@ export function Timeline(): JSX.Element {
                   class="rule"
                 />
               )}
-              <text x={12} y={TOP_MARGIN + index * LANE_HEIGHT + 17} class="lane-name">
+              <text x={SIDE_MARGIN} y={TOP_MARGIN + index * LANE_HEIGHT + 17} class="lane-name">
                 {shorten(database, 16)}
               </text>
             </>
@@ -103,7 +121,7 @@ export function Timeline(): JSX.Element {
 }
 
 const toX = (at: number, { from, to, width: totalWidth }: View): number =>
-  GUTTER_WIDTH + ((at - from) / (to - from)) * (totalWidth - GUTTER_WIDTH - 12)
+  GUTTER_WIDTH + ((at - from) / (to - from)) * (totalWidth - GUTTER_WIDTH - SIDE_MARGIN)
 
 function createBars(model: WireModel, { from, to, now }: View): Bar[] {
   const bySpan = new Map<Span, Bar>()
@@ -124,13 +142,12 @@ function createBars(model: WireModel, { from, to, now }: View): Bar[] {
 }
 
 function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View): readonly Lane[] {
-  // five pixels
-  const gap = ((to - from) / totalWidth) * 5
+  const gapMs = ((to - from) / totalWidth) * BAR_GAP
   const byDatabase = new Map<string, Lane[]>()
   for (const bar of bars) {
     const lanes = byDatabase.get(bar.database) ?? []
     byDatabase.set(bar.database, lanes)
-    let lane = lanes.find(({ until }) => until + gap <= bar.from)
+    let lane = lanes.find(({ until }) => until + gapMs <= bar.from)
     if (lane === undefined) {
       lane = { database: bar.database, bars: [], until: 0 }
       lanes.push(lane)
@@ -144,7 +161,7 @@ function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View
 
 function Axis({ view, height }: { view: View; height: number }): JSX.Element {
   const { from, to, width: totalWidth } = view
-  const room = Math.max(2, Math.floor((totalWidth - GUTTER_WIDTH) / 110))
+  const room = Math.max(2, Math.floor((totalWidth - GUTTER_WIDTH) / TICK_GAP))
   const step = TICK_STEPS_MS.find((candidate) => (to - from) / candidate <= room) ?? (to - from) / room
   const ticks: number[] = []
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at)
@@ -156,7 +173,7 @@ function Axis({ view, height }: { view: View; height: number }): JSX.Element {
         return (
           <g key={at}>
             <line x1={x} x2={x} y1={TOP_MARGIN - 6} y2={height} class="tick" />
-            {x + 90 < totalWidth && (
+            {x + TICK_TEXT_WIDTH < totalWidth && (
               <text x={x + 4} y={14} class="tick-text">
                 {text}
               </text>
@@ -178,7 +195,7 @@ interface BarProps {
 function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
   const { span, from, to, requests } = bar
   const visibleRequests = requests.filter(({ at, end }) => (end ?? view.now) >= view.from && at <= view.to)
-  const isWide = clip(to, view) - clip(from, view) > 150
+  const isWide = clip(to, view) - clip(from, view) > SPAN_TEXT_WIDTH
   return (
     <g class={span === null ? 'bar' : 'bar span'}>
       {span !== null && <SpanMark span={span} bar={bar} y={y} view={view} />}
@@ -189,10 +206,10 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
           y={y}
           view={view}
           isWaiting={waiting.has(request)}
-          bottom={span === null ? 7 : 8}
+          bottom={span === null ? 7 : LANE_HEIGHT - LOCK_TOP + 1}
         />
       ))}
-      {span !== null && isWide && requests.length < 40 && (
+      {span !== null && isWide && requests.length < MAX_REQUESTS_WITH_TEXT && (
         <text x={clip(to, view) - 6} y={y + 15} class="span-text">
           {`${span.state} · ${formatDuration(to - from)}`}
         </text>
@@ -214,7 +231,7 @@ interface BoxProps {
   readonly bottom?: number
 }
 
-function Box({ start, end, kind, y, view, top = 3, bottom = 3 }: BoxProps): JSX.Element {
+function Box({ start, end, kind, y, view, top = INSET, bottom = INSET }: BoxProps): JSX.Element {
   return (
     <rect
       x={clip(start, view)}
@@ -262,7 +279,7 @@ function LockMark({ since, to, isOpen, y, view }: LockProps): JSX.Element {
   const x = toX(limit, view)
   return (
     <>
-      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LANE_HEIGHT - 7} />
+      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
       {isOverdue && <Box start={limit} end={to} kind="overdue" y={y} view={view} />}
       {limit > view.from && limit < view.to && (isOpen || isOverdue) && (
         <line x1={x} x2={x} y1={y + 1} y2={y + LANE_HEIGHT - 1} class="limit" />
@@ -289,9 +306,25 @@ function RequestMark({ request, y, view, isWaiting, bottom }: RequestProps): JSX
     <g onClick={() => set(selectedNumber, request.n)}>
       <title>{`${shorten(text, 200)}\n${formatDuration(end - at)}`}</title>
       {since > at && (
-        <Box start={at} end={since} kind="request waiting" y={y} view={view} top={7} bottom={bottom} />
+        <Box
+          start={at}
+          end={since}
+          kind="request waiting"
+          y={y}
+          view={view}
+          top={REQUEST_TOP}
+          bottom={bottom}
+        />
       )}
-      <Box start={since} end={end} kind={`request ${state}`} y={y} view={view} top={7} bottom={bottom} />
+      <Box
+        start={since}
+        end={end}
+        kind={`request ${state}`}
+        y={y}
+        view={view}
+        top={REQUEST_TOP}
+        bottom={bottom}
+      />
     </g>
   )
 }

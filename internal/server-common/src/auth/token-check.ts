@@ -7,6 +7,7 @@ import { TABLE_ACTIONS, type TableAction } from '../hrana/table-actions.ts'
 import type { ServiceRequest } from '../http/service-request.ts'
 import { type Claims, decodeClaims, verifyToken } from './jwt.ts'
 
+/** How long an expired token is still accepted, because the clock of its issuer may differ. */
 const LEEWAY_SECONDS = 60
 /** Permissions of a token without table permissions. Changing a shared schema requires an explicit permission at every level. */
 const FULL_ACCESS: Permissions = { ...FULL_PERMISSIONS, changeSharedSchema: false, attach: [] }
@@ -35,7 +36,7 @@ export class TokenCheck {
   readonly #filterReachable: ReachableDatabases
   readonly #keys = new Map<DatabaseId, Keys>()
 
-  /** @param isOpen whether every request has full access */
+  /** @param isOpen whether every request has full access @param filterReachable by default, every address may access all of them */
   constructor(isOpen: boolean, filterReachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
     this.#filterReachable = filterReachable

@@ -9,8 +9,8 @@ export interface DatabaseSettings {
   readonly sizeLimitBytes: number | null
   /** Whether other databases may attach this one. */
   readonly allowAttach: boolean
-  /** Whether writes to it are migrations of the databases that share its schema. @default false */
-  readonly isSchema?: boolean
+  /** Whether writes to it are migrations of the databases that share its schema. */
+  readonly isSchema: boolean
   readonly blockReads: boolean
   readonly blockWrites: boolean
   /** Included in the error of a blocked statement. */
@@ -19,10 +19,11 @@ export interface DatabaseSettings {
   readonly keys: readonly string[]
 }
 
-/** The default settings of a database. */
+/** The settings of a database without limits and blocks. Without keys, it is accessible only if no tokens are required. */
 export const DEFAULT_SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
   allowAttach: false,
+  isSchema: false,
   blockReads: false,
   blockWrites: false,
   blockReason: null,
@@ -41,6 +42,7 @@ export type DatabaseSource =
   | { readonly type: 'fork'; readonly from: DatabaseId }
   /** Creates a database whose schema others can share. */
   | { readonly type: 'schema' }
+  /** Copies a schema database, and shares its schema. */
   | { readonly type: 'schema-child'; readonly parent: DatabaseId }
 
 /** Usage of a database since counting began. */
@@ -83,11 +85,11 @@ export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
   /** Whether tokens can have permissions for tables (claim `perm`). */
   readonly hasTablePermissions: boolean
-  /** Quarantines unknown databases on disk. Called before `start`. @returns their ids */
-  quarantineUnknown(knownIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
+  /** Sets aside the databases on disk that are not in the registry. Called before `start`. @returns their ids */
+  setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
-  /** Resumes interrupted work. Called when the settings of all databases are known. */
+  /** Resumes migrations that the previous server left unfinished. Called when the settings of all databases have been applied. */
   resume(): void
   /**
    * Creates a database completely, with its settings. If it rejects, the id must not be used again.
@@ -99,17 +101,18 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Replaces all settings. @returns false if the database does not exist */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
   /**
-   * Moves a database to another group, if the back end separates groups. `commit` changes its group, or throws. Settings must be
-   * applied afterwards, even if this rejects and the database stays in its group.
+   * Moves a database to another group. Absent if the back end does not separate groups. `commit` changes its group in the registry, or
+   * throws. The database is created there with `settings`; if this rejects, it stays in its group, where its writes are blocked. So
+   * the settings must be applied afterwards in both cases.
    */
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
-  /** Removes a database, if it exists. */
+  /** Removes a database, if it exists. @throws Error if it is a schema database that has children */
   remove(id: DatabaseId): Promise<void>
-  /** Removes the remaining files of a removed group, which has no databases. */
+  /** Removes the remaining files of a removed group, which has no databases. Absent if the back end does not separate groups. */
   removeGroup?(group: string): Promise<void>
   /**
-   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when
-   * none of them can read or write any longer.
+   * Aborts everything that uses revoked access: requests, streams with their transactions, change streams. Resolves when they
+   * can no longer read or write.
    */
   revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void>
   /** Ends at once without writing anything, because another server uses the directory. */
@@ -117,7 +120,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Aborts all requests before the server stops. Present if usage is counted only when a request ends. */
   abortRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
-  /** Describes why a database, or its replica in a location, cannot be read; null if it can. Reads a page of it. */
+  /**
+   * Describes why a database cannot be read; null if it can. Reads a page of it.
+   * @param location location of the replica that is read; null for the primary. @default null
+   */
   findHealthProblem(id: DatabaseId, location?: string | null): Promise<string | null>
   /**
    * Called when the locations of a group's replicas have changed. Absent if databases cannot have replicas.
@@ -128,7 +134,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /**
    * Handles a request to a route of a database; `request.path` is relative to the database.
-   * @param location location of a replica; null for the primary
+   * @param location location of the replica that handles it; null for the primary. @default null
    */
   handle(id: DatabaseId, request: ServiceRequest, location?: string | null): Promise<ServiceResponse>
 }

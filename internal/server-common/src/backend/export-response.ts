@@ -22,7 +22,12 @@ const MAX_CONCURRENT_EXPORTS = 4
 /** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
 
-/** Handles a request to a route that exports a database as a file. @param createFile writes the database to a new file */
+/** Whether a path is that of a route that exports a database as a file. */
+export function isExportRoute(path: string): boolean {
+  return /^\/(?:info|export\/\d+|sync\/\d+\/\d+\/\d+)$/.test(path)
+}
+
+/** Handles a request to such a route. @param createFile writes the database to a new file */
 export async function buildExportResponse(
   { method, path, controller }: Pick<ServiceRequest, 'method' | 'path' | 'controller'>,
   id: DatabaseId,

@@ -51,7 +51,7 @@ export class DirectoryLock implements AsyncDisposable {
 
   /**
    * Locks a directory. Rejects if another server uses it, or if it is not writable.
-   * @param onLost called if the lock was removed and another server has locked the directory: nothing may be written to it any longer
+   * @param onLost called if the lock was removed and another server has locked the directory: this server must no longer write to it
    */
   static async acquire(
     directory: string,

@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * Returns a string that identifies a process, even if a later process has the same id; null if the process does not exist.
+ * Returns a string that distinguishes a process from a later one with the same id; null if the process does not exist. On Windows, it
+ * is the same for all processes.
  */
 export async function getProcessIdentity(pid: number): Promise<string | null> {
   if (!isAlive(pid)) return null

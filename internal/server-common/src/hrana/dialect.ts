@@ -1,3 +1,4 @@
+/** All dialects, as options name them. */
 export const DIALECTS = ['sqld', 'cloud'] as const
 
 /**

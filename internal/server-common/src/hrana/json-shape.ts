@@ -84,10 +84,11 @@ export function optionalField<T>(object: JsonObject, name: string, decode: (valu
   return value === null ? null : decode(value)
 }
 
-/** Returns the `type` of a tagged object. */
-export function readTag(object: JsonObject, variants: readonly string[]): string {
+/** Returns the `type` of a tagged object. @throws JsonShapeError unless it is one of `variants` */
+export function readTag<Type extends string>(object: JsonObject, variants: readonly Type[]): Type {
   const type = asString(requireField(object, 'type'), 'variant identifier')
-  if (variants.includes(type)) return type
+  const variant = variants.find((name) => name === type)
+  if (variant !== undefined) return variant
   const list = variants.map((name) => `\`${name}\``).join(', ')
   throw new JsonShapeError(`unknown variant \`${type}\`, expected one of ${list}`)
 }

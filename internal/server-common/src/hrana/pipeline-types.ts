@@ -3,9 +3,9 @@ import type { TableAction } from './table-actions.ts'
 /** An engine value: text is a string, a blob is bytes, an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
-/** The primary's state that a replica must have reached before it executes the request; ignored by a primary. */
+/** The state of the primary that a replica must have reached before it executes a request. A primary ignores it. */
 export interface AwaitedIndex {
-  /** Decimal digits. */
+  /** A replication index in decimal digits; undefined to execute the request in any state. */
   readonly replicationIndex?: string | undefined
 }
 
@@ -19,17 +19,20 @@ export interface StatementRequest extends AwaitedIndex {
   readonly wantRows?: boolean | undefined
 }
 
+/** Condition of a step. `ok` and `error` refer to the outcome of an earlier step, by its index. */
 export type Condition =
   | { readonly type: 'ok' | 'error'; readonly step: number }
   | { readonly type: 'not'; readonly condition: Condition }
   | { readonly type: 'and' | 'or'; readonly conditions: readonly Condition[] }
   | { readonly type: 'is_autocommit' }
 
+/** A step of a batch. It is skipped if its condition is false; null always executes it. */
 export interface BatchStep {
   readonly statement: StatementRequest
   readonly condition: Condition | null
 }
 
+/** SQL text, or the number of a text that the client has stored on the stream. Exactly one is not null in a valid request. */
 export interface SqlReference {
   readonly sql: string | null
   readonly sqlId: number | null

@@ -1,6 +1,10 @@
 import type { ServiceResponse } from './service-request.ts'
 
-/** Returns a page that has no scripts and cannot be framed by other pages. */
+/**
+ * Returns a page that loads nothing and cannot be framed by other pages.
+ * @param content HTML of its body
+ * @param policy further directives of its content security policy, which allow what it needs
+ */
 export function htmlResponse(
   status: number,
   title: string,

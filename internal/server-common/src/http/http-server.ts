@@ -50,7 +50,8 @@ function limitConnections(http: Server, maxConnections: number): void {
       requests.delete(socket)
       waiting.delete(socket)
     })
-    if (requests.size > maxConnections) [...waiting.keys()][0]?.destroy()
+    const [oldest] = waiting
+    if (requests.size > maxConnections) oldest?.destroy()
   })
   http.on('request', ({ socket }, response) => {
     requests.set(socket, (requests.get(socket) ?? 0) + 1)

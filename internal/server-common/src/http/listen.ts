@@ -33,8 +33,9 @@ export async function listen(http: Server, port: number, host: string): Promise<
   })
 }
 
-/** Returns the URL for programs on this machine. */
+/** Returns the URL at which programs on this machine reach a server that listens on `host`. */
 export function getLocalUrl(host: string, port: number): string {
   const isWildcard = host === '0.0.0.0' || host === '::'
-  return `http://${isWildcard ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
+  const address = isWildcard ? '127.0.0.1' : host
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }

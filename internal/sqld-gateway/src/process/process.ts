@@ -1,51 +1,17 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import type { Socket } from 'node:net'
+import type { ChildProcess } from 'node:child_process'
+import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { checkOptions, PORT, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
-import {
-  DirectoryLock,
-  findFreePort,
-  getProcessIdentity,
-  isMissing,
-  openDirectory,
-  type TemporaryDirectory,
-} from '@batonsql/server-common/base'
-import { SqldAdmin } from './admin.ts'
+import { DirectoryLock, openDirectory, type TemporaryDirectory } from '@batonsql/server-common/base'
+import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
+import { killOrphan, removePidFile } from './pid-file.ts'
 import { settleAtStart } from './settle-migrations.ts'
+import { type StartedServer, spawnSqld, stopChild } from './spawn-sqld.ts'
+import type { SqldOptions } from './sqld-options.ts'
 
-const START_TIMEOUT_MS = 15_000
-const STOP_TIMEOUT_MS = 3_000
-const START_ATTEMPTS = 5
-const LOG_TAIL_CHARACTERS = 4_000
 /** Matches the log of a server that crashed because of a migration. */
 const MIGRATION_CRASH = /panicked at \S*schema\/scheduler\.rs/
-
-/** Options of {@link startSqld}. */
-export interface SqldOptions {
-  /** Path of the program; by default found by `findSqld`. */
-  readonly sqldPath?: string
-  /** Data directory. By default, a temporary one that `close()` removes. */
-  readonly dataDirectory?: string
-  /** Port on 127.0.0.1. @default a free port */
-  readonly port?: number
-  /**
-   * Whether the server has several databases. If false, there is only `default`, at the bare URL; if true, a request names its
-   * database in the `x-namespace-bin` header or in the first label of the host name.
-   * @default false
-   */
-  readonly namespaces?: boolean
-  /** Ed25519 public key (PEM) for verifying tokens. Without it, everyone has full access. */
-  readonly publicKeyPem?: string
-  /** Maximum number of open databases with `namespaces`; beyond it the server responds with false 404s. @default 1000 */
-  readonly maxOpenDatabases?: number
-  /** Additional arguments of the program, such as those of a replica. */
-  readonly serverArguments?: readonly string[]
-}
 
 const OPTIONS: RulesOf<SqldOptions> = {
   sqldPath: 'string',
@@ -75,15 +41,6 @@ function forgetChild(child: ChildProcess): void {
   if (children.size === 0) process.off('exit', killAll)
 }
 
-interface StartPlan {
-  readonly binary: string
-  readonly directory: string
-  readonly port: number
-  readonly adminPort: number
-  readonly adminKey: string
-  readonly options: SqldOptions
-}
-
 /**
  * Starts libsql-server as a child process on 127.0.0.1 and waits until it accepts requests. It never outlives this process, even
  * if this process is killed. Rejects with `SqldMissingError` if the program is not found.
@@ -109,7 +66,7 @@ export async function startSqldChild(
       join(directory, 'sqld'),
       previous?.crashedOnMigration === true,
     )
-    const started = await startWithFreePorts(binary, directory, options)
+    const started = await spawnSqld(binary, directory, options)
     server = new SqldChild({ ...started, resumesMigration, lock, temporary })
     return server
   } catch (error) {
@@ -117,17 +74,6 @@ export async function startSqldChild(
     await temporary?.remove()
     throw error
   }
-}
-
-interface StartedServer {
-  readonly plan: StartPlan
-  readonly child: ChildProcess
-  /** Stops the watchdog of the server. */
-  readonly stopWatchdog: () => void
-  readonly admin: SqldAdmin
-  /** Returns the tail of its output. */
-  readonly log: () => string
-  readonly version: string
 }
 
 interface SqldParts extends StartedServer {
@@ -221,174 +167,16 @@ export class SqldChild implements SqldProcess {
     const { child, stopWatchdog, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
     stopWatchdog()
-    if (!lock.isLost) await rm(getPidFile(plan.directory), { force: true })
+    if (!lock.isLost) await removePidFile(plan.directory)
     await lock.release()
     forgetChild(child)
     await temporary?.remove()
   }
 }
 
-async function startWithFreePorts(
-  binary: string,
-  directory: string,
-  options: SqldOptions,
-): Promise<StartedServer> {
-  for (let attempt = 1; ; attempt += 1) {
-    const plan: StartPlan = {
-      binary,
-      directory,
-      port: options.port ?? (await findFreePort('127.0.0.1')),
-      adminPort: await findFreePort('127.0.0.1'),
-      adminKey: randomBytes(24).toString('hex'),
-      options,
-    }
-    try {
-      return await startOnce(plan)
-    } catch (error) {
-      // another process may have taken a port since it was found free; with a fixed `port`, only the admin port changes
-      const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
-      if (!isPortTaken || attempt === START_ATTEMPTS) throw error
-    }
-  }
-}
-
-/** Address space for the stack of each thread; only the part in use consumes memory. */
-const STACK_BYTES = 1024 ** 3
-
-async function startOnce(plan: StartPlan): Promise<StartedServer> {
-  const args = await buildArguments(plan)
-  const child = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'baton-sqld', plan.binary, ...args], {
-    // with backups to a bucket, the server creates files in the working directory
-    cwd: plan.directory,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    // a separate process group: Ctrl-C signals only this process, which then stops the server
-    detached: true,
-    env: {
-      ...process.env,
-      RUST_LOG: process.env['RUST_LOG'] ?? 'error',
-      // with an arena for each thread, the memory of large requests is kept several times
-      MALLOC_ARENA_MAX: process.env['MALLOC_ARENA_MAX'] ?? '2',
-      // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
-      RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
-      // any user of this machine could read a command-line argument
-      LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
-    },
-  })
-  const watch = child.stdio[3] as Socket
-  watch.on('error', () => {})
-  watch.unref()
-  const stopWatchdog = (): void => void watch.end('done\n')
-  const stop = async (): Promise<void> => {
-    await stopChild(child, 'SIGKILL')
-    stopWatchdog()
-  }
-  let log = ''
-  const keepTail = (chunk: Buffer): void => {
-    log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
-  }
-  child.stdout?.on('data', keepTail)
-  child.stderr?.on('data', keepTail)
-  child.unref()
-  const failures: Error[] = []
-  child.once('error', (error) => failures.push(error))
-  const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
-  const deadline = performance.now() + START_TIMEOUT_MS
-  // the admin API requires our random key, so another server on the port cannot be mistaken for ours
-  while (!(await admin.isReady())) {
-    const hasExited = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
-    if (hasExited || performance.now() > deadline) {
-      await stop()
-      const reason = hasExited ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
-      throw new Error(
-        `libsql-server did not start: ${failures[0]?.message ?? reason}
-${log}`.trimEnd(),
-      )
-    }
-    await sleep(5)
-  }
-  try {
-    await writePidFile(plan.directory, child.pid as number)
-    return { plan, child, stopWatchdog, admin, log: () => log, version: await readVersion(plan.binary) }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-}
-
-async function buildArguments(plan: StartPlan): Promise<string[]> {
-  const { options } = plan
-  const args = ['--db-path', join(plan.directory, 'sqld')]
-  await mkdir(join(plan.directory, 'sqld'), { recursive: true })
-  args.push(
-    '--http-listen-addr',
-    `127.0.0.1:${plan.port}`,
-    '--admin-listen-addr',
-    `127.0.0.1:${plan.adminPort}`,
-  )
-  args.push('--shutdown-timeout', '2', '--no-welcome')
-  if (options.publicKeyPem !== undefined) {
-    const path = join(plan.directory, 'public-key.pem')
-    await writeFile(path, options.publicKeyPem)
-    args.push('--auth-jwt-key-file', path)
-  }
-  if (options.namespaces === true) {
-    args.push('--enable-namespaces', '--disable-default-namespace')
-    args.push('--max-active-namespaces', String(options.maxOpenDatabases ?? 1_000))
-  }
-  return [...args, ...(options.serverArguments ?? [])]
-}
-
-/**
- * Runs a program and a watchdog that reads from a pipe to this process: when this process exits for any reason, the watchdog
- * kills the program. The shell starts the watchdog first, so that the program never runs without it.
- */
-const WATCHDOG_SCRIPT =
-  '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
-
-const getPidFile = (directory: string): string => join(directory, 'sqld.pid')
-
-async function writePidFile(directory: string, pid: number): Promise<void> {
-  await writeFile(getPidFile(directory), JSON.stringify({ pid, identity: await getProcessIdentity(pid) }))
-}
-
-/** Kills a server left running by a previous owner of the directory that was itself killed. */
-async function killOrphan(directory: string): Promise<void> {
-  try {
-    const { pid, identity } = JSON.parse(await readFile(getPidFile(directory), 'utf8')) as {
-      readonly pid: number
-      readonly identity: string | null
-    }
-    if (identity === null || (await getProcessIdentity(pid)) !== identity) return
-    process.kill(pid, 'SIGKILL')
-    while ((await getProcessIdentity(pid)) === identity) await sleep(5)
-  } catch (error) {
-    // there is no pid file, it is incomplete, or the process has exited
-    const isGone = isMissing(error) || error instanceof SyntaxError || isNoProcess(error)
-    if (!isGone) throw error
-  }
-}
-
-const isNoProcess = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ESRCH'
-
 /** Removes an empty version file, which a server killed during startup leaves and which would prevent every later start. */
 async function clearEmptyVersion(directory: string): Promise<void> {
   const file = join(directory, 'sqld', '.version')
   const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
   if (size === 0) await rm(file)
-}
-
-async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-  child.ref()
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  child.kill(signal)
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-  await exited
-  clearTimeout(timer)
-}
-
-/** Returns the version that the program reports. */
-export async function readVersion(binary: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(binary, ['--version'])
-  return stdout.trim().replace(/^sqld sqld /, 'sqld ')
 }

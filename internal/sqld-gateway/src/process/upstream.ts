@@ -9,6 +9,7 @@ import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
 import type { SqldAdmin } from './admin.ts'
+import { connectSqld, type SqldTarget } from './connect-sqld.ts'
 import {
   discard,
   exchange,
@@ -17,7 +18,6 @@ import {
   type UpstreamResponse,
 } from './exchange.ts'
 import { SqldChild, startSqldChild } from './process.ts'
-import { connectSqld, type SqldTarget } from './remote.ts'
 import {
   buildNamespaceHeader,
   type DatabaseHeaders,
@@ -85,7 +85,7 @@ const CONNECTION_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'UND_ERR_DESTROYED',
   'UND_ERR_CLOSED',
 ])
-/** Clients limit the number of requests and their duration. Idle connections are closed after 4 s. */
+/** No limits, because clients limit the number and the duration of their requests. Undici closes idle connections after 4 s. */
 const POOL_OPTIONS = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const
 /** With this interval of 31 years, the server runs no checkpoints until it stops, not even after a COMMIT. */
 const NO_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']

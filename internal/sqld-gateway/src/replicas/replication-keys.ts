@@ -21,7 +21,8 @@ export interface ReplicationKeys {
  * authority's private key is not kept.
  */
 export async function createReplicationKeys(folder: string): Promise<ReplicationKeys> {
-  const [authority, server] = [newKeys(), newKeys()]
+  const authority = newKeys()
+  const server = newKeys()
   const ca = createCertificate({ subject: 'baton', publicKey: authority.publicKey }, authority.privateKey)
   const cert = createCertificate({ subject: PRIMARY_NAME, publicKey: server.publicKey }, authority.privateKey)
   const key = server.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
@@ -54,6 +55,8 @@ interface CertificateHolder {
 // DER tags of X.509 (RFC 5280)
 const SEQUENCE = 0x30
 const SET = 0x31
+const INTEGER = 0x02
+const BITS = 0x03
 const OCTETS = 0x04
 const UTF8 = 0x0c
 const UTC_TIME = 0x17
@@ -78,8 +81,8 @@ function createCertificate({ subject, publicKey }: CertificateHolder, authorityK
   const content = der(
     SEQUENCE,
     der(CONTEXT, VERSION_3),
-    // positive, and without a leading zero
-    der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
+    // the serial number: positive, and without a leading zero
+    der(INTEGER, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
     distinguishedName('baton'),
     der(SEQUENCE, time(now - DAY_MS), time(now + VALID_MS)),
@@ -88,7 +91,7 @@ function createCertificate({ subject, publicKey }: CertificateHolder, authorityK
     der(CONTEXT + 3, der(SEQUENCE, extension)),
   )
   const signature = createSign('sha256').update(content).sign(authorityKey)
-  const encoded = der(SEQUENCE, content, algorithm, der(0x03, '00', signature))
+  const encoded = der(SEQUENCE, content, algorithm, der(BITS, '00', signature))
   const lines = encoded.toString('base64').replaceAll(/.{1,64}/g, '$&\n')
   return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`
 }
@@ -108,7 +111,11 @@ function der(tag: number, ...parts: readonly (Buffer | string)[]): Buffer {
   const content = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)),
   )
-  const { length } = content
-  const head = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255]
-  return Buffer.concat([Buffer.from([tag, ...head]), content])
+  return Buffer.concat([Buffer.from([tag, ...derLength(content.length)]), content])
+}
+
+/** Encodes a length below 65,536: from 128 on, its bytes follow their number. */
+function derLength(length: number): readonly number[] {
+  if (length < 128) return [length]
+  return length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255]
 }

@@ -1,6 +1,6 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { describe, expect, test } from 'vitest'
-import { decodeBody, rebuildBody } from './rebuild.ts'
+import { decodeBody, rebuildBody } from './rebuild-body.ts'
 import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { estimateParsingBytes, MAX_LITERALS, MAX_TOKENS } from './token-limit.ts'

@@ -1,7 +1,7 @@
 /** Maximum number of cached results, in two halves; the older half is dropped when the newer one is full. */
 const MAX_RESULTS = 1_000
-/** Longer SQL is rarely sent twice. */
-const MAX_LENGTH = 2_000
+/** Longer SQL is not cached: it is rarely sent twice. */
+const MAX_CHARACTERS = 2_000
 
 /** Returns a function that caches its results by SQL text: applications tend to repeat the same few statements. */
 export function memoize<T>(compute: (sql: string) => T): (sql: string) => T {
@@ -11,7 +11,7 @@ export function memoize<T>(compute: (sql: string) => T): (sql: string) => T {
     const cached = newer.get(sql) ?? older.get(sql)
     if (cached !== undefined) return cached
     const result = compute(sql)
-    if (sql.length > MAX_LENGTH) return result
+    if (sql.length > MAX_CHARACTERS) return result
     if (newer.size >= MAX_RESULTS / 2) {
       older = newer
       newer = new Map()

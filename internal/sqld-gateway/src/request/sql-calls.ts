@@ -140,12 +140,13 @@ function isDeclared(call: CallSite): boolean {
   const before = statement[index - 1]
   // only tables are qualified by a database
   if (isText(before, '.')) return true
+  // `a is distinct from b` has no table
+  if (isWord(before, 'from') && isWord(statement[index - 2], 'distinct')) return false
   if (call.isInTableList && isBeforeTable(before)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
     if (!KEYWORDS.has(word)) return true
-    if (isWord(before, 'from') && isWord(statement[index - 2], 'distinct')) return false
     if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
   }
   return !form.isAttach && isTableExpression(statement, call.closings.get(index + 1))
@@ -176,6 +177,13 @@ class TableLists {
   }
 }
 
+/** Whether a token, in a list of tables, is the name of a table, possibly qualified by a database. */
+function isTableName(statement: readonly SqlToken[], index: number): boolean {
+  const start = isText(statement[index - 1], '.') ? index - 2 : index
+  const isDistinctFrom = isWord(statement[start - 1], 'from') && isWord(statement[start - 2], 'distinct')
+  return isBeforeTable(statement[start - 1]) && !isDistinctFrom && !isText(statement[index], ')')
+}
+
 function isBeforeTable(token: SqlToken | undefined): boolean {
   return isWord(token, 'from') || isWord(token, 'join') || isText(token, ',') || isText(token, '(')
 }
@@ -200,11 +208,14 @@ function isTableExpression(statement: readonly SqlToken[], closing: number | und
 }
 
 /** Whether a word is an operator, as in `a regexp 'b'`: it stands between two operands. */
-function isOperator({ statement, index, depth, form, closings }: CallSite): boolean {
-  const [first, before] = [statement[index - 2], statement[index - 1]]
+function isOperator({ statement, index, depth, form, isInTableList, closings }: CallSite): boolean {
+  const first = statement[index - 2]
+  const before = statement[index - 1]
   // the name of a created object, a type, or a common table expression
   if ((isWord(statement[0], 'create') && index < 4) || depth === form.columnsDepth) return false
   if (!form.isAttach && isTableExpression(statement, closings.get(index + 1))) return false
+  // the alias of a table, as in `from t regexp left join u`
+  if (isInTableList && isTableName(statement, index - 1)) return false
   // a column of this name in ORDER BY
   if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
     return false

@@ -1,5 +1,5 @@
+import { isHarmlessToPrepare } from './is-harmless-to-prepare.ts'
 import { READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
-import { isHarmlessToPrepare } from './preparation.ts'
 import { callsOnlyKnownFunctions, findUnknownCall } from './sql-calls.ts'
 import {
   explainedStatement,

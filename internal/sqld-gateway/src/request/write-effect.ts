@@ -1,8 +1,8 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
 import { scanSql, splitStatements } from '@batonsql/server-common/sql'
+import { isHarmlessToPrepare } from './is-harmless-to-prepare.ts'
 import { memoize } from './memoize.ts'
 import { type Pragma, READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
-import { isHarmlessToPrepare } from './preparation.ts'
 import { type SqlToken, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */

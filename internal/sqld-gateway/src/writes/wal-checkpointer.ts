@@ -66,7 +66,7 @@ export class WalCheckpointer {
     }, ms).unref()
   }
 
-  /** @returns the delay until the next check; 0 = after the next write */
+  /** Truncates the WAL if it is large. @returns the delay until the next check, in ms; 0 if the next write triggers it */
   async #check(): Promise<number> {
     if (!(await this.#isLarge())) return 0
     const maxWaitMs = (await this.#wal.bytes()) > OVERSIZE_FACTOR * MAX_WAL_BYTES ? LONG_WAIT_MS : MAX_WAIT_MS

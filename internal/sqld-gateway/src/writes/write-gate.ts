@@ -35,8 +35,9 @@ export class WriteGate {
   readonly #writers = new Set<StreamWriteState>()
   #queue: (() => void)[] = []
   #isClosed = false
+  /** Wakes `withoutWriters`. */
   #onChange = (): void => {}
-  /** Start of the current period in which writes are pending without a response; null if none are pending. */
+  /** When the last write got a response, or the first of the pending ones was sent; null if none is pending. */
   #stalledSince: number | null = null
 
   /** How long pending writes have had no response. */

@@ -4,10 +4,10 @@ import { discard } from '../process/exchange.ts'
 import type { InternalRequests } from '../process/internal-requests.ts'
 import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
+import { isWriteLockFree } from './is-write-lock-free.ts'
 import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { type StreamWriteState, WriteGate } from './write-gate.ts'
-import { isWriteLockFree } from './write-lock.ts'
 import { WriteTicket } from './write-ticket.ts'
 
 /** Options of a {@link WriteService}. */

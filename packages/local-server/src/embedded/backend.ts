@@ -1,23 +1,14 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import {
-  type CallOutcome,
   type CallWork,
-  concat,
-  type DatabaseCall,
-  type DatabaseWorker,
   forbiddenError,
-  type JsonText,
   NO_ATTACH_PERMISSION,
   NOT_ATTACHABLE,
-  NotBegunError,
   type Reply,
-  type RunningCursor,
   releaseFile,
   TableAuthorizer,
-  toBytes,
   toText,
   type WorkerRequest,
 } from '@batonsql/embedded-engine'
@@ -33,7 +24,6 @@ import {
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
-  moveToQuarantine,
   PROBE,
   probeDatabase,
   type QueryUsage,
@@ -44,17 +34,16 @@ import {
   revokedBeforeStartResponse,
   revokedResponse,
   SMALL_FILE_BYTES,
+  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import {
-  type CursorBody,
   type Dialect,
   decodeCursorBody,
   decodePipelineBody,
   INTERNAL_PERMISSIONS,
   JsonShapeError,
-  type PipelineBody,
   PipelineFailure,
   readText,
 } from '@batonsql/server-common/hrana'
@@ -65,19 +54,18 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
-import { CursorBodyStream } from './cursor-body.ts'
 import { DatabaseExports } from './database-exports.ts'
-import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
+import { completeDirectory, DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
+import { retryUnlessBegun } from './retry-unless-begun.ts'
 import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'
-import { type StreamLease, StreamTable } from './stream-table.ts'
+import { type ClientCall, StreamCalls } from './stream-calls.ts'
+import { StreamTable } from './stream-table.ts'
 import { UsageCounters } from './usage-counters.ts'
 import { WorkerPool } from './worker-pool.ts'
-
-const MAX_ATTEMPTS = 5
 
 /** Options of an {@link EmbeddedBackend}. */
 export interface EmbeddedOptions {
@@ -106,6 +94,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #tokens: TokenCheck
   readonly #workers: WorkerPool
   readonly #streams: StreamTable
+  readonly #calls: StreamCalls
   readonly #dialect: Dialect | null
   readonly #resolveName: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
@@ -147,6 +136,15 @@ export class EmbeddedBackend implements DatabaseBackend {
       run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
       block: (id, isBlocked) => this.#workers.block(id, isBlocked),
     })
+    this.#calls = new StreamCalls({
+      workers: this.#workers,
+      streams: this.#streams,
+      dialect,
+      mayAttach: (from, target, allowed) =>
+        (allowed === 'all' || allowed.includes(target)) &&
+        resolveName(from, target) === target &&
+        this.#isAttachable(target),
+    })
     this.#exports = new DatabaseExports({
       directory: join(directory, 'exports'),
       workers: this.#workers,
@@ -154,10 +152,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async quarantineUnknown(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    const moved = await moveToQuarantine(this.#directory, registeredIds)
-    // a killed process may have left a mark in the file that keeps other programs from opening it
-    for (const { folder } of moved) releaseFile(join(folder, 'data.db'))
+  async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    const moved = await setAside(this.#directory, registeredIds)
+    // a killed process has left the file marked as in use, which keeps other programs from opening it
+    for (const { folder } of moved) releaseFile(join(folder, DATABASE_FILE))
     return moved.map(({ id }) => id)
   }
 
@@ -220,12 +218,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     return hasDatabaseFile(this.#getFile(id))
   }
 
-  /** Removes a database. @throws BackendError if it has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.getRole(id) !== 'plain')
       await this.#migrations.enqueue(async () => {
         if (this.#schemas.getChildren(id).length > 0)
-          // libsql-server's own words
+          // the message is that of libsql-server
           throw new BackendError(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
       })
@@ -306,7 +303,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       return jobResponse(this.#schemas, id, request.path)
     }
     const { signal } = running
-    let call: RequestContext = { id, permissions, signal, running }
+    let call: ClientCall = { id, permissions, signal, running }
     if (request.path === '/dump') return await retryUnlessBegun(null, () => this.#dump(call, request.query))
     if (request.path === '/beta/listen') return this.#listen(call, request)
     if (isExportRoute(request.path)) {
@@ -326,12 +323,12 @@ export class EmbeddedBackend implements DatabaseBackend {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const
       running.mayWrite = () => permissions.write && mayWrite(requests, body.baton !== null)
-      return await retryUnlessBegun(body.baton, () => this.#cursor(call, body))
+      return await retryUnlessBegun(body.baton, () => this.#calls.cursor(call, body))
     }
     const body = decodePipelineBody(text)
     running.mayWrite = () => permissions.write && mayWrite(body.requests, body.baton !== null)
     const version = request.path.startsWith('/v2') ? 2 : 3
-    return await retryUnlessBegun(body.baton, () => this.#pipeline(call, body, version))
+    return await retryUnlessBegun(body.baton, () => this.#calls.pipeline(call, body, version))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -345,61 +342,15 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  async #pipeline(call: RequestContext, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
-    if (this.#dialect === 'cloud') checkCloseIsLast(body)
-    const lease = await this.#lease(call, body.baton)
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
-      const { requests } = body
-      const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
-      if (outcome.type === 'failure') return this.#closeAndReport(lease, outcome)
-      // without its client, the stream cannot be continued, so it must not keep the write lock
-      const isClosed = outcome.isClosed || call.signal.aborted
-      if (isClosed) this.#streams.close(lease)
-      // the worker may not have detected yet that the client has disconnected
-      if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
-      const baton = isClosed ? null : this.#streams.release(lease)
-      return jsonResponse(concat(`{${responseHead(baton)},"results":`, outcome.text, '}'), worker)
-    })
-  }
-
-  async #cursor(call: RequestContext, body: CursorBody): Promise<ServiceResponse> {
-    const lease = await this.#lease(call, body.baton)
-    const lines = new CursorBodyStream(() => `{${responseHead(this.#streams.release(lease))}}\n`)
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
-      const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
-      return await this.#streamResponse({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
-    })
-  }
-
-  async #dump(call: RequestContext, query: string): Promise<ServiceResponse> {
+  async #dump(call: ClientCall, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
     if (this.#schemas.getRole(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
     this.#checkNotBlocked(call.id)
-    const lease = await this.#streams.open(call.id, false)
-    const lines = new CursorBodyStream(() => '')
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
-      const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
-      const end = (): void => this.#streams.close(lease)
-      void dump.outcome.then(end, end)
-      return await this.#streamResponse({ call, lease, cursor: dump, lines }, {})
-    })
+    return await this.#calls.dump(call, preserveRowIds)
   }
 
-  /** Runs `work`; if it fails, for example because the database was deleted, closes the stream, which frees its slot. */
-  async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      this.#streams.close(lease)
-      throw error
-    }
-  }
-
-  #listen({ id, permissions, signal }: RequestContext, { query }: ServiceRequest): ServiceResponse {
+  #listen({ id, permissions, signal }: ClientCall, { query }: ServiceRequest): ServiceResponse {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)
@@ -477,65 +428,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     return toText(outcome.text)
   }
 
-  /** Responds with the output of a worker as soon as it begins. */
-  async #streamResponse(
-    { call, lease, cursor, lines }: StreamedResponse,
-    headers: ServiceResponse['headers'],
-  ): Promise<ServiceResponse> {
-    lines.source = cursor
-    // the worker finishes after the body does
-    const end = (): void => call.running.release()
-    call.running.hold()
-    void cursor.outcome.then(end, end)
-    const firstOutcome = await Promise.race([cursor.outcome, lines.begun])
-    if (firstOutcome?.type === 'failure') return this.#closeAndReport(lease, firstOutcome)
-    void cursor.outcome.then(
-      (outcome) => {
-        if (outcome.type !== 'failure') return lines.end()
-        this.#streams.close(lease)
-        lines.abort(outcome.body)
-      },
-      (error: unknown) => {
-        this.#streams.close(lease)
-        lines.abort(String(error))
-      },
-    )
-    return { status: 200, headers, body: lines.stream }
-  }
-
-  #closeAndReport(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {
-    this.#streams.close(lease)
-    return textResponse(status, contentType, body)
-  }
-
-  /** Returns the worker of a database. @throws PipelineFailure if the stream was closed in the meantime */
-  async #getWorker(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
-    const worker = await this.#workers.get(id)
-    if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
-    return worker
-  }
-
-  async #lease(
-    { id, permissions: { write, attach }, running }: RequestContext,
-    baton: string | null,
-  ): Promise<StreamLease> {
-    const mayAttach = (target: DatabaseId): boolean =>
-      (attach === 'all' || attach.includes(target)) &&
-      this.#resolveName(id, target) === target &&
-      this.#isAttachable(target)
-    const lease =
-      baton === null ? await this.#streams.open(id, write) : this.#streams.resume(baton, id, write, mayAttach)
-    running.attached = this.#streams.getAttached(lease)
-    return lease
-  }
-
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#workers.configure(id, settings)
   }
 
   #getFile(id: DatabaseId): string {
-    return join(this.#getFolder(id), 'data.db')
+    return join(this.#getFolder(id), DATABASE_FILE)
   }
 
   #getFolder(id: DatabaseId): string {
@@ -543,56 +442,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 }
 
-function jsonResponse(text: JsonText, worker: DatabaseWorker): ServiceResponse {
-  if (typeof text === 'string') return textResponse(200, 'application/json', text)
-  const pieces = toBytes(text)
-  const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
-  const headers = { 'content-type': 'application/json', 'content-length': String(bytes) }
-  return { status: 200, headers, body: Readable.from(pieces), recycle: () => worker.recycle(text) }
-}
-
-/** The parts that all requests to a database share. */
-interface RequestContext extends Omit<DatabaseCall, 'stream'> {
-  readonly running: RunningRequest
-}
-
-/** A response that a worker writes. */
-interface StreamedResponse {
-  readonly call: RequestContext
-  readonly lease: StreamLease
-  readonly cursor: RunningCursor
-  readonly lines: CursorBodyStream
-}
-
-type FailureText = Extract<CallOutcome, { type: 'failure' }>
-
 /** Checks that a call may read all tables. @throws PipelineFailure */
-function checkReadsAll({ id, permissions: { read, tables } }: RequestContext): void {
+function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
   if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw forbiddenError('Read', id)
-}
-
-/** Checks that no request follows `close`. @throws PipelineFailure */
-function checkCloseIsLast({ requests }: PipelineBody): void {
-  if (requests.slice(0, -1).some(({ type }) => type === 'close'))
-    throw PipelineFailure.service(400, 'close must be the last request of a pipeline')
-}
-
-function responseHead(baton: string | null): string {
-  return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`
-}
-
-/**
- * Retries a call if another call made the engine fail before this one began. A call with a baton is not retried, because the
- * failure has closed its stream.
- */
-async function retryUnlessBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!(error instanceof NotBegunError)) throw error
-      if (baton !== null) throw PipelineFailure.invalidBaton()
-      if (attempt === MAX_ATTEMPTS) throw PipelineFailure.service(500, `Internal Error: \`${error.message}\``)
-    }
-  }
 }

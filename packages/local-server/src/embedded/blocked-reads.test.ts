@@ -14,6 +14,7 @@ const OPEN = {
   blockWrites: false,
   blockReason: null,
   allowAttach: true,
+  isSchema: false,
   keys: [],
 }
 const BLOCKED = { ...OPEN, blockReads: true, blockReason: 'unpaid' }

@@ -13,6 +13,7 @@ export interface Subscription {
   readonly actions: ReadonlySet<Action>
 }
 
+/** How long a stream may be without an event before a comment is sent to keep the connection open. */
 const KEEP_ALIVE_MS = 15_000
 /** Maximum number of pending events of a listener; if there are more, the oldest are dropped. */
 const MAX_PENDING = 1_024
@@ -66,11 +67,13 @@ class Listener extends Readable {
   readonly #subscription: Subscription
   readonly #pending: string[] = []
   readonly #keepAlive: NodeJS.Timeout
-  #isReading = false
+  /** Whether the reader has requested more than it has received. */
+  #wantsMore = false
   #hasLostChanges = false
   #hasEnded = false
 
   constructor(subscription: Subscription) {
+    // pending events are kept in `#pending` and not in the stream's own buffer, so that their number can be limited
     super({ highWaterMark: 1 })
     this.#subscription = subscription
     this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS)
@@ -78,12 +81,10 @@ class Listener extends Readable {
 
   report({ table, ...counts }: TableChanges): void {
     const { table: subscribedTable, actions } = this.#subscription
-    if (table !== subscribedTable || !ACTIONS.some((action) => counts[action] > 0 && actions.has(action)))
-      return
-    const members = ACTIONS.filter((action) => counts[action] > 0).map(
-      (action) => `"${action}":${counts[action]}`,
-    )
-    this.#pending.push(`event:changes\ndata:{${members.join()}}\n\n`)
+    const changed = ACTIONS.filter((action) => counts[action] > 0)
+    if (table !== subscribedTable || !changed.some((action) => actions.has(action))) return
+    const data = JSON.stringify(Object.fromEntries(changed.map((action) => [action, counts[action]])))
+    this.#pending.push(`event:changes\ndata:${data}\n\n`)
     if (this.#pending.length > MAX_PENDING) {
       this.#pending.shift()
       this.#hasLostChanges = true
@@ -98,7 +99,7 @@ class Listener extends Readable {
 
   /** Ends the stream after the events that have already been pushed; pending ones are dropped. */
   end(): void {
-    // a client that has aborted its request must not receive a regular end
+    // a stream that was destroyed because its client has aborted must end with an error, not regularly
     if (this.#hasEnded || this.destroyed) return
     this.push(null)
     this.#hasEnded = true
@@ -106,7 +107,7 @@ class Listener extends Readable {
   }
 
   override _read(): void {
-    this.#isReading = true
+    this.#wantsMore = true
     this.#pushPending()
   }
 
@@ -116,17 +117,17 @@ class Listener extends Readable {
   }
 
   #sendKeepAlive(): void {
-    if (!this.#isReading) return
-    this.#isReading = this.push(':keep-alive\n\n')
+    if (!this.#wantsMore) return
+    this.#wantsMore = this.push(':keep-alive\n\n')
   }
 
   #pushPending(): void {
-    while (this.#isReading && !this.#hasEnded) {
+    while (this.#wantsMore && !this.#hasEnded) {
       const text = this.#hasLostChanges ? LOSS_EVENT : this.#pending.shift()
       if (text === undefined) return
       this.#hasLostChanges = false
       this.#keepAlive.refresh()
-      this.#isReading = this.push(text)
+      this.#wantsMore = this.push(text)
     }
   }
 }

@@ -1,14 +1,16 @@
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
-import { SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
+import { isUuid, SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
 
 /**
  * File that marks a directory in which every database has a file. Older versions created the file of a database on its first
  * request.
  */
 const MARKER_FILE = 'every-database-has-a-file'
-const PAGE_BYTES = 4096
+/** Name of a database's file in its folder, which is named for its id. */
+export const DATABASE_FILE = 'data.db'
+const PAGE_BYTES = 4_096
 const HEADER_BYTES = 100
 
 /**
@@ -34,10 +36,8 @@ export async function completeDirectory(directory: string, isDurable: boolean): 
   await mkdir(directory, { recursive: true })
   const entries = await readdir(directory, { withFileTypes: true })
   if (entries.some(({ name }) => name === MARKER_FILE)) return
-  for (const entry of entries.filter(
-    (candidate) => candidate.isDirectory() && /^[0-9a-f-]{36}$/.test(candidate.name),
-  ))
-    await ensureDatabaseFile(join(directory, entry.name, 'data.db'), isDurable)
+  const folders = entries.filter((entry) => entry.isDirectory() && isUuid(entry.name))
+  for (const { name } of folders) await ensureDatabaseFile(join(directory, name, DATABASE_FILE), isDurable)
   await writeFile(join(directory, MARKER_FILE), '')
 }
 

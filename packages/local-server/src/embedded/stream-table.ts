@@ -4,10 +4,14 @@ import type { Clock } from '@batonsql/server-common/base'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
 
-/** Limits of the service. */
+// limits of the service
+/** How long a stream stays open without a request. */
 const IDLE_MS = 10_000
+/** How long an expired stream is remembered: its requests are rejected as expired, and not as unknown. */
 const KEEP_EXPIRED_MS = 300_000
+/** Maximum number of open streams, of all databases. */
 const MAX_STREAMS = 128
+/** Maximum number of requests that wait for a stream to be closed, and how long each waits. */
 const MAX_WAITING = 128
 const MAX_WAIT_MS = 1_000
 const SECOND_MS = 1_000
@@ -15,6 +19,7 @@ const SECOND_MS = 1_000
 interface Stream {
   readonly number: number
   readonly database: DatabaseId
+  /** Number of the next request, beginning with a random one; part of its baton. */
   sequence: bigint
   /** Whether a sender with write access has used it. */
   mayWrite: boolean
@@ -24,7 +29,7 @@ interface Stream {
   isExpired: boolean
 }
 
-/** Called when a stream has expired. */
+/** Called when a stream has been closed because it was idle. */
 export type ExpiryListener = (database: DatabaseId, stream: number) => void
 
 /** A stream while a request uses it. */

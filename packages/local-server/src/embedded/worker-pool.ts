@@ -23,6 +23,7 @@ import { ChangeFeed } from './change-feed.ts'
 
 /** Idle time after which a database is closed; the next request opens it again. */
 const IDLE_MS = 5_000
+/** How often idle databases are closed. */
 const SWEEP_MS = 1_000
 /** Maximum number of open databases; to open another one, the least recently used one is closed. */
 const MAX_OPEN = 16
@@ -32,7 +33,7 @@ const MAX_OPEN = 16
  * repeatedly.
  */
 const MAX_NEW = Math.min(MAX_OPEN, Math.max(4, availableParallelism()))
-/** Number of evicted databases whose ids are kept. */
+/** Number of evicted databases that are remembered: they do not count as new when they are opened again. */
 const MAX_EVICTED = 64
 /**
  * How long a database waits for another one to be closed before an additional worker is started. The wait is shorter if fewer
@@ -43,6 +44,7 @@ const SHORT_WAIT_MS = 20
 const WAIT_INTERVAL_MS = 1
 /** Number of workers without a database that are kept, apart from those that had one within `IDLE_MS`. */
 const MAX_SPARE_WORKERS = 2
+/** How long after a database was opened a spare worker for the next one is started. */
 const SPARE_DELAY_MS = 5
 
 /** Callbacks of a {@link WorkerPool}. */
@@ -96,6 +98,7 @@ export class WorkerPool {
     return await worker.ready
   }
 
+  /** Replaces the settings of a database, which make it known to the engine. */
   configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
     this.#apply(id)
@@ -112,6 +115,7 @@ export class WorkerPool {
     return this.#settings.get(id)
   }
 
+  /** Returns the worker of a database that is open. */
   find(id: DatabaseId): DatabaseWorker | undefined {
     return this.#workers.get(id)
   }
@@ -132,7 +136,8 @@ export class WorkerPool {
     const settings = this.#getEffectiveSettings(id)
     if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isDurable } = this.#options
-    const [path, role] = [this.#options.getPath(id), this.#options.getRole(id)]
+    const path = this.#options.getPath(id)
+    const role = this.#options.getRole(id)
     if (!hasDatabaseFile(path)) throw new MissingFileError()
     const lastIndex = this.#indexes.get(id) ?? null
     this.#indexes.delete(id)
@@ -216,7 +221,7 @@ export class WorkerPool {
     await this.#workers.get(id)?.release({ keep: false })
   }
 
-  /** Writes the WAL of a copy into its file, so that all programs can read it. */
+  /** Writes the WAL of a copy, if there is one, into the file, so that all programs can read it. @throws Error if the disk is full */
   async completeCopy(id: DatabaseId, path: string): Promise<void> {
     if (!existsSync(`${path}-wal`)) return
     // the name that the engine uses, so that it is not mistaken for the WAL of another program
@@ -226,7 +231,7 @@ export class WorkerPool {
     const worker = this.#openWith({ ...copy, lastIndex: null })
     await worker.release({ keep: true })
     if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
-      throw new Error('the WAL could not be checkpointed into the file')
+      throw new Error('the WAL of a copy could not be checkpointed into its file (is the disk full?)')
   }
 
   /** Ends all workers at once, without closing their databases. */

@@ -1,13 +1,8 @@
 import { Readable } from 'node:stream'
 import { ApiError, type ControlPlane, type DatabaseRow, isAddressAllowed } from '@batonsql/control-plane'
 import { InspectorFeed, InspectorPage } from '@batonsql/inspector'
-import { type AccessPolicy, getClaimedDatabase, getHostName } from '@batonsql/server-common/auth'
-import {
-  type DatabaseId,
-  isExportRoute,
-  MissingFileError,
-  RESERVED_NAMES,
-} from '@batonsql/server-common/backend'
+import type { AccessPolicy } from '@batonsql/server-common/auth'
+import { type DatabaseId, isExportRoute, MissingFileError } from '@batonsql/server-common/backend'
 import {
   errorResponse,
   releaseBody,
@@ -20,11 +15,9 @@ import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { Failures } from './failures.ts'
 import { hideInternalError, type ReportInternalError, toErrorResponse } from './internal-errors.ts'
 import { formatMetrics, type RequestCount } from './metrics.ts'
+import { DEFAULT_DATABASE, resolveAddress } from './resolve-address.ts'
 import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
-
-/** The database at the bare URL. */
-export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
@@ -64,15 +57,14 @@ export interface DatabaseRouterOptions {
 }
 
 /**
- * Finds the database that a request addresses and hands the request to the back end. The database is named by the first
- * segment of the path, by the `x-namespace-bin` or `x-namespace` header, by a configured domain, or by the platform's domain or
- * `<name>.localhost`; otherwise it is `default`.
+ * Passes each request to the back end, with the database that it addresses, or rejects it. Counts requests, and reports failures to the
+ * log and to the request inspector.
  */
 export class DatabaseRouter {
   readonly #options: DatabaseRouterOptions
   /** Contains only existing databases, so that requests for other names cannot exhaust the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
-  /** When each fault of a database was last reported. */
+  /** When each fault of a database was last reported, according to `performance.now()`. */
   readonly #faults = new Map<DatabaseId, Map<string, number>>()
   /** Failures that tests have requested. */
   readonly failures = new Failures<DatabaseId>()
@@ -96,7 +88,7 @@ export class DatabaseRouter {
   /** Returns the number of requests to one database, or to all. */
   requestCount(name?: string): number {
     if (name === undefined) return this.#total
-    const record = this.#find(name)
+    const record = this.#options.controlPlane.addresses.find(name)
     return record === undefined ? 0 : (this.#counts.get(record.id)?.requests ?? 0)
   }
 
@@ -146,7 +138,7 @@ export class DatabaseRouter {
   }
 
   async #route(request: ServiceRequest): Promise<ServiceResponse> {
-    const address = this.#resolveAddress(request)
+    const address = resolveAddress(request, this.#options)
     if ('status' in address) return address
     const { name, path } = address
     const { row: record, location = null } = this.#options.controlPlane.addresses.resolve(name) ?? {}
@@ -307,46 +299,11 @@ export class DatabaseRouter {
 
   /** Reports a fault, at most once a minute per database. */
   #reportOnce(id: DatabaseId, fault: string): void {
-    const now = Date.now()
+    const now = performance.now()
     const times = this.#faults.get(id) ?? new Map<string, number>()
-    if (now - (times.get(fault) ?? 0) < FAULT_INTERVAL_MS) return
+    if (now - (times.get(fault) ?? -Infinity) < FAULT_INTERVAL_MS) return
     this.#faults.set(id, times.set(fault, now))
     this.reportNotice(id, fault)
-  }
-
-  #resolveAddress(request: ServiceRequest): { name: string; path: string } | ServiceResponse {
-    const { path, headers } = request
-    const segment = /^\/([^/]+)\/(.*)$/.exec(path)
-    if (segment?.[1] !== undefined && !RESERVED_NAMES.has(segment[1])) {
-      return { name: safeDecode(segment[1]), path: `/${segment[2]}` }
-    }
-    const namespace = readNamespaceHeader(headers)
-    if (namespace !== null && typeof namespace === 'object') return namespace
-    return {
-      name: namespace ?? this.#findNameInHost(request) ?? this.#findNameInToken(request) ?? DEFAULT_DATABASE,
-      path,
-    }
-  }
-
-  /** Returns the database named in the token of an export request: the vendor's CLI exports from the bare host. */
-  #findNameInToken(request: ServiceRequest): string | null {
-    if (!isExportRoute(request.path)) return null
-    const id = getClaimedDatabase(request)
-    const { registry, addresses } = this.#options.controlPlane
-    const row = id === null ? undefined : registry.databases.get(id)
-    return row === undefined ? null : addresses.getPath(row)
-  }
-
-  #find(name: string): DatabaseRow | undefined {
-    return this.#options.controlPlane.addresses.find(name)
-  }
-
-  #findNameInHost(request: ServiceRequest): string | null {
-    const host = getHostName(request) ?? ''
-    if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
-    const label = this.#options.controlPlane.addresses.getHostLabel(host)
-    if (label !== null) return label
-    return /^([^.]+)\.localhost$/.exec(host)?.[1] ?? null
   }
 }
 
@@ -375,27 +332,6 @@ function toRejectionResponse(error: unknown): ServiceResponse {
 
 function notFound(name: string): ServiceResponse {
   return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
-}
-
-function safeDecode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
-
-/** Returns the name in the header, or an error response if it is malformed. */
-function readNamespaceHeader(headers: ServiceRequest['headers']): string | ServiceResponse | null {
-  const binary = headers['x-namespace-bin']
-  if (typeof binary === 'string') {
-    const offset = binary.search(/[^A-Za-z0-9+/]/)
-    if (offset < 0) return Buffer.from(binary, 'base64').toString('utf8')
-    const text = `Invalid byte ${binary.charCodeAt(offset)}, offset ${offset}.`
-    return errorResponse(400, `Invalid namespace bytes: \`${text}\``)
-  }
-  const name = headers['x-namespace']
-  return typeof name === 'string' && name !== '' ? name : null
 }
 
 const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))

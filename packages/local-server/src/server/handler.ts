@@ -1,14 +1,10 @@
 import { checkOptions, type RulesOf } from '@batonsql/options'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
-import { DEFAULT_DATABASE } from './database-router.ts'
+import { NON_EMPTY } from './option-rules.ts'
+import { DEFAULT_DATABASE } from './resolve-address.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
-import {
-  type DatabaseOptions,
-  type NewDatabaseOptions,
-  NON_EMPTY,
-  type TokenOptions,
-} from './server-options.ts'
+import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
 import { Service } from './service.ts'
 
 /** Options of {@link createHandler}. */

@@ -14,7 +14,10 @@ export function parseLogin(fields: URLSearchParams): LoginRequest {
   return { port: isPort ? port : null, state: fields.get('state') ?? '' }
 }
 
-/** Returns a page that asks for an API token; opening it does not authenticate. */
+/**
+ * Returns a page that asks for an API token; opening it does not authenticate.
+ * @param problem why the token that was entered is rejected; null before one was entered
+ */
 export function loginPage({ port, state }: LoginRequest, problem: string | null): ServiceResponse {
   const form = `<form method="post" action="/">
 <label>API token <input name="token" type="password" autocomplete="off" size="60" autofocus></label>

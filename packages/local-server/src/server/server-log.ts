@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Log levels: nothing, failed and rejected requests, or all requests. */
+/** Log levels: nothing; failed and rejected requests, starts and stops; or these and all other requests. */
 export const LOG_LEVELS = ['none', 'errors', 'requests'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -12,6 +12,7 @@ export class ServerLog {
   readonly #level: LogLevel
   readonly #print: (line: string) => void
 
+  /** @param print receives the lines; by default, stderr */
   constructor(level: LogLevel, print = (line: string): void => console.error(line)) {
     this.#level = level
     this.#print = print
@@ -34,7 +35,7 @@ export class ServerLog {
       const startedAt = performance.now()
       outgoing.once('close', () => {
         const { statusCode: status } = outgoing
-        const level = status >= 500 ? 'error' : status === 401 || status === 403 ? 'warn' : 'info'
+        const level = getLevel(status)
         if (level === 'info' && this.#level === 'errors') return
         this.write(level, 'request', {
           listener,
@@ -49,6 +50,11 @@ export class ServerLog {
       })
     })
   }
+}
+
+function getLevel(status: number): 'info' | 'warn' | 'error' {
+  if (status >= 500) return 'error'
+  return status === 401 || status === 403 ? 'warn' : 'info'
 }
 
 /** Returns the path of a request target, without its query and its origin, which may contain a password. */

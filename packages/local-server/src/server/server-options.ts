@@ -1,5 +1,4 @@
 import type { TokenAuthorization } from '@batonsql/control-plane'
-import type { Condition } from '@batonsql/options'
 import type { RemoteSqldOptions, ReplicaLag } from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
 import type { PlatformOptions } from './platform-options.ts'
@@ -70,20 +69,10 @@ export interface LocalServerOptions {
   readonly onLost?: (error: Error) => void
 }
 
-/** A path or a host name. An empty one would be the working directory, or every address of this machine. */
-export const NON_EMPTY: Condition = {
-  text: 'a string that is not empty',
-  accepts: (value) => typeof value === 'string' && value !== '',
+/** Whether requests to databases need tokens: by default, only if the server has the platform API. */
+export function takesTokens({ auth, platform }: Pick<LocalServerOptions, 'auth' | 'platform'>): boolean {
+  return auth ?? platform !== undefined
 }
-
-/** Whether requests to databases need tokens. */
-export const takesTokens = ({ auth, platform }: Pick<LocalServerOptions, 'auth' | 'platform'>): boolean =>
-  auth ?? platform !== undefined
-
-/** Databases that a server creates at its start unless it has them: their options, or functions that return them. */
-export type InitialDatabases = Readonly<
-  Record<string, NewDatabaseOptions | (() => NewDatabaseOptions | Promise<NewDatabaseOptions>)>
->
 
 /** Settings of a database that can be changed at any time. */
 export interface DatabaseOptions {
@@ -121,16 +110,21 @@ export interface NewDatabaseOptions extends DatabaseOptions {
   /** Name of the database whose schema it shares; the new database begins as a copy of it. */
   readonly schema?: string
   /**
-   * Name of its group, whose locations its replicas are in; groups are created with the platform API.
+   * Name of its group, which determines the locations of its replicas. Groups are created with the platform API.
    * @default the group of `fromDatabase`, or else `default`
    */
   readonly group?: string
 }
 
+/** Databases that a server creates at its start unless it has them: their options, or functions that return them. */
+export type InitialDatabases = Readonly<
+  Record<string, NewDatabaseOptions | (() => NewDatabaseOptions | Promise<NewDatabaseOptions>)>
+>
+
 /** A copy of a database in a file of the data directory. */
 export interface Snapshot {
   readonly name: string
-  /** Size of its file. */
+  /** Size of its file, in bytes. */
   readonly bytes: number
   /** When its creation began. */
   readonly createdAt: Date

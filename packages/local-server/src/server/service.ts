@@ -14,21 +14,22 @@ import {
   parseSizeLimit,
   type SnapshotRow,
 } from '@batonsql/control-plane'
-import { checkOption, checkOptions, type RulesOf } from '@batonsql/options'
+import { checkOption, checkOptions } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSource,
-  RESERVED_NAMES,
   type ReplicaCondition,
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
 import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { createBackend } from './create-backend.ts'
-import { DatabaseRouter, DEFAULT_DATABASE } from './database-router.ts'
+import { DatabaseRouter } from './database-router.ts'
+import { checkDatabaseName, DATABASE_RULES, NEW_DATABASE_RULES, TOKEN_RULES } from './option-rules.ts'
 import { PACKAGE_VERSION } from './package-version.ts'
+import { DEFAULT_DATABASE } from './resolve-address.ts'
 import type { ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
@@ -58,43 +59,9 @@ const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
   createdAt: new Date(createdAt),
 })
 
-/** Whether a string is a size or a duration; the platform API has other words for none, such as an empty string. */
-const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
-  try {
-    return typeof value === 'string' && parse(value) !== null
-  } catch {
-    return false
-  }
-}
-const SETTINGS: RulesOf<DatabaseOptions> = {
-  sizeLimit: {
-    text: 'a size such as 256mb, or null',
-    accepts: (size) => size === null || isParsed(parseSizeLimit, size),
-  },
-  blockReads: 'boolean',
-  blockWrites: 'boolean',
-  blockReason: { text: 'string or null', accepts: (reason) => reason === null || typeof reason === 'string' },
-  allowAttach: 'boolean',
-}
-const NEW_DATABASE: RulesOf<NewDatabaseOptions> = {
-  ...SETTINGS,
-  fromFile: 'string',
-  fromDatabase: 'string',
-  fromSnapshot: 'string',
-  isSchema: 'boolean',
-  schema: 'string',
-  group: 'string',
-}
-const TOKEN_OPTIONS: RulesOf<TokenOptions> = {
-  authorization: ['full-access', 'read-only'],
-  expiration: {
-    text: "a duration such as '15m' or '2w1d', or 'never'",
-    accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
-  },
-  readAttach: 'object',
-}
 const LOST_NOTICE =
   'its file is missing or empty: the database responds with 404 until it is deleted and created again'
+
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service {
   readonly parts: ServiceParts
@@ -108,8 +75,7 @@ export class Service {
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { backend: kind = 'embedded', platform, inspector = false, log } = options
-    const { listenHost: host } = options
+    const { backend: kind = 'embedded', platform, inspector = false, log, listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
     const domains = Object.fromEntries(
       Object.entries(options.domains ?? {}).map(([name, database]) => [name.toLowerCase(), database]),
@@ -125,10 +91,10 @@ export class Service {
     const isDurable = temporary === null
     let service: Service | null = null
     let router: DatabaseRouter | null = null
-    // no other server uses a temporary directory
     const onLost = (error: Error): void => {
       if (service !== null) void service.#abandon(error, options)
     }
+    // no other server uses a temporary directory
     const lock = isDurable ? await DirectoryLock.acquire(directory, onLost) : null
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
@@ -192,7 +158,7 @@ export class Service {
     this.#checkOpen()
     checkOption('createDatabase: the name', name, 'string')
     checkDatabaseName(name)
-    checkOptions(options, NEW_DATABASE, 'createDatabase')
+    checkOptions(options, NEW_DATABASE_RULES, 'createDatabase')
     const {
       fromFile,
       fromDatabase,
@@ -269,7 +235,7 @@ export class Service {
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     const row = this.#getDatabase(name)
-    checkOptions(options, SETTINGS, 'updateDatabase')
+    checkOptions(options, DATABASE_RULES, 'updateDatabase')
     await this.controlPlane.databases.change({
       ...row,
       configuration: { ...row.configuration, ...toConfiguration(options) },
@@ -294,7 +260,7 @@ export class Service {
   }
 
   async restoreSnapshot(database: string, name: string): Promise<void> {
-    // includes databases whose file was lost
+    // `#getDatabase` rejects a database whose file was lost, but a snapshot can restore it
     const row = this.#find(database) ?? this.#getDatabase(database)
     await this.controlPlane.snapshots.restore(row, name)
     this.parts.router.forget(row.id)
@@ -315,7 +281,7 @@ export class Service {
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    checkOptions(options, TOKEN_OPTIONS, 'createToken')
+    checkOptions(options, TOKEN_RULES, 'createToken')
     const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
     if (!this.parts.takesTokens)
       throw new Error('this server does not use tokens; start it with `auth: true`')
@@ -443,12 +409,4 @@ function addReplicas({ registry, operator }: ControlPlane, locations: readonly s
   if (group === undefined || locations.length === 0) return
   const updatedGroup = { ...group, locations: [...new Set([...group.locations, ...locations])] }
   registry.transaction(() => registry.groups.put(updatedGroup))
-}
-
-function checkDatabaseName(name: string): void {
-  if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || RESERVED_NAMES.has(name)) {
-    throw new TypeError(
-      `"${name}" is not a valid database name: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"; reserved names are ${[...RESERVED_NAMES].join(', ')}`,
-    )
-  }
 }

@@ -18,7 +18,7 @@ export interface RunServerCall {
 /** The outcome of a {@link RunServerCall}. */
 export type RunServerReply = { readonly result?: unknown } | { readonly error: string }
 
-/** The server that all processes of a test run share. */
+/** Calls the server that all processes of a test run share. */
 export class RunServer implements TestServer {
   readonly #url: string
   readonly #agent: Agent

@@ -28,7 +28,7 @@ export interface UseDatabaseOptions {
   readonly templateDirectory?: string
   /** Whether each test has its own database, or all tests of the file share one. @default 'test' */
   readonly scope?: 'test' | 'file'
-  /** The hooks of the test runner. @default those of the running vitest or node:test */
+  /** The hooks of the test runner. @default those of vitest or node:test, or the global hooks of another runner, such as jest */
   readonly hooks?: TestHooks
 }
 

@@ -1,5 +1,7 @@
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import type { DatabaseId } from '@batonsql/server-common/backend'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../../test/support/temporary-directory.ts'
 import { SchemaStore } from './schema-store.ts'
 
@@ -30,4 +32,17 @@ test('a removal is saved: afterwards the database has no role, no jobs, and no t
   // the number of a removed job is not used again
   await withoutSchema.addSchema(idOf('other'))
   expect((await withoutSchema.addJob(idOf('other'), '')).number).toBe(2)
+})
+
+test('a change is acknowledged only when the name of the new file is on disk', async () => {
+  const store = new SchemaStore(createTemporaryDirectory())
+  const fsync = vi.spyOn(fs, 'fsyncSync').mockImplementation(() => {
+    throw Object.assign(new Error('the folder'), { code: 'EIO' })
+  })
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    fsync.mockRestore()
+    syncBuiltinESMExports()
+  })
+  await expect(store.addSchema(idOf('parent'))).rejects.toThrow('the folder')
 })

@@ -1,6 +1,7 @@
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseId, SchemaRole } from '@batonsql/server-common/backend'
+import { syncFolder } from '@batonsql/server-common/base'
 
 /** States of a job, also used for its tasks. */
 type JobStatus =
@@ -40,12 +41,12 @@ interface StoredState {
 }
 
 const FINAL_STATUSES: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
-/** Maximum number of ended jobs that are kept. */
+/** Maximum number of ended jobs that are kept, of all schema databases. */
 const MAX_JOBS = 1_000
 
 /**
  * Stores which databases share a schema, and their migrations, in one file. Every change replaces the whole file, so that a crash
- * leaves either the old or the new one.
+ * leaves either the old or the new one. A change that was acknowledged is on disk.
  */
 export class SchemaStore {
   readonly #directory: string
@@ -61,7 +62,7 @@ export class SchemaStore {
     this.#directory = directory
   }
 
-  /** Reads the file, if it exists. */
+  /** Reads the file, if it exists. @throws Error if it cannot be read, or is malformed */
   async load(): Promise<void> {
     const path = storePath(this.#directory)
     try {
@@ -80,7 +81,8 @@ export class SchemaStore {
   }
 
   getRole(id: DatabaseId): SchemaRole {
-    return this.#schemas.has(id) ? 'schema' : this.#parents.has(id) ? 'child' : 'plain'
+    if (this.#schemas.has(id)) return 'schema'
+    return this.#parents.has(id) ? 'child' : 'plain'
   }
 
   getChildren(schema: DatabaseId): readonly DatabaseId[] {
@@ -155,6 +157,7 @@ export class SchemaStore {
           await file.close()
         }
         await rename(scratch, storePath(this.#directory))
+        syncFolder(this.#directory)
       })
     return this.#saving
   }

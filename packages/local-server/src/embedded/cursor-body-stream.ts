@@ -16,11 +16,12 @@ export class CursorBodyStream implements CursorListener {
     this.begun = new Promise((resolve) => {
       this.#markBegun = resolve
     })
-    this.#stream.on('error', () => {}) // destroyed deliberately
-    // a body may be abandoned without closing a connection
+    this.#stream.on('error', () => {}) // `abort` causes it
+    // the body of a `createHandler` may be canceled without a connection that is closed
     this.#stream.once('close', () => this.source?.abandon())
   }
 
+  /** The body. */
   get stream(): Readable {
     return this.#stream
   }

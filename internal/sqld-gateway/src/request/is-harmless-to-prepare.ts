@@ -1,6 +1,6 @@
 import { explainedStatement, type SqlToken } from './sql-tokens.ts'
 
-// PRAGMAs, of which some take effect when they are prepared, are checked by `findPragmaRejection`
+// some PRAGMAs take effect when they are prepared: `findPragmaRejection` checks those
 const HARMLESS_TO_PREPARE =
   /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma|attach|detach)$/i
 

@@ -13,9 +13,10 @@ export interface SqldTarget {
   close(): Promise<void>
 }
 
-/** Checks that a server responds and accepts the key. Rejects with the reason if not. */
+/** Returns a server that is already running. Rejects with the reason if it does not respond, or does not accept the key. */
 export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
-  const [data, control] = [parseAddress('url', url), parseAddress('adminUrl', adminUrl)]
+  const data = parseAddress('url', url)
+  const control = parseAddress('adminUrl', adminUrl)
   const admin = new SqldAdmin(control, adminKey)
   const problem = `no libsql-server responds at ${url}`
   const response = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(

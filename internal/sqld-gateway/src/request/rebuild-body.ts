@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import {
   type CursorBody,
   decodeCursorBody,
@@ -7,15 +6,10 @@ import {
   encodePipelineBody,
   type PipelineBody,
 } from '@batonsql/server-common/hrana'
-import { type BodyWatcher, type ServiceResponse, watchBody } from '@batonsql/server-common/http'
-import { readBody, type UpstreamResponse } from '../process/exchange.ts'
 import type { ResolveName } from './attach-names.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
 import { estimateParsingBytes, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
-
-/** Headers of the server's responses that are passed on to clients. */
-const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
 /** A decoded request body. */
 export interface DecodedBody extends PipelineBody {
@@ -87,29 +81,4 @@ function buildContext(
   if (hadAttached) return { ...rules, attach: 'attached' }
   if (!attaches) return rules
   return { ...rules, attach: baton === null ? 'attached' : 'not-first' }
-}
-
-/**
- * Builds the response for a client.
- * @param watchers observe its body
- * @param onDisconnect whether to destroy the response or read it to its end if the client stops reading
- */
-export async function buildClientResponse(
-  response: UpstreamResponse,
-  watchers: readonly BodyWatcher[] = [],
-  onDisconnect: 'destroy' | 'drain' = 'destroy',
-): Promise<ServiceResponse> {
-  const { status } = response
-  const headers: Record<string, string | string[]> = {}
-  for (const name of RESPONSE_HEADERS) {
-    const value = response.headers[name]
-    if (value !== undefined) headers[name] = value
-  }
-  const body = watchBody(response.body, watchers, onDisconnect)
-  if (status >= 400)
-    return { status, headers, body: (await readBody({ ...response, body })).toString('utf8') }
-  const length = response.headers['content-length']
-  // without it, each chunk would be sent with its own length
-  if (body instanceof Readable && length !== undefined) headers['content-length'] = length
-  return { status, headers, body }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { isWriteLockFree } from './write-lock.ts'
+import { isWriteLockFree } from './is-write-lock-free.ts'
 
 test('reports whether another connection holds the write lock', async () => {
   const directory = createTemporaryDirectory()

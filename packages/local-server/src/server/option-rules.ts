@@ -1,0 +1,61 @@
+import { parseExpiration, parseSizeLimit } from '@batonsql/control-plane'
+import type { Condition, RulesOf } from '@batonsql/options'
+import { RESERVED_NAMES } from '@batonsql/server-common/backend'
+import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
+
+/** The rule of a path or a host name: an empty one would be the working directory, or every address of this machine. */
+export const NON_EMPTY: Condition = {
+  text: 'a string that is not empty',
+  accepts: (value) => typeof value === 'string' && value !== '',
+}
+
+/** Whether a value is text that `parse` accepts, except text that the platform API reads as none, such as an empty string. */
+const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
+  try {
+    return typeof value === 'string' && parse(value) !== null
+  } catch {
+    return false
+  }
+}
+
+/** Rules of {@link DatabaseOptions}. */
+export const DATABASE_RULES: RulesOf<DatabaseOptions> = {
+  sizeLimit: {
+    text: 'a size such as 256mb, or null',
+    accepts: (size) => size === null || isParsed(parseSizeLimit, size),
+  },
+  blockReads: 'boolean',
+  blockWrites: 'boolean',
+  blockReason: { text: 'string or null', accepts: (reason) => reason === null || typeof reason === 'string' },
+  allowAttach: 'boolean',
+}
+
+/** Rules of {@link NewDatabaseOptions}. */
+export const NEW_DATABASE_RULES: RulesOf<NewDatabaseOptions> = {
+  ...DATABASE_RULES,
+  fromFile: 'string',
+  fromDatabase: 'string',
+  fromSnapshot: 'string',
+  isSchema: 'boolean',
+  schema: 'string',
+  group: 'string',
+}
+
+/** Rules of {@link TokenOptions}. */
+export const TOKEN_RULES: RulesOf<TokenOptions> = {
+  authorization: ['full-access', 'read-only'],
+  expiration: {
+    text: "a duration such as '15m' or '2w1d', or 'never'",
+    accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
+  },
+  readAttach: 'object',
+}
+
+/** Checks the name of a new database. @throws TypeError */
+export function checkDatabaseName(name: string): void {
+  if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || RESERVED_NAMES.has(name)) {
+    throw new TypeError(
+      `"${name}" is not a valid database name: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"; reserved names are ${[...RESERVED_NAMES].join(', ')}`,
+    )
+  }
+}

@@ -1,0 +1,24 @@
+import { statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+
+// Copies a database of 4 MB in every way while a small disk has less space left than that takes, and prints the errors.
+const [disk = '', backend = 'embedded', freeBytes = ''] = process.argv.slice(2)
+await using server = await startLocalServer({
+  backend: backend as 'embedded' | 'sqld',
+  dataDirectory: join(disk, 'data'),
+})
+await using db = createClient({ url: server.url })
+await db.execute('create table t (a)')
+await db.execute('insert into t values (zeroblob(4000000))')
+const { bavail, bsize } = statfsSync(disk)
+writeFileSync(join(disk, 'rest'), Buffer.alloc(bavail * bsize - Number(freeBytes)))
+const copies = [
+  () => server.createSnapshot('default'),
+  () => server.exportDatabase('default', join(disk, 'export.db')),
+  () => server.createDatabase('copy', { fromDatabase: 'default' }),
+]
+const errors: string[] = []
+for (const copy of copies) await copy().catch((error: Error) => errors.push(error.message))
+console.log(JSON.stringify(errors))
