@@ -2,12 +2,26 @@
 // build. With --check, fails if a file is outdated.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
+/** Returns the declarations that a package exports and those that they import: a cached build may leave older ones in the folder. */
+function findDeclarations(name, folder) {
+  const files = new Set()
+  const add = (file) => {
+    if (files.has(file)) return
+    files.add(file)
+    const text = readFileSync(`${folder}/${file}`, 'utf8')
+    for (const [, imported] of text.matchAll(/ from "\.\/([^"]+)\.js"/g)) add(`${imported}.d.ts`)
+  }
+  const manifest = readFileSync(`packages/${name}/package.json`, 'utf8')
+  for (const [, file] of manifest.matchAll(/"\.\/dist\/([^"]+\.d\.ts)"/g)) add(file)
+  return [...files].toSorted()
+}
+
 const isCheck = process.argv.includes('--check')
 const outdated = []
 mkdirSync('docs/api', { recursive: true })
 for (const name of readdirSync('packages')) {
   const folder = `packages/${name}/dist`
-  const files = readdirSync(folder).filter((file) => file.endsWith('.d.ts'))
+  const files = findDeclarations(name, folder)
   if (files.length === 0) continue
   const declarations = files
     .map((file) => readFileSync(`${folder}/${file}`, 'utf8').trimEnd())
