@@ -91,7 +91,8 @@ const COMMANDS: Readonly<Record<string, DotCommand>> = {
     run: async (session, [file]) => {
       if (file === undefined) throw new Error('.read needs a FILE')
       await checkFile(file)
-      const path = await realpath(file)
+      // a pipe, such as /dev/stdin, has no path; it can be read only once anyway
+      const path = await realpath(file).catch(() => file)
       const { openScripts } = session
       if (openScripts.has(path)) throw new Error(`${file} is already being run`)
       openScripts.add(path)

@@ -132,6 +132,15 @@ describe('requests', () => {
     ])
   })
 
+  test('an argument that becomes the body must be text', async () => {
+    const { platform, received } = scriptedPlatform({ body: {} })
+    for (const invalid of [undefined, null, 1, {}] as never[]) {
+      await expect(platform.members.updateRole('ada', invalid)).rejects.toThrow('role must be string')
+      await expect(platform.groups.transfer('g', invalid)).rejects.toThrow('organization must be string')
+    }
+    expect(received).toEqual([])
+  })
+
   test('creating an organization sends its name, and is never retried', async () => {
     const { platform, received } = scriptedPlatform(
       ({ url, body }) =>

@@ -99,7 +99,7 @@ export interface DatabaseUsage extends Raw {
   readonly total: UsageFigures | null
 }
 
-/** Rows that a query has read and written, in all of its executions. */
+/** Rows that a query has read and written. */
 export interface QueryStatistics extends Raw {
   /** Its SQL. */
   readonly query: string
@@ -138,7 +138,7 @@ export interface Organization extends Raw {
   /** Its plan, such as `scaler`. */
   readonly planId: string
   readonly planTimeline: Known<'monthly' | 'yearly'>
-  /** Whether usage beyond the plan is charged. */
+  /** Whether usage beyond the plan is permitted. */
   readonly overages: boolean
   /** Whether its members need multi-factor authentication. */
   readonly requireMfa: boolean
@@ -194,7 +194,7 @@ export interface Subscription extends Raw {
   readonly name: string
   /** Its plan, such as `scaler`. */
   readonly plan: string
-  /** Whether usage beyond the plan is charged. */
+  /** Whether usage beyond the plan is permitted. */
   readonly overages: boolean
   readonly timeline: Known<'monthly' | 'yearly'>
 }

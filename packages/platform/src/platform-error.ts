@@ -1,7 +1,7 @@
 /** Whether a failed call took effect: certainly not, or unknown. */
 export type PlatformOutcome = 'not_applied' | 'unknown'
 
-/** Properties of a new PlatformError; those that are omitted are null. */
+/** Properties of a new PlatformError; those that are omitted are null or empty. */
 export interface PlatformErrorDetails {
   readonly message: string
   readonly code: PlatformError['code']
@@ -36,7 +36,7 @@ export class PlatformError extends Error {
    */
   readonly code: 'HTTP_STATUS' | 'NETWORK' | 'TIMEOUT' | 'ABORTED' | 'DECODE' | 'MISMATCH'
   readonly method: string
-  /** Path with query, without the base URL. */
+  /** Path with query, without the base URL. The whole URL if a database was waited for. */
   readonly path: string
   /** HTTP status; null if there was no response. */
   readonly status: number | null

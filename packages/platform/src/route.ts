@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { CALL_OPTIONS, checkOption, checkOptions, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { call, type Request } from './call.ts'
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
@@ -155,6 +155,12 @@ function method<R>(
 export function checkedBody<T extends object>(input: T, rules: RulesOf<T>): object {
   checkOptions(input, rules)
   return toBody(input)
+}
+
+/** Returns a body with a single text. @throws TypeError for any other value */
+export function textBody(name: string, text: string): object {
+  checkOption(name, text, 'string')
+  return { [name]: text }
 }
 
 /**

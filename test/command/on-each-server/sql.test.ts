@@ -1,8 +1,15 @@
+import { spawn } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runBaton } from '../../support/baton-command.ts'
+import {
+  batonCommand,
+  batonEnv,
+  collectOutput,
+  killAfterTests,
+  runBaton,
+} from '../../support/baton-command.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -201,6 +208,18 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
   expect(await run(second, '--file', copy)).toMatchObject({ code: 0, errors: '' })
   expect((await run(second, '.schema')).output).toBe(schema.output)
 })
+
+test.skipIf(process.platform === 'win32')(
+  '.read runs the statements of a pipe, which has no path',
+  async () => {
+    const command = batonCommand(['sql', url, '.read /dev/stdin'])
+    const child = spawn('sh', ['-c', 'echo "select 4 as four;" | "$@"', 'sh', ...command], {
+      env: batonEnv(env),
+    })
+    killAfterTests(child)
+    expect(await collectOutput(child)).toEqual({ code: 0, output: 'four\n----\n   4\n', errors: '' })
+  },
+)
 
 test('a script that runs itself is an error, and one that runs another twice is not', async () => {
   const [first, second] = [join(folder, 'first.sql'), join(folder, 'second.sql')]

@@ -4,7 +4,7 @@ import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
 import { afterWrite } from '../platform-error.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
-import { buildPath, checkedBody, type Routes, sendNothing } from '../route.ts'
+import { buildPath, checkedBody, type Routes, sendNothing, textBody } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { TOKEN_INPUT } from './databases.ts'
 
@@ -61,7 +61,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   }),
   /** Transfers the group to another organization, by its slug. API tokens of the group become invalid. */
   transfer: route(`POST ${GROUP_PATH}/transfer`, readOne, {
-    body: (organization: string) => ({ organization }),
+    body: (organization: string) => textBody('organization', organization),
   }),
   /** Unarchives a group that was archived because it was not used. */
   unarchive: route(`POST ${GROUP_PATH}/unarchive`, readOne),

@@ -2,7 +2,7 @@ import { checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
 import { getField, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
-import { checkedBody, type Routes } from '../route.ts'
+import { checkedBody, type Routes, textBody } from '../route.ts'
 import { toOptionalBody, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
@@ -108,7 +108,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     get: route(`GET ${ORGANIZATION_PATH}/members/{username}`, readMember),
     /** Changes the role of a member. @throws PlatformError with status 403 unless the caller is admin or owner */
     updateRole: route(`PATCH ${ORGANIZATION_PATH}/members/{username}`, readMember, {
-      body: (role: models.AssignableRole) => ({ role }),
+      body: (role: models.AssignableRole) => textBody('role', role),
     }),
     /** Removes a member from the organization. */
     remove: removal(`DELETE ${ORGANIZATION_PATH}/members/{username}`),
