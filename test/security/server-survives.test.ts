@@ -11,6 +11,7 @@ import { CALL_SCHEMA, generateBoundCall, generateCall } from './generated-calls.
 const CRASHING_READS: readonly (readonly string[])[] = [
   ["select replicate('abc', 2863311531)"],
   ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
+  ["select 1 from (select 1) join (select 2) on 1 is distinct from replicate('abc', 2863311531)"],
   ["select rightstr('abc', 2863311531)", "select leftstr('abc', 4294967295)"],
   ["select strfilter(cast(x'fffefd' as text), cast(x'ff' as text))"],
   ["select regexp(replace(hex(zeroblob(25000)), '0', '('), 'a')"],

@@ -15,7 +15,6 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { IN_USE_MARK, SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
-import type { Attachment } from './attachment.ts'
 import { claimFile, unclaimFile } from './claim-file.ts'
 
 /** Name by which the engine opens the database file. */
@@ -24,6 +23,14 @@ const WAL_FILE = `${MAIN_FILE}-wal`
 /** Folder in which the engine finds read-only copies of other databases. */
 const ATTACHED_PREFIX = '/attached/'
 const ATTACHED_FOLDER = 'attached'
+
+/** A copy of another database that the engine can open. */
+export interface Attachment {
+  /** Name by which the engine opens it. */
+  readonly name: string
+  /** Removes the copy; called when the session is closed. */
+  remove(): void
+}
 
 const IO_ERROR = 1
 const DISK_FULL = 2

@@ -91,7 +91,7 @@ async function runInTransaction<T>(
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // before BEGIN, because the pragma has no effect inside a transaction; they stay off, because no client uses the session
+  // before BEGIN, because the pragma has no effect inside a transaction; foreign keys stay off, because no client uses the session
   if (disablesForeignKeys(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {

@@ -14,7 +14,6 @@ import {
   type Statement,
 } from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
-import type { Attachment } from './attachment.ts'
 import {
   type ClientConnection,
   ClientDisconnectedError,
@@ -23,6 +22,7 @@ import {
 } from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Database } from './database.ts'
+import type { Attachment } from './database-files.ts'
 import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'

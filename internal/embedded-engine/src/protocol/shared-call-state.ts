@@ -34,7 +34,7 @@ export class SharedCallState {
     )
   }
 
-  /** Interrupts the running statement of a call; its other statements still run. */
+  /** Interrupts the statements of a call: the running one, and later ones that take long. */
   interrupt(call: number): void {
     Atomics.store(this.#cells, interruptSlot(call), call)
   }

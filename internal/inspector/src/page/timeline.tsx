@@ -206,7 +206,7 @@ function BarMark({ bar, y, view, waiting }: BarProps): JSX.Element {
           y={y}
           view={view}
           isWaiting={waiting.has(request)}
-          bottom={span === null ? 7 : LANE_HEIGHT - LOCK_TOP + 1}
+          bottom={span === null ? REQUEST_TOP : LANE_HEIGHT - LOCK_TOP + 1}
         />
       ))}
       {span !== null && isWide && requests.length < MAX_REQUESTS_WITH_TEXT && (

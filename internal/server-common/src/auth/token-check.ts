@@ -36,7 +36,10 @@ export class TokenCheck {
   readonly #filterReachable: ReachableDatabases
   readonly #keys = new Map<DatabaseId, Keys>()
 
-  /** @param isOpen whether every request has full access @param filterReachable by default, every address may access all of them */
+  /**
+   * @param isOpen whether every request has full access
+   * @param filterReachable by default, a token may attach databases from every address
+   */
   constructor(isOpen: boolean, filterReachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
     this.#filterReachable = filterReachable

@@ -89,7 +89,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
-  /** Resumes migrations that the previous server left unfinished. Called when the settings of all databases have been applied. */
+  /** Resumes migrations that the previous server left unfinished. Called when the settings of all databases are known. */
   resume(): void
   /**
    * Creates a database completely, with its settings. If it rejects, the id must not be used again.
