@@ -112,6 +112,8 @@ async function checkSources({
 }: CommandInput<typeof CREATE_DATABASE_OPTIONS>['values']): Promise<void> {
   if (dumpFile !== undefined && (file ?? database) !== undefined)
     throw new UsageError('baton databases create: --from-dump excludes --from-file and --from-database')
+  if (file !== undefined && database !== undefined)
+    throw new UsageError('baton databases create: --from-file excludes --from-database')
   if (file !== undefined) await checkFile(file)
   if (dumpFile !== undefined && dumpFile !== '-') await checkFile(dumpFile)
 }
@@ -172,7 +174,7 @@ function readFork(
   return { name, fromDatabase, fromSnapshot, group }
 }
 
-/** Copies a database, or one of its snapshots, and prints the URL of the copy. */
+/** Copies a database, or one of its snapshots, and prints the URL of the copy and, on a local server that requires tokens, a token. */
 export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
   onServer: async (input) => await createOnServer(input, readFork(input.values, input.operands)),
   onPlatform: organizationCommand<typeof FORK_OPTIONS>(

@@ -1,11 +1,17 @@
-import type { ArrayRow, InStatement, InValue, ResultSet } from '@batonsql/core'
+import type { ArrayRow, InStatement, ResultSet, Value } from '@batonsql/core'
 import { failWhen } from '@batonsql/core/adapter'
+
+// Violations are counted in one of three ways: of all tables at once (`COUNT_VIOLATIONS`); of each table, if one of them makes that
+// fail (`checkTableByTable`); or of each foreign key, if the engine has no check, as Turso's (`countViolations`).
 
 /** The violations of foreign keys at one moment; migrations must not add any. */
 export interface ForeignKeys {
-  /** Number of rows that violate a foreign key. */
+  /** Number of violations: a row that violates two foreign keys counts twice. */
   readonly violations: number
-  /** Tables with a foreign key that cannot be checked, for example because it references a column that is not unique. */
+  /**
+   * Tables whose foreign keys cannot be checked, for example because one references a column that is not unique. On an engine without
+   * the check, also every table with a quote in its name.
+   */
   readonly uncheckable: readonly string[]
   /** Whether the engine has `pragma_foreign_key_check`. */
   readonly hasCheck: boolean
@@ -22,11 +28,12 @@ const PROBE_CHECK = "select count(*) from pragma_foreign_key_check('sqlite_schem
 
 const TABLES = "select name from sqlite_schema where type = 'table'"
 
-/** Counts the violations of each table, for a database where checking all tables at once fails. */
+/** Counts the violations of each table, or of each foreign key if the engine has no check. */
 export async function checkTableByTable(run: RunTogether): Promise<ForeignKeys> {
   const [tables, check] = await run([TABLES, PROBE_CHECK])
-  if (check === null) return await countViolations(run)
-  const names = (tables?.rows ?? []).map(([name]) => name as string)
+  if (!check) return await countViolations(run)
+  if (!tables) throw new Error('the tables of the database cannot be listed')
+  const names = tables.rows.map(([name]) => name as string)
   const counts = await run(
     names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
   )
@@ -38,8 +45,8 @@ export async function checkTableByTable(run: RunTogether): Promise<ForeignKeys> 
 }
 
 /**
- * Returns a statement that fails if there are more violations than before. It checks all tables that exist at the end, except those
- * that could not be checked at the beginning.
+ * Returns a statement that fails if there are more violations than before. It checks all tables that exist after the migrations,
+ * except those that could not be checked before.
  */
 export function failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
   const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
@@ -79,12 +86,13 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
     ...unreadable.rows.map(([name]) => (name as string).toLowerCase()),
   ])
   const foreignKeys = new Map<string, ForeignKey>()
-  for (const [table, id, parent, from, to] of keys.rows as [string, InValue, string, string, string][]) {
-    const name = JSON.stringify([table, Number(id)])
-    const foreignKey: ForeignKey = foreignKeys.get(name) ?? { table, parent, columns: [] }
+  for (const [table, id, parent, from, to] of keys.rows as [string, Value, string, string, string | null][]) {
+    const key = JSON.stringify([table, Number(id)])
+    const foreignKey: ForeignKey = foreignKeys.get(key) ?? { table, parent, columns: [] }
+    // without a column, it references the primary key
     const primaryKey = primaryKeys.get(parent.toLowerCase())
     foreignKey.columns.push({ from, to: to || primaryKey?.[foreignKey.columns.length] })
-    foreignKeys.set(name, foreignKey)
+    foreignKeys.set(key, foreignKey)
   }
   const keyList = [...foreignKeys.values()]
   const counts = await run(keyList.map((key) => countQuery(key, tables.has(key.parent.toLowerCase()))))

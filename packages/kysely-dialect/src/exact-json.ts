@@ -5,6 +5,7 @@ import {
   IdentifierNode,
   type OperationNode,
   type RawBuilder,
+  RawNode,
   type SelectQueryNode,
   type ShallowDehydrateObject,
   type ShallowDehydrateValue,
@@ -15,10 +16,7 @@ import { columnName } from './column-name.ts'
 
 // SQLite's JSON functions keep 15 digits of a REAL, which needs up to 17.
 
-/** Nodes whose value is JSON already. */
-const jsonNodes = new WeakSet<OperationNode>()
-
-// Kysely's own types are not in its main entry, the only one that every module resolution finds.
+// Kysely exports its own types from `kysely/helpers/sqlite`, which some module resolutions do not find.
 
 /** A select query builder. */
 interface Subquery<out O> extends AliasableExpression<O> {
@@ -36,27 +34,26 @@ type JsonObject<O> = Simplify<{
  * must name its columns. The results are parsed by {@link ExactJSONResultsPlugin}.
  */
 export const jsonArrayFrom = <O>(query: Subquery<O>): RawBuilder<JsonRow<O>[]> =>
-  asJson(
-    sql`(select coalesce(json_group_array(${objectOf(query.toOperationNode(), 'agg')}), '[]') from ${query} as agg)`,
-  )
+  sql`(select coalesce(json_group_array(${objectOf(query.toOperationNode(), 'agg')}), '[]') from ${query} as agg)`
 
 /** Kysely's `jsonObjectFrom` that keeps all digits of REAL values: turns a subquery of at most one row into a JSON object. */
 export const jsonObjectFrom = <O>(query: Subquery<O>): RawBuilder<JsonRow<O> | null> =>
-  asJson(sql`(select ${objectOf(query.toOperationNode(), 'obj')} from ${query} as obj)`)
+  sql`(select ${objectOf(query.toOperationNode(), 'obj')} from ${query} as obj)`
 
-/** Kysely's `jsonBuildObject` that keeps all digits of REAL values. */
+/** Kysely's `jsonBuildObject` that keeps all digits of REAL values. Of JSON values, only those of these three functions are nested. */
 export const jsonBuildObject = <O extends Record<string, Expression<unknown>>>(
   object: O,
 ): RawBuilder<JsonObject<O>> =>
-  asJson(
-    objectFrom(
-      Object.entries(object).map(([name, value]) => [name, exactValue(value, value.toOperationNode())]),
-    ),
+  objectFrom(
+    Object.entries(object).map(([name, value]) => [name, exactValue(value, value.toOperationNode())]),
   )
 
-function asJson<T>(builder: RawBuilder<T>): RawBuilder<T> {
-  jsonNodes.add(builder.toOperationNode())
-  return builder
+/** Whether a node is the result of one of these functions. Judged by its text, because plugins copy the nodes of a subquery. */
+function isJson(node: OperationNode | undefined): boolean {
+  if (node === undefined || !RawNode.is(node)) return false
+  const [start = ''] = node.sqlFragments
+  if (start === '(select ') return isJson(node.parameters[0])
+  return start === 'json_object(' || start === '(select coalesce(json_group_array('
 }
 
 const objectFrom = <T>(entries: readonly (readonly [string, Expression<unknown>])[]): RawBuilder<T> =>
@@ -82,7 +79,8 @@ const aliasName = ({ alias }: AliasNode): string | null => (IdentifierNode.is(al
  * @param node what computes the value
  */
 function exactValue(value: Expression<unknown>, node: OperationNode): Expression<unknown> {
-  if (jsonNodes.has(node)) return value
+  // SQLite may take JSON that a subquery returns for text
+  if (isJson(node)) return sql`json(${value})`
   if (columnName(node) !== null) return withAllDigits(value)
   return sql`(select ${withAllDigits(sql.id('v'))} from (select ${value} as v))`
 }

@@ -59,9 +59,9 @@ export class HttpTransaction implements Transaction {
   async executeMultiple(sql: string): Promise<void> {
     this.#checkOpen()
     const run = async (): Promise<void> => {
-      this.#isFirst = false
       const statements = splitStatements(sql)
       for (const { sql: statement } of statements) rejectInside(statement)
+      this.#isFirst = false
       await this.#stream.batch(statements)
     }
     await withLibsqlErrors(run, noIndex)
@@ -114,13 +114,13 @@ function rejectInside(sql: string): void {
 }
 
 /**
- * Returns the index of a failed statement. In the original, each call in a transaction is a batch, even for a single statement. A
- * statement that does not parse has no index, nor does the implicit BEGIN.
+ * Returns the index of a failed statement. In the original, each call in a transaction is a batch, so that a single statement has the
+ * index 0. A statement that does not parse has none, nor does the implicit BEGIN.
  */
 const failedIndex = (error: SqlError): number | null => {
-  const { sql, statementIndex } = error
-  return isParseError(error) || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)
+  const hasIndex = !isParseError(error) && !error.sql?.startsWith('BEGIN ')
+  return error.statementIndex ?? (hasIndex ? 0 : null)
 }
 
-/** Whether the parser of the server rejected the request as a whole. */
+/** Whether the parser of the server rejected the request as a whole. SQL_INPUT_ERROR concerns one statement, such as a missing table. */
 const isParseError = ({ code }: SqlError): boolean => /^SQL_(?!INPUT)/.test(code)

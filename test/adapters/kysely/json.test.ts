@@ -128,6 +128,32 @@ test('names may contain dots and quotes, and other plugins apply', async () => {
   await camelDb.destroy()
 })
 
+test.each([
+  ['without plugins', []],
+  ['if a plugin copies the nodes of a subquery', [new CamelCasePlugin()]],
+])('JSON in JSON is nested, not text: %s', async (_, plugins) => {
+  const pluginDb = new Kysely<Database>({ dialect: new BatonDialect(config), plugins })
+  await db.insertInto('pet').values({ id: 1, owner_id: 7, value: null }).execute()
+  const pets = pluginDb.selectFrom('pet').select('owner_id')
+  const query = pluginDb
+    .selectFrom('pet')
+    .select([
+      'id',
+      jsonArrayFrom(pets).as('array'),
+      jsonObjectFrom(pets).as('object'),
+      jsonBuildObject({ array: jsonArrayFrom(pets) }).as('built'),
+    ])
+  const result = await pluginDb
+    .withoutPlugins()
+    .selectNoFrom(jsonArrayFrom(query).as('json'))
+    .executeTakeFirstOrThrow()
+  const row = { owner_id: 7 }
+  expect(JSON.parse(String(result.json))).toEqual([
+    { id: 1, array: [row], object: row, built: { array: [row] } },
+  ])
+  await pluginDb.destroy()
+})
+
 test('a subquery that does not name its columns is rejected', () => {
   for (const helper of [jsonArrayFrom, jsonObjectFrom])
     expect(() => helper(db.selectFrom('pet').selectAll())).toThrow('must name its columns')

@@ -47,6 +47,14 @@ test('COMMIT as a statement ends the transaction', async () => {
   await ours.execute('delete from t')
 })
 
+test('a rejected script sends nothing: BEGIN is sent with the next call, whose parse error closes the transaction', async () => {
+  const tx = await ours.transaction('write')
+  expect(await codeOf(tx.executeMultiple('commit'))).toBe('TRANSACTION_CONTROL')
+  expect(tx.closed).toBe(false)
+  expect(await codeOf(tx.execute('selec 1'))).toBe('SQL_PARSE_ERROR')
+  expect(tx.closed).toBe(true)
+})
+
 test.each(['commit', 'rollback'] as const)('%s resolves when its response has arrived', async (method) => {
   let responses = 0
   const countingFetch: typeof fetch = async (...args) => {

@@ -270,6 +270,10 @@ test.each([
     ['databases', 'create', 'app', '--from-dump', '-', '--from-database', 'b'],
     '--from-dump excludes --from-file',
   ],
+  [
+    ['databases', 'create', 'app', '--from-file', 'a.db', '--from-database', 'b'],
+    '--from-file excludes --from-database',
+  ],
   [['databases', 'create', 'app', '--from-dump', 'nowhere.sql'], 'the file nowhere.sql does not exist'],
   [['databases', 'list', '--port', 'x'], '--port x is not a port'],
   [['export'], 'pass [URL|NAME] FILE.db'],

@@ -1,12 +1,25 @@
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions } from '../hrana/pipeline-types.ts'
-import { newKeyPair, signToken } from './jwt.ts'
+import type { ServiceRequest } from '../http/service-request.ts'
+import { newKeyPair, signToken, verifyToken } from './jwt.ts'
 import { TokenCheck } from './token-check.ts'
 
+vi.mock('./jwt.ts', { spy: true })
+
 const ID = 'app' as DatabaseId
+
+const requestWith = (token: string): ServiceRequest => ({
+  method: 'POST',
+  path: '/v3/pipeline',
+  query: '',
+  headers: { authorization: `Bearer ${token}` },
+  body: Readable.from([]),
+  controller: new AbortController(),
+  remoteAddress: undefined,
+})
 
 /** Returns the permissions of a token with the given claims, or the status and body of the rejection. */
 function check(claims: Readonly<Record<string, unknown>>): Permissions | string {
@@ -14,18 +27,7 @@ function check(claims: Readonly<Record<string, unknown>>): Permissions | string 
   const tokens = new TokenCheck(false)
   tokens.configure(ID, [key.publicPem])
   try {
-    return tokens.getPermissions(
-      {
-        method: 'POST',
-        path: '/v3/pipeline',
-        query: '',
-        headers: { authorization: `Bearer ${signToken(key, claims)}` },
-        body: Readable.from([]),
-        controller: new AbortController(),
-        remoteAddress: undefined,
-      },
-      ID,
-    )
+    return tokens.getPermissions(requestWith(signToken(key, claims)), ID)
   } catch (error) {
     if (error instanceof PipelineFailure) return `${error.status} ${error.body}`
     throw error
@@ -52,4 +54,14 @@ test.each([
   [{ a: ['data_read'] }, { a: 'data_read' }],
 ])('a token with the malformed claim %j is rejected', (perm) => {
   expect(check({ id: ID, perm })).toBe('401 {"error":"Unauthorized: `The JWT is invalid`"}')
+})
+
+test('a thousand tokens are verified once each, whatever the order of their requests', () => {
+  const key = newKeyPair()
+  const tokens = new TokenCheck(false)
+  tokens.configure(ID, [key.publicPem])
+  const requests = Array.from({ length: 1_000 }, (_, number) => requestWith(signToken(key, { number })))
+  vi.mocked(verifyToken).mockClear()
+  for (let round = 0; round < 2; round++) for (const request of requests) tokens.getPermissions(request, ID)
+  expect(verifyToken).toHaveBeenCalledTimes(1_000)
 })

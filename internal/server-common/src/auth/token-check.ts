@@ -9,7 +9,12 @@ import { type Claims, decodeClaims, verifyToken } from './jwt.ts'
 
 /** How long an expired token is still accepted, because the clock of its issuer may differ. */
 const LEEWAY_SECONDS = 60
-/** Permissions of a token without table permissions. Changing a shared schema requires an explicit permission at every level. */
+// The claims of a token, as libsql-server defines them: `exp`; `id`, its database (absent for every database of the keys); `a`, its
+// access: `ro`, `rw` (default), or `roa`, which may also attach others; `p`, the databases for each level of access, as
+// `{ rw: { ns: [id] } }`, where `rwa` and `roa` may also be attached, and `rwa` and `ddl` may change a shared schema; `perm`, actions
+// on tables.
+
+/** Permissions of a token with full access. Changing a shared schema requires a level that includes it. */
 const FULL_ACCESS: Permissions = { ...FULL_PERMISSIONS, changeSharedSchema: false, attach: [] }
 const READ_ACCESS: Permissions = { ...FULL_ACCESS, write: false }
 /** Maximum number of verified tokens cached per database. */
@@ -59,7 +64,7 @@ export class TokenCheck {
   /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token for another database */
   getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return FULL_PERMISSIONS
-    const claims = readClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)
+    const claims = verifyClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)
     const permissions = getClaimedPermissions(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
@@ -73,7 +78,7 @@ function unauthorizedError(text: string): PipelineFailure {
   return PipelineFailure.service(401, `Unauthorized: \`${text}\``)
 }
 
-/** Returns the token of a request. @throws PipelineFailure 401 if it is missing or malformed */
+/** Returns the token of a request, as libsql-server does. @throws PipelineFailure 401 in its words, if it is missing or malformed */
 function getBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const value = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(value) ? value[0] : value
@@ -86,7 +91,7 @@ function getBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   return header.slice(space + 1).trim()
 }
 
-/** Returns the token of a request, if any. */
+/** Returns the token of a request; null if there is none, or the header is malformed. */
 export function findBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
   const value = headers['authorization'] ?? headers['x-authorization']
   return /^Bearer +(\S+)\s*$/i.exec(String(value ?? ''))?.[1] ?? null
@@ -98,15 +103,20 @@ export function getClaimedDatabase(request: Pick<ServiceRequest, 'headers'>): st
   return typeof id === 'string' ? id : null
 }
 
-function readClaims(token: string, { keys, verified }: Keys): Claims {
-  const claims = verified.get(token) ?? verifyToken(token, keys)
-  if (claims === null || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
+/** Returns the claims of a token. @throws PipelineFailure 401 in the words of libsql-server, if it is not valid */
+function verifyClaims(token: string, { keys, verified }: Keys): Claims {
+  let claims = verified.get(token)
+  if (claims === undefined) {
+    claims = verifyToken(token, keys) ?? undefined
+    if (claims === undefined || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
+    if (verified.size >= MAX_VERIFIED) verified.clear()
+    verified.set(token, claims)
+  }
   const expiry = claims['exp']
   if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {
     throw unauthorizedError('The JWT has expired')
   }
-  if (verified.size >= MAX_VERIFIED) verified.clear()
-  verified.set(token, claims)
+  // libsql-server expects no audience
   if (claims['aud'] !== undefined) throw unauthorizedError('Authentication failed')
   return claims
 }

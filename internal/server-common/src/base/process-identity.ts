@@ -5,16 +5,17 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * Returns a string that distinguishes a process from a later one with the same id; null if the process does not exist. On Windows, it
- * is the same for all processes.
+ * Returns a string that distinguishes a process from a later one with the same id; null if the process does not exist or has ended.
+ * Every process on the machine reads the same one. On Windows, it is the same for all processes.
  */
 export async function getProcessIdentity(pid: number): Promise<string | null> {
   if (!isAlive(pid)) return null
   if (process.platform === 'linux') {
     try {
-      const status = await readFile(`/proc/${pid}/stat`, 'latin1')
+      const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
       // the command in parentheses may contain spaces and parentheses
-      const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      // the state, and the time of its start since boot
       return fields[0] === 'Z' ? null : `start ${fields[19]}`
     } catch {
       return null
@@ -22,7 +23,9 @@ export async function getProcessIdentity(pid: number): Promise<string | null> {
   }
   if (process.platform === 'win32') return 'alive'
   try {
-    const { stdout } = await run('ps', ['-o', 'lstart=', '-p', String(pid)])
+    // prints local time in words of the locale, which another process may have set otherwise
+    const env = { ...process.env, TZ: 'UTC', LC_ALL: 'C' }
+    const { stdout } = await run('ps', ['-o', 'lstart=', '-p', String(pid)], { env })
     return stdout.trim() || null
   } catch {
     return null

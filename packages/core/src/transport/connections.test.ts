@@ -64,6 +64,7 @@ test('a request made right after a response and aborted at once is not sent', as
   const exchange = send('/later')
   expect(exchange.isSent).toBe(false)
   exchange.abort()
+  await expect(exchange.response).rejects.toMatchObject({ outcome: 'not_applied' })
   expect(await get()).toBe(1)
   expect([exchange.isSent, delayed.length]).toEqual([false, 0])
 })

@@ -45,7 +45,7 @@ class NodeTransport implements Transport {
   send<T extends TransportHead>(exchange: NodeExchange<T>): Exchange<T> {
     const { origin } = exchange.request
     const connections = this.#connections.get(origin)
-    if (connections && isFresh(connections)) exchange.dispatchSoon(connections)
+    if (connections && isFresh(connections) && !this.#isClosed) exchange.dispatchSoon(connections)
     else this.#open(origin).then((connections) => exchange.dispatch(connections), exchange.reject)
     return exchange
   }
@@ -158,7 +158,9 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
 
   abort(): void {
     this.#isAborted = true
-    this.#controller?.abort(new Error('aborted'))
+    const reason = new Error('aborted')
+    if (this.#controller) this.#controller.abort(reason)
+    else this.reject(networkError(reason, this.request.origin, false))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
