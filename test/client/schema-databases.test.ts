@@ -225,3 +225,11 @@ test.skipIf(!canCreate).each([
   ])
   expect(await columnsOf(db)).toBe('a')
 })
+
+test.skipIf(!canCreate)('a migration keeps its values: -0, large integers, blobs', async () => {
+  const { parent, child } = await createFamily()
+  const values = [-0, 0.1, 1e300, 9007199254740993n, "it's", new Uint8Array([0, 255]), null]
+  await parent.batch([B, ...values.map((value) => ({ sql: 'insert into t (a) values (?)', args: [value] }))])
+  const { rows } = await child.execute('select a from t', [], { rowMode: 'array' })
+  expect(rows.map(([value]) => value)).toEqual(values)
+})

@@ -69,12 +69,15 @@ export class MigrationJournal {
     }
   }
 
-  /** Returns a statement that stops its batch if the number of applied migrations is another. */
+  /** Returns a statement that stops its batch unless the number of applied migrations is `count`. */
   failUnlessCount(count: number): string {
     return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator applied it first')}`
   }
 
-  /** Reads the applied migrations in one read-only request, and in more if the foreign keys cannot be checked all at once. */
+  /**
+   * Reads the applied migrations, and counts the violations of foreign keys if migrations are pending: in one read-only request, in
+   * more if the foreign keys cannot be checked all at once, and on a schema database in one for each statement, after rejected ones.
+   */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
     // each is null if the database rejects its statement
     const [violationsUnlessTable, named, unnamed, violationsIfPending] = await this.#readTogether([
@@ -139,13 +142,13 @@ export class MigrationJournal {
     const read = async (inTransaction: boolean): Promise<(ResultSet<ArrayRow> | null)[]> => {
       const stream = openStream(this.#client)
       if (inTransaction) stream.begin('deferred')
-      // called in one tick, so that the statements and the end of the stream share one request
+      // called in one tick, so that in a transaction the statements and the end of the stream share one request
       const results = readTogether(stream, statements, this.#timeoutMs)
       await stream.close()
       return await results
     }
     return await read(true).catch((error: unknown) => {
-      // a schema database has no transactions over several requests
+      // a schema database permits a transaction only within one batch
       if ((error as { code?: string }).code !== 'SCHEMA_MIGRATION_ERROR') throw error
       return read(false)
     })

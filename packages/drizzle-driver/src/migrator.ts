@@ -50,7 +50,8 @@ export async function migrate(
 }
 
 /**
- * Finds the migrations that `migrate` would apply. Sends one read-only request, for which a read-only token suffices.
+ * Finds the migrations that `migrate` would apply. Sends one read-only request (several to a schema database), for which a
+ * read-only token suffices.
  * @returns the tags of the pending migrations, in order
  * @throws MigrationError with `outOfOrder: 'error'`, if a pending migration is older than one that was applied
  */

@@ -86,7 +86,7 @@ export class BatonIntrospector extends SqliteIntrospector {
   }
 }
 
-/** Whether the columns of a table cannot be read, whatever the state of the database. */
+/** Whether the SQL of a view or a virtual table is invalid. Other errors, such as SQLITE_BUSY, concern the whole call. */
 const isUnreadable = (error: unknown): boolean =>
   error instanceof SqlError && (error.code === 'SQLITE_UNKNOWN' || error.code.startsWith('SQL_'))
 

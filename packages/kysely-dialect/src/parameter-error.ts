@@ -13,7 +13,7 @@ import { columnName } from './column-name.ts'
 
 /**
  * Adds the column to the error of a parameter that cannot be stored. Core begins its message with `statement N, parameter M: `.
- * Returns other errors unchanged, and if several columns have the value.
+ * Returns the error unchanged if it is another, or if several columns have the value.
  * @param queries the queries of a batch, or a single one
  */
 export function withColumn(error: unknown, queries: readonly CompiledQuery[]): unknown {

@@ -39,8 +39,9 @@ const INVALID_MESSAGE =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
- * Converts a program to a migration, which runs in a transaction: a BEGIN and what ends its transaction (a COMMIT, and the ROLLBACK that
- * clients send for the case that it fails) are replaced by queries; other statements that begin or end transactions are rejected.
+ * Converts a program to a migration, which runs in a transaction. A BEGIN at its start, and each COMMIT and ROLLBACK at its end, are
+ * replaced by queries: clients send a ROLLBACK for the case that the COMMIT fails. As in libsql-server, a program that only ends with
+ * ROLLBACK is applied. Other statements that begin or end transactions are rejected.
  * @throws MigrationError
  */
 export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
@@ -87,7 +88,7 @@ export class MigrationError extends Error {
   }
 }
 
-/** Encodes a program as text; children store it in their table of tasks. */
+/** Encodes a program as text, as libsql-server does; children store it in their table of tasks. */
 export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
   return JSON.stringify({
     steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({
@@ -110,7 +111,8 @@ export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
   })
 }
 
-type EncodedValue = 'Null' | { readonly Integer?: string; Real?: number; Text?: string; Blob?: string }
+/** A REAL is text, because JSON.stringify would lose the sign of -0. */
+type EncodedValue = 'Null' | { readonly Integer?: string; Real?: string; Text?: string; Blob?: string }
 
 interface EncodedStep {
   readonly cond: Condition | null
@@ -141,7 +143,7 @@ export function decodeMigration(text: string): MigrationProgram {
 function encodeValue(value: EngineValue): EncodedValue {
   if (value === null) return 'Null'
   if (typeof value === 'bigint') return { Integer: String(value) }
-  if (typeof value === 'number') return { Real: value }
+  if (typeof value === 'number') return { Real: Object.is(value, -0) ? '-0' : String(value) }
   if (typeof value === 'string') return { Text: value }
   return { Blob: Buffer.from(value).toString('base64') }
 }
@@ -151,5 +153,5 @@ function decodeValue(value: EncodedValue): EngineValue {
   const { Integer, Real, Text, Blob } = value
   if (Integer !== undefined) return BigInt(Integer)
   if (Blob !== undefined) return new Uint8Array(Buffer.from(Blob, 'base64'))
-  return Real ?? Text ?? null
+  return Real === undefined ? (Text ?? null) : Number(Real)
 }

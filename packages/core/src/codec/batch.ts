@@ -1,7 +1,7 @@
 import { ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
 
-/** Adds a replication index to the JSON of a statement or a batch. */
+/** Adds a replication index to the JSON of a statement, a batch or a request to describe one. */
 export const withIndex = (json: string | undefined, index: string | null): string =>
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 

@@ -48,6 +48,8 @@ const CLOSE_BRACE = 125
 
 /** In V8, a substring of at least this length keeps the whole text in memory. */
 const MIN_SHARED_LENGTH = 13
+/** Returns a substring with memory of its own. */
+const copy = (part: string): string => (part.length < MIN_SHARED_LENGTH ? part : ` ${part}`.slice(1))
 
 /** The rows of one result as text: `[[cell, …], …]`. */
 export class RowText {
@@ -102,14 +104,15 @@ export class RowText {
           if (Number.isNaN(value)) value = decodeFloat(JSON.parse(json) as number | string | null)
         } else {
           let to = text.indexOf('"', from)
-          if (kind === INTEGER) value = decodeInteger(text.slice(from, to), intMode, names[column] as string)
+          if (kind === INTEGER)
+            value = decodeInteger(copy(text.slice(from, to)), intMode, names[column] as string)
           else if (kind === BLOB) value = decodeBase64(text.slice(from, to))
           else {
             value = text.slice(from, to)
             if (value.includes('\\')) {
               to = endOfText(text, from)
               value = JSON.parse(text.slice(from - 1, to + 1)) as string
-            } else if (value.length >= MIN_SHARED_LENGTH) value = ` ${value}`.slice(1)
+            } else value = copy(value)
           }
           position = to + 1
         }
@@ -135,11 +138,15 @@ function endOfText(text: string, from: number): number {
   }
 }
 
-/** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
+/**
+ * Parses the JSON of a response, but keeps long rows as text, which is checked only as far as it is decoded.
+ * @throws SyntaxError if the rest is not JSON
+ */
 export function parseResponse(text: string): WirePipelineResponse | null {
   const longRows: RowText[] = []
   let json = ''
   let from = 0
+  // the rows at `start` end at `end`, unless the columns of another result come first
   let end = 0
   let nextColumns = 0
   for (let start = text.indexOf(ROWS_START); start !== -1; start = text.indexOf(ROWS_START, start + 1)) {

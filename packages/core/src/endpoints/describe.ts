@@ -3,6 +3,7 @@ import { asNotApplied, SqlError, toProtocolError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
+import { withIndex } from '../codec/batch.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import { encodeStatement } from '../codec/statement.ts'
 import { unwrap } from '../http/http.ts'
@@ -35,7 +36,8 @@ type WireDescribeResult =
 
 /**
  * Returns the server's description of a statement: its parameters and columns, and whether it is read-only. Runs nothing.
- * @throws SqlError if it does not parse, or names something that does not exist; TypeError unless it is a single statement
+ * @throws SqlError if the server cannot parse it, or it names something that does not exist; SyntaxError for an unterminated quote or
+ * comment; TypeError unless it is a single statement; RangeError for a lone surrogate
  */
 export async function describe(
   db: Client,
@@ -50,17 +52,12 @@ export async function describe(
   const http = getHttp(db)
   http.lifetime.begin()
   try {
-    const body = pipelineBody([`{"type":"describe",${json.slice(1)}`, CLOSE])
+    const body = (index: string | null): string =>
+      pipelineBody([`{"type":"describe",${withIndex(json, index).slice(1)}`, CLOSE])
     const { signal, timeoutMs } = options
-    const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return unwrap(
-      await http.exchange(
-        '/v2/pipeline',
-        () => body,
-        call,
-        (text) => read(text, sql),
-      ),
-    )
+    const deadline = http.deadline(timeoutMs)
+    const call = { signal, deadline, limiter: http.reads, policy: READ, needsIndex: true }
+    return unwrap(await http.exchange('/v2/pipeline', body, call, (text) => read(text, sql)))
   } catch (error) {
     throw withCallerStack(asNotApplied(error), [{ sql }])
   } finally {

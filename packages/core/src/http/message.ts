@@ -20,9 +20,9 @@ export interface RequestOptions {
    * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined
-  /** Called before the request is sent again: none of it was executed, or it is idempotent. */
+  /** Called before a failed request is sent again: none of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
-  /** The calls that share the request; their deadlines restart after a wait that does not count. */
+  /** The calls that share the request; their deadlines restart after a wait for a transaction of this client, on Turso's engine. */
   readonly calls?: readonly { readonly deadline: Deadline }[] | undefined
   /** Whether it belongs to a transaction. */
   readonly inTransaction?: boolean | undefined

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createClient } from '../client/client.ts'
 import { readRows } from '../client/read-rows.ts'
 import type { ClientConfig } from '../config.ts'
+import { describe } from '../endpoints/describe.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -98,6 +99,12 @@ test('reads that are queued for longer than a replica may take to catch up are n
   expect(new Set(await getOutcomesAfter(7_500, calls))).toEqual(new Set(['ok']))
   expect(replica.probes).toBe(0)
   expect(replica.reads.length).toBe(301)
+})
+
+test('the description of a statement waits for the index, too', async () => {
+  const { replica, db } = requiringIndex()
+  const [outcome] = await getOutcomesAfter(100, [describe(db, READ)])
+  expect([outcome, replica.reads]).toEqual(['not yet', ['100']])
 })
 
 test('slow reads share one request for the index, and send no other once the replica has reached it', async () => {

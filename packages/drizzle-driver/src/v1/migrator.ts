@@ -61,7 +61,8 @@ export async function migrate(
 }
 
 /**
- * Returns what `migrate` would apply, for a dry run. Sends one read-only request, for which a read-only token suffices.
+ * Returns what `migrate` would apply, for a dry run. Sends one read-only request (several to a schema database), for which a
+ * read-only token suffices.
  * @returns the names of the pending migrations, in order
  * @throws MigrationError if another program created the journal's table; with `outOfOrder: 'error'`, also for a migration that is
  * older than an applied one
