@@ -148,7 +148,7 @@ test.each([
     .selectNoFrom(jsonArrayFrom(query).as('json'))
     .executeTakeFirstOrThrow()
   const row = { owner_id: 7 }
-  expect(JSON.parse(String(result.json))).toEqual([
+  expect(JSON.parse(result.json as unknown as string)).toEqual([
     { id: 1, array: [row], object: row, built: { array: [row] } },
   ])
   await pluginDb.destroy()
