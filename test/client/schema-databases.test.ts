@@ -233,3 +233,17 @@ test.skipIf(!canCreate)('a migration keeps its values: -0, large integers, blobs
   const { rows } = await child.execute('select a from t', [], { rowMode: 'array' })
   expect(rows.map(([value]) => value)).toEqual(values)
 })
+
+test.skipIf(!canCreate)(
+  'a cursor that begins with the end of a transaction is rejected as SQL, not as malformed',
+  async () => {
+    const name = `parent-${(count += 1)}`
+    const { url } = await server.createDatabase(name, { isSchema: true })
+    const steps = ['COMMIT', 'CREATE TABLE u(a)'].map((sql) => ({ stmt: { sql } }))
+    const body = JSON.stringify({ batch: { steps } })
+    const response = await fetch(new URL('v3/cursor', url), { method: 'POST', body })
+    expect(await response.text()).toMatch(/the end of a transaction|a cursor cannot change/)
+    await using db = createClient({ url })
+    expect((await db.execute('select name from sqlite_schema')).rows).toEqual([])
+  },
+)

@@ -36,7 +36,7 @@ export async function runImport({
 }
 
 function readType(text: string): [column: string, type: string] {
-  const [, column, type] = /^(.+)=([A-Za-z ]+(?:\(\d+(?:,\d+)?\))?)$/.exec(text) ?? []
+  const [, column, type] = /^(.+)=([A-Za-z][\w ]*(?:\(\d+(?:, ?\d+)?\))?)$/.exec(text) ?? []
   if (column === undefined || type === undefined)
     throw new UsageError(`baton import: --type must be COLUMN=TYPE, such as zip=TEXT, not ${text}`)
   return [column, type]

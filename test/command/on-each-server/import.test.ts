@@ -252,6 +252,9 @@ test('files without a header row, with another delimiter and with given types ca
   const file = await writeCsv('plain.csv', '1;2.50\n2;3\n')
   const args = ['import', file, '--columns', 'id,price', '--delimiter', ';', '--type', 'price=REAL']
   expect((await baton(args)).output).toBe('imported 2 rows into plain (id INTEGER, price REAL)\n')
+  const otherTypes = ['--type', 'id=DECIMAL(10, 2)', '--type', 'price=F32_BLOB(3)']
+  const other = await baton([...args.slice(0, -2), ...otherTypes, '--table', 'other'])
+  expect(other.output).toBe('imported 2 rows into other (id DECIMAL(10, 2), price F32_BLOB(3))\n')
   expect(await select('select * from plain')).toEqual([
     [1n, 2.5],
     [2n, 3],

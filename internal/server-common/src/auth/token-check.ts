@@ -39,15 +39,22 @@ export type ReachableDatabases = (
 export class TokenCheck {
   readonly #isOpen: boolean
   readonly #filterReachable: ReachableDatabases
+  readonly #verify: typeof verifyToken
   readonly #keys = new Map<DatabaseId, Keys>()
 
   /**
    * @param isOpen whether every request has full access
    * @param filterReachable by default, a token may attach databases from every address
+   * @param verify verifies a token for the first time
    */
-  constructor(isOpen: boolean, filterReachable: ReachableDatabases = (_, attach) => attach) {
+  constructor(
+    isOpen: boolean,
+    filterReachable: ReachableDatabases = (_, attach) => attach,
+    verify = verifyToken,
+  ) {
     this.#isOpen = isOpen
     this.#filterReachable = filterReachable
+    this.#verify = verify
   }
 
   /** Sets the public keys (PEM) that verify tokens for a database. Without tokens, they are not read, which takes 0.1 ms. */
@@ -64,13 +71,31 @@ export class TokenCheck {
   /** Returns the permissions of a request. @throws PipelineFailure 401 for an invalid token, 404 for a token for another database */
   getPermissions(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return FULL_PERMISSIONS
-    const claims = verifyClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)
+    const claims = this.#verifyClaims(getBearerToken(request), this.#keys.get(database) ?? NO_KEYS)
     const permissions = getClaimedPermissions(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
     if (attach.length === 0) return permissions
     return { ...permissions, attach: this.#filterReachable(database, attach, request.remoteAddress) }
+  }
+
+  /** Returns the claims of a token. @throws PipelineFailure 401 in the words of libsql-server, if it is not valid */
+  #verifyClaims(token: string, { keys, verified }: Keys): Claims {
+    let claims = verified.get(token)
+    if (claims === undefined) {
+      claims = this.#verify(token, keys) ?? undefined
+      if (claims === undefined || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
+      if (verified.size >= MAX_VERIFIED) verified.clear()
+      verified.set(token, claims)
+    }
+    const expiry = claims['exp']
+    if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {
+      throw unauthorizedError('The JWT has expired')
+    }
+    // libsql-server expects no audience
+    if (claims['aud'] !== undefined) throw unauthorizedError('Authentication failed')
+    return claims
   }
 }
 
@@ -101,24 +126,6 @@ export function findBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): s
 export function getClaimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
   const id = decodeClaims(findBearerToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
-}
-
-/** Returns the claims of a token. @throws PipelineFailure 401 in the words of libsql-server, if it is not valid */
-function verifyClaims(token: string, { keys, verified }: Keys): Claims {
-  let claims = verified.get(token)
-  if (claims === undefined) {
-    claims = verifyToken(token, keys) ?? undefined
-    if (claims === undefined || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
-    if (verified.size >= MAX_VERIFIED) verified.clear()
-    verified.set(token, claims)
-  }
-  const expiry = claims['exp']
-  if (typeof expiry === 'number' && expiry < Date.now() / 1_000 - LEEWAY_SECONDS) {
-    throw unauthorizedError('The JWT has expired')
-  }
-  // libsql-server expects no audience
-  if (claims['aud'] !== undefined) throw unauthorizedError('Authentication failed')
-  return claims
 }
 
 function hasValidTypes({ exp, id, a, p, perm }: Claims): boolean {

@@ -5,6 +5,7 @@ import {
   encodeCursorBody,
   encodePipelineBody,
   type PipelineBody,
+  type PipelineRequest,
 } from '@batonsql/server-common/hrana'
 import type { ResolveName } from './attach-names.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
@@ -57,15 +58,22 @@ export function decodeBody(path: string, text: string): DecodedBody {
 export function rebuildBody({ baton, requests, isCursor }: DecodedBody, rules: BodyRules): RebuiltBody {
   const context = buildContext(rules, baton, attachesDatabase(requests))
   const guardedRequests = requests.map((request) => guardRequest(request, context))
-  const [batch] = guardedRequests
+  const [first] = guardedRequests
   return {
     text:
-      isCursor && batch?.type === 'batch'
-        ? encodeCursorBody({ ...batch, baton })
+      isCursor && first !== undefined
+        ? encodeCursorBody({ ...toBatch(first), baton })
         : encodePipelineBody({ baton, requests: guardedRequests }),
     hasAttached: context.attach === 'attached',
     getEffect: (stored) => getRequestsEffect(guardedRequests, stored),
   }
+}
+
+/** Returns the batch of a guarded cursor: one that must not run has become a single statement, which the server rejects. */
+function toBatch(request: PipelineRequest): Omit<CursorBody, 'baton'> {
+  if (request.type === 'batch') return request
+  const { statement } = request as PipelineRequest & { readonly type: 'execute' }
+  return { steps: [{ statement, condition: null }] }
 }
 
 /** Wraps a cursor's batch in a pipeline. */

@@ -13,7 +13,7 @@ export interface WriteMonitor {
   readonly responds: () => Promise<boolean>
   /** Whether the write lock is free according to the file; null if unknown. */
   readonly isLockFree: (id: DatabaseId) => Promise<boolean | null>
-  /** Called if neither writes nor the probe got a response, and no write is being executed. */
+  /** Called if neither writes nor the probe got a response, unless a write that holds the lock is being executed. */
   readonly onStall: (id: DatabaseId, stalledMs: number) => Promise<void>
 }
 
@@ -30,15 +30,15 @@ export interface StallTimes {
 
 export const STALL_TIMES: StallTimes = { stallAfterMs: 10_000, probeTimeoutMs: 6_000 }
 const CHECK_INTERVAL_MS = 1_000
-/** A gap this long between two clock readings means that this process was blocked and could not read responses. */
-const BLOCKED_MS = 2_000
+/** A gap this long between two clock readings means that this process was paused and could not read responses. */
+const PAUSED_MS = 2_000
 /** Number of checks that must find the lock free, because it is also free for a moment between two writers. */
 const LOCK_CHECKS = 3
 const LOCK_CHECK_INTERVAL_MS = 100
 
 /**
- * Distinguishes a server that no longer responds to writes from a busy one: the probe gets no response either, although the
- * write lock is free. A long-running statement would hold the lock.
+ * Distinguishes a server that no longer responds to writes from a busy one: the probe gets no response either, and the write lock is
+ * free, whereas a long-running statement would hold it. If the server responds to nothing at all, the lock does not matter.
  */
 export class StallDetector {
   readonly #writes: WriteMonitor
@@ -47,8 +47,8 @@ export class StallDetector {
   readonly #timer: NodeJS.Timeout
   readonly #now: () => number
   #lastReading: number
-  /** When this process was last unable to read responses. */
-  #blockedAt = -Infinity
+  /** When this process was last paused. */
+  #lastPausedAt = -Infinity
 
   constructor(writes: WriteMonitor, times: StallTimes = STALL_TIMES, now = (): number => performance.now()) {
     this.#now = now
@@ -69,6 +69,7 @@ export class StallDetector {
       if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#probing.has(id)) continue
       this.#probing.add(id)
       this.#examine(id)
+        // the next check examines it again
         .catch(() => {})
         .finally(() => this.#probing.delete(id))
     }
@@ -86,21 +87,21 @@ export class StallDetector {
     await this.#writes.onStall(id, this.#writes.stalledMs(id))
   }
 
-  /** Whether writes are pending, but none is being executed. */
+  /** Whether writes have been pending for too long, and none is known to be executed: the lock is free, or the server responds to nothing. */
   async #isStuck(id: DatabaseId): Promise<boolean> {
     if ((await this.#writes.responds()) && !(await this.#isLockFree(id))) return false
     return this.#stalledMs(id) >= this.#times.stallAfterMs
   }
 
-  /** Returns how long writes have had no response, not counting time before this process was last blocked. */
+  /** Returns how long writes have had no response, not counting time before this process was last paused. */
   #stalledMs(id: DatabaseId): number {
     const stalledMs = this.#writes.stalledMs(id)
-    return stalledMs === 0 ? 0 : Math.min(stalledMs, this.#readClock() - this.#blockedAt)
+    return stalledMs === 0 ? 0 : Math.min(stalledMs, this.#readClock() - this.#lastPausedAt)
   }
 
   #readClock(): number {
     const now = this.#now()
-    if (now - this.#lastReading > BLOCKED_MS) this.#blockedAt = now
+    if (now - this.#lastReading > PAUSED_MS) this.#lastPausedAt = now
     this.#lastReading = now
     return now
   }

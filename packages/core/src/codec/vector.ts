@@ -11,9 +11,9 @@ export function encodeVector(values: InVector): Uint8Array {
   const bytes = new Uint8Array(values.length * 4)
   const view = new DataView(bytes.buffer)
   for (const [index, value] of values.entries()) {
-    // a number of 64 bits may be too large for one of 32 bits
-    if (!Number.isFinite(Math.fround(value)))
-      throw new RangeError(`a vector cannot hold ${value} (position ${index})`)
+    // a number of 64 bits may be too large for one of 32 bits; null, which is NaN in JSON, would become 0
+    if (typeof value !== 'number' || !Number.isFinite(Math.fround(value)))
+      throw new RangeError(`a vector cannot hold ${String(value)} (position ${index})`)
     view.setFloat32(index * 4, value, true)
   }
   return bytes
