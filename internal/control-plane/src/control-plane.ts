@@ -146,7 +146,7 @@ export class ControlPlane {
     return this.#loss
   }
 
-  /** Ends at once, because another server uses the directory. Leaves the registry open, because closing it would write to its file. */
+  /** Stops immediately, because another server is using the directory. Leaves the registry open: closing it would write to its file. */
   async abandon(loss: Error): Promise<void> {
     this.#loss = loss
     if (this.#sampler !== null) clearInterval(this.#sampler)

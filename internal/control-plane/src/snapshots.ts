@@ -72,7 +72,7 @@ export class Snapshots {
     try {
       await backend.exportTo(database.id, file)
       const snapshot: SnapshotRow = { ...row, bytes: (await stat(file)).size }
-      // the name may have been taken, or the database removed, while it was copied
+      // the name may have been taken, or the database removed, during the copy
       this.#checkAvailable(database, name)
       registry.transaction(() => registry.snapshots.put(snapshot))
       return snapshot

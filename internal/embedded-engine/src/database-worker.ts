@@ -180,7 +180,7 @@ export class DatabaseWorker {
     this.#send({ type: 'watch', isWatched })
   }
 
-  /** Returns the buffers of a text that is no longer needed to the worker. */
+  /** Returns to the worker the buffers of a text that is no longer needed. */
   recycle(text: JsonText): void {
     const buffers = getBuffers(text)
     if (!this.#hasExited) this.#worker.postMessage({ type: 'recycle', buffers } satisfies ToWorker, buffers)

@@ -1,7 +1,7 @@
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Creates the folder of a new file, if it does not exist; only this user can read it. */
+/** Creates the folder for a new file, readable only by the current user, unless the folder exists. */
 export async function createFolderOf(file: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
 }

@@ -74,8 +74,8 @@ export async function withLibsqlErrors<T>(
 export const noIndex = (): null => null
 
 /**
- * Rejects statements that begin or end a transaction: in a call of the client, where the transaction would end with the request, and
- * in a batch, which is a transaction itself.
+ * Rejects statements that begin or end a transaction in a client call, where the transaction would end with the request, or in a batch,
+ * which is itself a transaction.
  * @param rejectedKinds kinds of statements that are rejected
  * @throws LibsqlError
  */

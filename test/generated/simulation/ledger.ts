@@ -172,7 +172,7 @@ export function getOutcome({ error, isAborted, loopError, reason, operation }: C
   if (loopError !== undefined && loopError === error) return 'unknown'
   const databaseError = findDatabaseError(error)
   if (databaseError) return databaseError.outcome
-  // an error from `authToken` does not show what happened before, in the middle of a script, or of a chain that takes several requests
+  // in a script, or a chain that takes several requests, an error from `authToken` does not show the outcome of earlier requests
   if (operation === 'script' || operation === 'chain') return 'unknown'
   // a signal's reason does not show the outcome; an error thrown by a callback ended its transaction
   return isAborted && error === reason ? 'unknown' : 'not_applied'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 
-// Copies a database of 4 MB in every way while a small disk has less space left than that takes, and prints the errors.
+// Copies a database of 4 MB in every way on a small disk with too little free space, and prints the errors.
 const [disk = '', backend = 'embedded', freeBytes = ''] = process.argv.slice(2)
 await using server = await startLocalServer({
   backend: backend as 'embedded' | 'sqld',

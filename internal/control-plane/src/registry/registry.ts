@@ -26,7 +26,7 @@ export const REGISTRY_FILE = 'registry.db'
  */
 export class Registry {
   readonly file: RegistryFile
-  /** In the order of loading: the index `findByLabel` of the databases needs the organizations. */
+  /** In loading order: the databases' index `findByLabel` needs the organizations. */
   readonly #tables: { load(): void }[] = []
   readonly users = this.#table<UserRow>('user')
   readonly organizations = this.#table<OrganizationRow>('organization')

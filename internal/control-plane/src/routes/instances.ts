@@ -95,7 +95,7 @@ export async function startReplica(
     await backend.setReplicas?.(group)
   } catch (error) {
     if (!(error instanceof ReplicaStartError)) throw error
-    // a replica in another location has failed, which is retried when it is used
+    // a replica in another location failed to start; the start is retried when the replica is used
     if (error.location !== location) return
     call.commit(null, undo)
     await stopRemovedReplicas(call, group)

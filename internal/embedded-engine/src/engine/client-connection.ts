@@ -325,7 +325,7 @@ export class RunningStatement {
   #prepared: SqliteStatement
   #isAborted = false
   #hasEnded = false
-  /** Whether the connection did not hold the write lock before: its transaction, if any, had written nothing. */
+  /** Whether the statement began without the write lock: the transaction of the connection, if any, had written nothing. */
   #beganWithoutLock = false
 
   /** Called only by `ClientConnection.prepare`. */

@@ -60,7 +60,7 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }
 
-/** Lists the paths at which the program may be, in the order of `findSqld`. */
+/** Lists the paths where the program may be, in the order documented at `findSqld`. */
 function* listCandidates(): Generator<string> {
   // `createRequire` needs the path of a file, which need not exist
   for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {

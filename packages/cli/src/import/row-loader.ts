@@ -249,7 +249,7 @@ export class RowLoader {
     return { before: [guard], after: [update] }
   }
 
-  /** Returns the statements that insert rows, with as many rows in each as its number of values allows. */
+  /** Returns the statements that insert rows, each with as many rows as `MAX_VALUES` allows. */
   #inserts(records: readonly CsvRecord[]): readonly InStatement[] {
     const size = Math.max(1, Math.floor(MAX_VALUES / this.#options.scan.columns.length))
     const inserts: InStatement[] = []

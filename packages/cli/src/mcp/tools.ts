@@ -130,7 +130,10 @@ function registerWriteTool(server: McpServer, { z, db }: ToolContext): void {
   )
 }
 
-/** Whether a number is as it was written. An integer beyond 2^53 may have been rounded; beyond 2^63, SQLite stores it as a REAL anyway. */
+/**
+ * Whether a number is certain to be the one that was written. An integer beyond 2^53 may have been rounded; beyond 2^63, SQLite stores
+ * it as a REAL anyway.
+ */
 const isExact = (value: number): boolean =>
   !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) > 2 ** 63
 

@@ -54,14 +54,14 @@ export async function* exportFile(
 }
 
 /**
- * Returns the length of an SQLite file in bytes, according to its header; only that of the header if this does not tell.
+ * Returns the length of an SQLite file in bytes according to its header, or the header's own length if the page count is not valid.
  * @see https://www.sqlite.org/fileformat2.html#in_header_database_size
  */
 function readFileLength({ buffer, byteOffset }: Uint8Array): number {
   const view = new DataView(buffer, byteOffset)
   const pageSize = view.getUint16(PAGE_SIZE)
   const pageCount = view.getUint32(PAGE_COUNT)
-  // an old version of SQLite has written the file without updating the page count
+  // an old version of SQLite wrote the file without updating the page count
   if (view.getUint32(CHANGE_COUNTER) !== view.getUint32(VALID_FOR)) return HEADER_BYTES
   return Math.max(HEADER_BYTES, pageCount * (pageSize === 1 ? 65_536 : pageSize))
 }

@@ -36,8 +36,8 @@ type WireDescribeResult =
 
 /**
  * Returns the server's description of a statement: its parameters and columns, and whether it is read-only. Runs nothing.
- * @throws SqlError if the server cannot parse it, or it names something that does not exist; SyntaxError for an unterminated quote or
- * comment; TypeError unless it is a single statement; RangeError for a lone surrogate
+ * @throws SqlError if the server cannot parse the statement, or it refers to something that does not exist; SyntaxError for an
+ * unterminated quote or comment; TypeError unless it is a single statement; RangeError for a lone surrogate
  */
 export async function describe(
   db: Client,

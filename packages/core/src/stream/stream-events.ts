@@ -76,7 +76,7 @@ export type StreamEvent = Union<Events>
 /** What the shell of a stream must do. */
 export type Effect = Union<Effects>
 
-/** How a request was sent; if it was repeated, for the last time. */
+/** How a request was last sent. */
 export interface LastSending {
   readonly sentAt: number
   /** Whether it continued a stream. A repeated request may continue the stream that its first response opened. */

@@ -15,7 +15,7 @@ export function parseLogin(fields: URLSearchParams): LoginRequest {
 }
 
 /**
- * Returns a page that asks for an API token; opening it does not authenticate.
+ * Returns a page that asks for an API token; opening the page does not log the user in.
  * @param problem why the token that was entered is rejected; null before one was entered
  */
 export function loginPage({ port, state }: LoginRequest, problem: string | null): ServiceResponse {

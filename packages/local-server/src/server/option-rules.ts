@@ -9,7 +9,7 @@ export const NON_EMPTY: Condition = {
   accepts: (value) => typeof value === 'string' && value !== '',
 }
 
-/** Whether a value is text that `parse` accepts, except text that the platform API reads as none, such as an empty string. */
+/** Whether a value is text that `parse` accepts. Text that the platform API treats as unset, such as an empty string, does not count. */
 const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
   try {
     return typeof value === 'string' && parse(value) !== null

@@ -45,8 +45,8 @@ export interface NewDatabase {
 /** Options of the creation of a database. */
 export interface CreateDatabaseOptions extends PlatformCallOptions {
   /**
-   * Waits until the database responds: see `waitUntilReady`. The wait has a timeout of its own, and the signal of the call unless it
-   * has another. If it fails, the call rejects although the database has been created; the outcome is `unknown`.
+   * Waits until the database responds: see `waitUntilReady`. The wait has its own timeout, and uses the call's signal unless it is
+   * given another. If it fails, the call rejects although the database has been created; the outcome is `unknown`.
    * @default false
    */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
@@ -261,7 +261,7 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
 export function buildDatabases(config: ResolvedConfig, routes: Routes): Databases {
   const methods = databaseRoutes(routes)
   const { create, get } = methods
-  /** Returns a function that waits for the new database if this is requested. @throws TypeError for invalid options of the wait */
+  /** Returns a function that waits for the new database if requested. @throws TypeError for invalid wait options */
   const prepareWait = ({ wait = false, signal }: CreateDatabaseOptions) => {
     const waitOptions = typeof wait === 'object' ? wait : {}
     checkWaitOptions(waitOptions)
