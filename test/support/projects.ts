@@ -40,12 +40,13 @@ export const ON_EACH_SERVER = [
   'test/server/real-clients.test.ts',
 ]
 /**
- * Tests of third-party tools and of an example, which start many programs and send the same requests to each server. They run on
- * one server only, except before a release.
+ * Tests of third-party tools, of an example and of rehearsals, which start many programs and send the same requests to each server.
+ * They run on one server only, except before a release. `test/command/on-our-servers/migrate.test.ts` rehearses on each server.
  */
 const SLOW_PROGRAMS = [
   'test/adapters/drizzle/kit.test.ts',
   'test/adapters/kysely/tools.test.ts',
+  'test/command/on-each-server/rehearse.test.ts',
   'test/platform/migrate-tenants.test.ts',
 ]
 
