@@ -1,6 +1,16 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  constants,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
@@ -36,6 +46,25 @@ test.concurrent.each([['sql'], ['restore', '-']])(
     expect(await once(child, 'close')).toEqual([130, null])
   },
 )
+
+test.concurrent.each<[string, string[]]>([
+  ['import', []],
+  ['sql', ['--file']],
+  ['restore', []],
+])('the third Ctrl-C ends %s while it reads from a silent pipe', async (command, options) => {
+  const ownFolder = await mkdtemp(join(folder, 'tmp-'))
+  const pipe = join(folder, `${command}.csv`)
+  execFileSync('mkfifo', [pipe])
+  const child = startBaton([command, url, ...options, pipe], { TMPDIR: ownFolder })
+  const closed = once(child, 'close')
+  // fails until the command has opened the pipe
+  const writer = await waitFor(() => open(pipe, constants.O_WRONLY | constants.O_NONBLOCK))
+  const timer = setInterval(() => child.kill('SIGINT'), 50)
+  expect(await closed).toEqual([null, 'SIGINT'])
+  clearInterval(timer)
+  await writer.close()
+  expect(await readdir(ownFolder)).toEqual([])
+})
 
 test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', {
   timeout: 180_000,

@@ -23,17 +23,17 @@ test.each([
     removeListenersAfterwards()
     const listeners = process.listenerCount(signal)
     const controller = new AbortController()
-    const exit = vi.fn<(code: number) => void>()
-    abortOnSignals(controller, exit)
+    const end = vi.fn<(signal: string) => void>()
+    abortOnSignals(controller, end)
     const counts = [1, 2, 3].map(() => {
       process.emit(signal, signal)
       // without a listener, the next signal would end the process at once
       expect(process.listenerCount(signal)).toBe(listeners + 1)
       expect(controller.signal.reason).toMatchObject({ exitCode: code })
-      return exit.mock.calls.length
+      return end.mock.calls.length
     })
     expect(controller.signal.reason).toBeInstanceOf(InterruptedError)
     expect(counts).toEqual([0, 0, 1])
-    expect(exit).toHaveBeenCalledWith(code)
+    expect(end).toHaveBeenCalledWith(signal)
   },
 )

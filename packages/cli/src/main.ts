@@ -21,7 +21,7 @@ import { UsageError } from './usage-error.ts'
  */
 export async function main(args: readonly string[]): Promise<number> {
   const controller = new AbortController()
-  abortOnSignals(controller, (code) => process.exit(code))
+  abortOnSignals(controller)
   process.stdout.on('error', (error: NodeJS.ErrnoException) =>
     controller.abort(error.code === 'EPIPE' ? new BrokenPipeError() : error),
   )
