@@ -89,9 +89,7 @@ test('the same rebuild with foreign keys off is accepted', async () => {
 })
 
 test.each([
-  ['drop table pet', ['pet: dropped with 3 rows'], 'pet'],
   ['delete from pet where id = 1', ['pet: 3 -> 2 rows'], 'pet'],
-  ['alter table person drop column age', ['person.age: dropped with 1 value'], 'person.age'],
   ['update pet set name = null where id < 3', ['pet.name: 2 values became NULL'], 'pet.name'],
 ])('%s is a loss, unless it is allowed', async (sql, losses, subject) => {
   const rejected = await rehearse(sql)
@@ -113,120 +111,6 @@ test('--allow-loss of a table does not accept the loss of another one whose name
     expect((await rehearse(both, '--allow-loss', 'pet.name')).report?.losses).toEqual([column])
   } finally {
     await db.execute('drop table "pet.name"')
-  }
-})
-
-test.each([
-  ['alter table person rename to human', { renamed: ['table person -> human'] }],
-  [
-    "create table copy as select id, name || '!' as NAME, owner from pet; drop table pet; alter table copy rename to PET",
-    { renamed: ['table pet -> PET', 'column pet.name -> NAME'] },
-  ],
-  [
-    'alter table person rename column age to years',
-    { renamed: ['column person.age -> years'], changed: ['table person'] },
-  ],
-  [
-    'alter table person rename to human; alter table human rename column age to years; alter table human rename column name to called',
-    { renamed: ['table person -> human', 'column person.name -> called', 'column person.age -> years'] },
-  ],
-  ['alter table pet add column kind text', { changed: ['table pet'] }],
-  [
-    'create index by_name on pet (name); create view owner as select owner from pet',
-    { created: ['index by_name', 'view owner'] },
-  ],
-  ["update pet set name = 'x'", { changed: [] }],
-  ["insert into pet values (4, 'New', null)", { changed: [] }],
-])('%s loses nothing', async (sql, comparison) => {
-  const { code, report } = await rehearse(sql)
-  expect(report).toMatchObject({ losses: [], comparison })
-  expect(code).toBe(0)
-  expect(await countRows()).toEqual([{ people: 2, pets: 3 }])
-})
-
-test('a column with other values is not a renamed one', async () => {
-  const { report } = await rehearse(
-    "alter table pet add column title text not null default ''; alter table pet drop column name",
-  )
-  expect(report).toMatchObject({ losses: ['pet.name: dropped with 3 values'], comparison: { renamed: [] } })
-})
-
-test('the rows of virtual tables count, and the tables behind an index do not', async () => {
-  await db.batch([
-    'create virtual table note using fts5 (body)',
-    "insert into note values ('one'), ('two')",
-    "create virtual table word using fts5vocab ('note', 'row')",
-    'create table point (id integer primary key, at f32_blob(2))',
-    "insert into point values (1, vector('[1,2]'))",
-    'create index near on point (libsql_vector_idx(at))',
-  ])
-  try {
-    const emptied = await rehearse('delete from note; drop index near')
-    expect(emptied.report?.losses).toEqual(['note: 2 -> 0 rows'])
-    const dropped = await rehearse('drop table word; drop table note', '--schema-only')
-    expect(dropped.report).toMatchObject({
-      losses: [],
-      comparison: { dropped: ['table note', 'table word'] },
-    })
-    const lost = await rehearse('drop table word; drop table note')
-    expect(lost.report?.losses).toEqual(['note: dropped with 2 rows'])
-  } finally {
-    await db.batch(['drop table word', 'drop table note', 'drop index near', 'drop table point'])
-  }
-})
-
-test('a table whose name is that of an index with _shadow is a table like others', async () => {
-  await db.batch([
-    'create index by_owner on pet (owner)',
-    'create table by_owner_shadow (a)',
-    'insert into by_owner_shadow values (1)',
-  ])
-  const { report } = await rehearse('drop table by_owner_shadow')
-  await db.execute('drop table by_owner_shadow')
-  expect(report?.losses).toEqual(['by_owner_shadow: dropped with 1 row'])
-})
-
-test('a generated column has no values of its own', async () => {
-  await db.batch([
-    "create table human (a, b as (a || 'b') virtual, c as (a || 'c') stored)",
-    "insert into human (a) values ('a')",
-  ])
-  const { code, report } = await rehearse(
-    'alter table human drop column b; alter table human rename to person_2',
-  )
-  expect(report).toMatchObject({ losses: [], comparison: { renamed: ['table human -> person_2'] } })
-  expect(code).toBe(0)
-})
-
-test('a table can have more columns than one result', async () => {
-  const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
-  await db.batch([`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)'])
-  const { code, report } = await rehearse(
-    'alter table human drop column k649; alter table human drop column k3',
-  )
-  expect(report?.losses).toEqual(['human.k649: dropped with 1 value'])
-  expect(code).toBe(1)
-})
-
-test('rows that refer to nothing are damage', async () => {
-  const { code, report } = await rehearse('pragma foreign_keys = off; update pet set owner = 77')
-  expect(report?.comparison.damage).toEqual(['3 rows now refer to rows that do not exist'])
-  expect(code).toBe(1)
-})
-
-test('a reference to a column that is not unique is damage, unless it was there before', async () => {
-  const script = 'create table human as select * from person; create table vet (h references human (id))'
-  const { report } = await rehearse(script)
-  const damage = 'foreign key mismatch - "vet" referencing "human"'
-  expect(report?.comparison.damage).toEqual([damage])
-  await db.batch(script.split(';'))
-  try {
-    expect(await rehearse('create table t (a)')).toMatchObject({
-      code: 0,
-      report: { comparison: { damage: [] } },
-    })
-  } finally {
-    await db.batch(['drop table vet', 'drop table human'])
   }
 })
 
@@ -330,7 +214,7 @@ test('a command that ignores SIGTERM is killed by the third Ctrl-C, and leaves n
   })
   await waitFor(() => {
     child.kill('SIGINT')
-    expect(child.exitCode).toBe(130)
+    expect(child.signalCode).toBe('SIGINT')
   })
   await waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
   expect(await readdir(temporary)).toEqual(['pid'])

@@ -23,6 +23,8 @@ export interface Comparison {
   }[]
   /** Columns whose values have other types, such as `pet.age: 12 text -> 12 integer`. */
   readonly types: readonly string[]
+  /** Columns in which values of as many rows have changed, as far as their sums show, such as `pet.name`. */
+  readonly values: readonly string[]
   readonly losses: readonly Loss[]
   /** What is wrong afterwards and was not before. */
   readonly damage: readonly string[]
@@ -30,6 +32,9 @@ export interface Comparison {
 
 /** Returns the number of values that are not NULL. */
 const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
+
+/** Returns the number of values that are NULL or empty. */
+const countEmpty = (column: ColumnState): number => column.null + column.empty
 
 /** Compares a database before and after a command. */
 export function compareStates(before: DatabaseState, after: DatabaseState): Comparison {
@@ -42,6 +47,7 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
   const renamed = [...renamedTables].map(([from, to]) => `table ${from} -> ${to}`)
   const losses: Loss[] = []
   const types: string[] = []
+  const values: string[] = []
   for (const [name, table] of before.tables) {
     const newName = renamedTables.get(name) ?? name
     const newTable = after.tables.get(newName)
@@ -60,6 +66,7 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
     renamed.push(...columns.renamed)
     losses.push(...columns.losses)
     types.push(...columns.types)
+    values.push(...columns.values)
   }
   const names = new Set([...before.tables.keys(), ...after.tables.keys()])
   return {
@@ -73,6 +80,7 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
       after: after.tables.get(table)?.rows ?? null,
     })),
     types,
+    values,
     losses,
     damage: findDamage(before, after),
   }
@@ -83,9 +91,10 @@ function compareColumns(
   name: string,
   table: TableState,
   newTable: TableState,
-): Pick<Comparison, 'renamed' | 'losses' | 'types'> {
+): Pick<Comparison, 'renamed' | 'losses' | 'types' | 'values'> {
   const losses: Loss[] = []
   const types: string[] = []
+  const values: string[] = []
   const renamed = findRenamed(table.columns, newTable.columns, sameColumn)
   for (const [column, counts] of table.columns) {
     const addLoss = (text: string): void =>
@@ -96,18 +105,23 @@ function compareColumns(
       continue
     }
     // if the table has fewer rows, the loss of rows has been reported already
-    const emptied = newCounts.null - counts.null
-    if (emptied > 0 && countValues(newCounts) < countValues(counts) && newTable.rows >= table.rows)
-      addLoss(`${count(emptied, 'value')} became NULL`)
+    const emptied = countEmpty(newCounts) - countEmpty(counts)
+    const hasLost = newTable.rows - countEmpty(newCounts) < table.rows - countEmpty(counts)
+    if (emptied > 0 && hasLost && newTable.rows >= table.rows) {
+      const states = [newCounts.null > counts.null && 'NULL', newCounts.empty > counts.empty && 'empty']
+      addLoss(`${count(emptied, 'value')} became ${states.filter(Boolean).join(' or ')}`)
+    }
+    if (newTable.rows !== table.rows) continue
     const oldTypes = describeTypes(counts)
     const newTypes = describeTypes(newCounts)
-    if (newTable.rows === table.rows && oldTypes !== newTypes)
-      types.push(`${name}.${column}: ${oldTypes} -> ${newTypes}`)
+    if (oldTypes !== newTypes) types.push(`${name}.${column}: ${oldTypes} -> ${newTypes}`)
+    if (newCounts.sums !== counts.sums) values.push(`${name}.${column}`)
   }
   return {
     renamed: [...renamed].map(([from, to]) => `column ${name}.${from} -> ${to}`),
     losses,
     types,
+    values,
   }
 }
 

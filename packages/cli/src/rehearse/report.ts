@@ -61,7 +61,7 @@ interface Section {
 
 function toSections(rehearsal: Rehearsal): Section[] {
   const { comparison, requests, localMs, roundTripMs, longest, slowest } = rehearsal
-  const { created, changed, dropped, renamed, rows, types, damage } = comparison
+  const { created, changed, dropped, renamed, rows, types, values, damage } = comparison
   const changedRows = rows.filter(({ before, after }) => before !== after)
   const slowestMs = slowest === null ? 0 : estimateMs(slowest, roundTripMs)
   const time = `about ${formatMs(estimateMs({ requests, localMs }, roundTripMs))} on the real database: ${requests} request${requests === 1 ? '' : 's'} with a round trip of ${formatMs(roundTripMs)}, and ${formatMs(localMs)} of work`
@@ -84,7 +84,7 @@ function toSections(rehearsal: Rehearsal): Section[] {
         ({ table, before, after }) => `${table}: ${before ?? 'none'} -> ${after ?? 'none'}`,
       ),
     },
-    { title: 'Types of values', lines: types },
+    { title: 'Values', lines: [...types, ...values.map((column) => `${column}: values changed`)] },
     {
       title: 'Time',
       lines: [
@@ -100,13 +100,15 @@ function toSections(rehearsal: Rehearsal): Section[] {
   ].filter(({ lines }) => lines.length > 0)
 }
 
-const isUnchanged = ({ comparison: { created, changed, dropped, rows, types } }: Rehearsal): boolean =>
-  created.length + changed.length + dropped.length + types.length === 0 &&
+const isUnchanged = ({
+  comparison: { created, changed, dropped, rows, types, values },
+}: Rehearsal): boolean =>
+  created.length + changed.length + dropped.length + types.length + values.length === 0 &&
   rows.every(({ before, after }) => before === after)
 
 function summarize(rehearsal: Rehearsal): string {
   const { command, exit } = rehearsal
-  return `\`${command.join(' ')}\` ${describeExit(exit)}${isUnchanged(rehearsal) ? ' and changed nothing' : ''}`
+  return `\`${command.join(' ')}\` ${describeExit(exit)}${isUnchanged(rehearsal) ? '; no change was found' : ''}`
 }
 
 function describeExit(exit: number | string): string {

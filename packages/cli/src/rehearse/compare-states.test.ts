@@ -1,0 +1,162 @@
+import { createClient } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, expect, test } from 'vitest'
+import { type Comparison, compareStates } from './compare-states.ts'
+import { measureDatabase } from './measure-database.ts'
+
+const server = await startLocalServer()
+afterAll(() => server.close())
+let databases = 0
+
+const TABLES = [
+  'create table person (id integer primary key, name text not null, age text)',
+  'create table pet (id integer primary key, name text, owner integer references person (id) on delete cascade)',
+  "insert into person values (1, 'Ada', '36'), (2, 'Bob', null)",
+  "insert into pet values (1, 'Rex', 1), (2, 'Tom', 1), (3, 'Kit', 2)",
+]
+
+type Texts = Omit<Comparison, 'losses'> & { readonly losses: readonly string[] }
+
+/** Creates a database, runs statements in it, and compares it before and after others. */
+async function compare(before: readonly string[], statements: readonly string[]): Promise<Texts> {
+  databases += 1
+  const name = `d${databases}`
+  const { url } = await server.createDatabase(name)
+  const db = createClient({ url })
+  try {
+    await db.batch([...before])
+    const state = await measureDatabase(db)
+    const stream = openStream(db)
+    for (const sql of statements) await stream.execute(sql)
+    await stream.close()
+    const comparison = compareStates(state, await measureDatabase(db))
+    return { ...comparison, losses: comparison.losses.map(({ text }) => text) }
+  } finally {
+    await db.close()
+    await server.deleteDatabase(name)
+  }
+}
+
+test.each([
+  [['drop table pet'], ['pet: dropped with 3 rows']],
+  [['delete from pet where id = 1'], ['pet: 3 -> 2 rows']],
+  [['alter table person drop column age'], ['person.age: dropped with 1 value']],
+  [['update pet set name = null where id < 3'], ['pet.name: 2 values became NULL']],
+  [["update pet set name = '' where id < 3"], ['pet.name: 2 values became empty']],
+  [["update pet set name = x'' where id = 1"], ['pet.name: 1 value became empty']],
+  [["update pet set name = iif(id = 1, '', null) where id < 3"], ['pet.name: 2 values became NULL or empty']],
+])('%j is a loss', async (statements, losses) => {
+  expect((await compare(TABLES, statements)).losses).toEqual(losses)
+})
+
+test.each<[readonly string[], Partial<Texts>]>([
+  [['alter table person rename to human'], { renamed: ['table person -> human'] }],
+  [
+    [
+      "create table copy as select id, name || '!' as NAME, owner from pet",
+      'drop table pet',
+      'alter table copy rename to PET',
+    ],
+    { renamed: ['table pet -> PET', 'column pet.name -> NAME'] },
+  ],
+  [
+    ['alter table person rename column age to years'],
+    { renamed: ['column person.age -> years'], changed: ['table person'] },
+  ],
+  [
+    [
+      'alter table person rename to human',
+      'alter table human rename column age to years',
+      'alter table human rename column name to called',
+    ],
+    { renamed: ['table person -> human', 'column person.name -> called', 'column person.age -> years'] },
+  ],
+  [['alter table pet add column kind text'], { changed: ['table pet'] }],
+  [
+    ['create index by_name on pet (name)', 'create view owner as select owner from pet'],
+    { created: ['index by_name', 'view owner'] },
+  ],
+  [["update pet set name = 'x'"], { changed: [], types: [], values: ['pet.name'] }],
+  [
+    ["update person set age = '' where age is null"],
+    { types: ['person.age: 1 null, 1 text -> 2 text'], values: [] },
+  ],
+  [["update pet set name = 'Rax' where id = 1"], { values: ['pet.name'] }],
+  [["insert into pet values (4, 'New', null)"], { changed: [], values: [] }],
+])('%j loses nothing', async (statements, comparison) => {
+  expect(await compare(TABLES, statements)).toMatchObject({ losses: [], ...comparison })
+})
+
+test('an empty text that becomes NULL is no loss', async () => {
+  const empty = [...TABLES, "update pet set name = ''"]
+  expect((await compare(empty, ['update pet set name = null'])).losses).toEqual([])
+})
+
+test('a column with other values is not a renamed one', async () => {
+  const comparison = await compare(TABLES, [
+    "alter table pet add column title text not null default ''",
+    'alter table pet drop column name',
+  ])
+  expect(comparison).toMatchObject({ losses: ['pet.name: dropped with 3 values'], renamed: [] })
+})
+
+test('the rows of virtual tables count, and the tables behind an index do not', async () => {
+  const before = [
+    'create virtual table note using fts5 (body)',
+    "insert into note values ('one'), ('two')",
+    "create virtual table word using fts5vocab ('note', 'row')",
+    'create table point (id integer primary key, at f32_blob(2))',
+    "insert into point values (1, vector('[1,2]'))",
+    'create index near on point (libsql_vector_idx(at))',
+  ]
+  expect((await compare(before, ['delete from note', 'drop index near'])).losses).toEqual([
+    'note: 2 -> 0 rows',
+  ])
+  expect(await compare(before, ['drop table word', 'drop table note'])).toMatchObject({
+    losses: ['note: dropped with 2 rows'],
+    dropped: ['table note', 'table word'],
+  })
+})
+
+test('a table whose name is that of an index with _shadow is a table like others', async () => {
+  const before = [
+    ...TABLES,
+    'create index by_owner on pet (owner)',
+    'create table by_owner_shadow (a)',
+    'insert into by_owner_shadow values (1)',
+  ]
+  expect((await compare(before, ['drop table by_owner_shadow'])).losses).toEqual([
+    'by_owner_shadow: dropped with 1 row',
+  ])
+})
+
+test('a generated column has no values of its own', async () => {
+  const before = [
+    "create table human (a, b as (a || 'b') virtual, c as (a || 'c') stored)",
+    "insert into human (a) values ('a')",
+  ]
+  const statements = ['alter table human drop column b', 'alter table human rename to person_2']
+  expect(await compare(before, statements)).toMatchObject({
+    losses: [],
+    renamed: ['table human -> person_2'],
+  })
+})
+
+test('a table can have more columns than one result', async () => {
+  const columns = Array.from({ length: 650 }, (_, index) => `k${index}`)
+  const before = [`create table human (${columns.join()})`, 'insert into human (k0, k649) values (1, 2)']
+  const statements = ['alter table human drop column k649', 'alter table human drop column k3']
+  expect((await compare(before, statements)).losses).toEqual(['human.k649: dropped with 1 value'])
+})
+
+test('rows that refer to nothing are damage', async () => {
+  const statements = ['pragma foreign_keys = off', 'update pet set owner = 77']
+  expect((await compare(TABLES, statements)).damage).toEqual(['3 rows now refer to rows that do not exist'])
+})
+
+test('a reference to a column that is not unique is damage, unless it was there before', async () => {
+  const script = ['create table human as select * from person', 'create table vet (h references human (id))']
+  expect((await compare(TABLES, script)).damage).toEqual(['foreign key mismatch - "vet" referencing "human"'])
+  expect((await compare([...TABLES, ...script], ['create table t (a)'])).damage).toEqual([])
+})
