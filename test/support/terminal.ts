@@ -26,6 +26,11 @@ export class Terminal {
     this.#child.stdout.on('data', (part) => (this.#output += part))
   }
 
+  /** What is shown and was not discarded. */
+  get output(): string {
+    return this.#output
+  }
+
   type(keys: string): void {
     this.#child.stdin.write(keys)
   }

@@ -1,4 +1,4 @@
-import { type ArrayRow, type ResultSet, SqlError } from '@batonsql/core'
+import { type ArrayRow, type ObjectRow, type ResultSet, SqlError } from '@batonsql/core'
 import type { ScriptStatement, Stream } from '@batonsql/core/adapter'
 import { StatementError } from './statement-error.ts'
 
@@ -55,15 +55,18 @@ async function runChunk(
   const { signal, file, onResult } = options
   const callOptions = { signal, rowMode: 'array' } as const
   const [firstStatement] = chunk as [ScriptStatement]
+  let results: readonly ResultSet<ArrayRow | ObjectRow>[]
   try {
-    const results =
+    results =
       chunk.length === 1
         ? [await stream.execute(firstStatement.sql, [], callOptions)]
         : await (stream.inTransaction ? stream.batch(chunk, callOptions) : stream.chain(chunk, callOptions))
-    for (const result of results) await onResult(result as ResultSet<ArrayRow>)
   } catch (error) {
-    if (!(error instanceof SqlError)) throw error
+    // rejected by the client: nothing was sent
+    const isMisuse = error instanceof TypeError
+    if (!isMisuse && !(error instanceof SqlError)) throw error
     if (chunk.length === 1) throw new StatementError(error, firstStatement, file)
+    if (isMisuse) return await runEach(stream, chunk, options)
     const failedStatement = error.statementIndex === null ? undefined : chunk[error.statementIndex]
     if (failedStatement) {
       for (const result of error.results) await onResult(result as ResultSet<ArrayRow>)
@@ -71,6 +74,15 @@ async function runChunk(
     }
     // rejected as a whole because of a syntax error: nothing was executed
     if (!error.code.startsWith('SQL_')) throw error
-    for (const statement of chunk) await runChunk(stream, [statement], options)
+    return await runEach(stream, chunk, options)
   }
+  for (const result of results) await onResult(result as ResultSet<ArrayRow>)
+}
+
+async function runEach(
+  stream: Stream,
+  statements: readonly ScriptStatement[],
+  options: RunOptions,
+): Promise<void> {
+  for (const statement of statements) await runChunk(stream, [statement], options)
 }

@@ -68,7 +68,8 @@ class ScriptSession implements Session {
   readonly openScripts = new Set<string>()
   readonly #stream: Stream
   #resultCount = 0
-  #changedRows = 0
+  /** Number of rows changed; null after a ROLLBACK, which has undone some of it. */
+  #changedRows: number | null = 0
   #isExiting = false
 
   constructor(db: Client, context: CommandContext, mode: ResultOutput['mode']) {
@@ -88,7 +89,7 @@ class ScriptSession implements Session {
       await this.#stream.close()
     }
     const { stderr } = this.context
-    if (this.#changedRows > 0 && stderr.isTTY)
+    if (this.#changedRows && stderr.isTTY)
       stderr.write(`${this.#changedRows} ${this.#changedRows === 1 ? 'row' : 'rows'} changed\n`)
   }
 
@@ -145,11 +146,12 @@ class ScriptSession implements Session {
   }
 
   async #runAsResults(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    if (statements.some(({ sql }) => /^rollback\b/i.test(sql))) this.#changedRows = null
     await runStatements(this.#stream, statements, {
       signal: this.context.signal,
       file,
       onResult: async (result) => {
-        this.#changedRows += result.rowsAffected
+        if (this.#changedRows !== null) this.#changedRows += result.rowsAffected
         if (result.columns.length === 0) return
         if (this.#resultCount > 0 && this.output.rowFormat === null) await this.print('')
         await this.output.print(result)

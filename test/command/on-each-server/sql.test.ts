@@ -133,6 +133,40 @@ test('shows the line and column of a failing statement with a caret; earlier sta
   expect([unfinished.code, unfinished.errors]).toEqual([1, 'baton: line 2, column 8: unterminated quote\n'])
 })
 
+test('a statement that is not allowed where it stands is shown with its position; earlier statements are kept', async () => {
+  for (const [script, reason, position] of [
+    ['select 1 as one; savepoint s', 'SAVEPOINT would begin a transaction', 'line 1, column 18'],
+    ['select 1 as one; begin; begin', 'a transaction is open on this stream', 'line 1, column 25'],
+    ['select 1 as one; commit', 'no transaction is open', 'line 1, column 18'],
+    [
+      'begin; select 1 as one; pragma foreign_keys = off',
+      'PRAGMA foreign_keys has no effect inside a transaction',
+      'line 1, column 25',
+    ],
+  ] as const) {
+    const { code, output, errors } = await runSql([script])
+    expect([code, output]).toEqual([1, 'one\n---\n  1\n'])
+    expect(errors).toContain(`baton: ${reason}`)
+    expect(errors).toContain(`\n${position}:\n`)
+  }
+})
+
+test('a terminal is told how many rows have changed, unless some of it was rolled back', async ({ skip }) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const run = async (script: string): Promise<string> => {
+    const terminal = new Terminal(['sql', url, `${script}; select 7 as done`], folder, {
+      BATON_AUTH_TOKEN: authToken ?? '',
+    })
+    await terminal.waitForExit()
+    return terminal.output
+  }
+  const change = 'update person set name = name where id < 4'
+  expect(await run(change)).toContain('2 rows changed')
+  expect(await run(`begin; ${change}; commit`)).toContain('2 rows changed')
+  expect(await run(`begin; ${change}; rollback`)).not.toContain('changed')
+  expect(await run(`begin; savepoint s; ${change}; rollback to s; commit`)).not.toContain('changed')
+})
+
 test('a restore that would fail again is not told to resume, and one that is repeated while another has begun says so', async () => {
   const target = await server.createDatabase()
   const targetEnv = {
