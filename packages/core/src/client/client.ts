@@ -1,4 +1,11 @@
-import { CALL_OPTIONS, checkOption, checkOptions, NON_NEGATIVE_INTEGER, TIME } from '@batonsql/options'
+import {
+  CALL_OPTIONS,
+  checkOption,
+  checkOptions,
+  describeType,
+  NON_NEGATIVE_INTEGER,
+  TIME,
+} from '@batonsql/options'
 import { TransportError } from '../base/errors.ts'
 import type { JoinedSignals } from '../base/join-signals.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
@@ -53,8 +60,17 @@ function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): Joine
 
 const senders = new WeakMap<Client, Http>()
 
-/** Returns the sender of a client's requests. */
-export const getHttp = (db: Client): Http => senders.get(db) as Http
+/** Returns the sender of a client's requests. @throws TypeError for anything else, as a client of another copy of this package */
+export function getHttp(db: Client): Http {
+  const http = senders.get(db)
+  if (http) return http
+  throw new TypeError(
+    `expected a client from createClient() of this copy of @batonsql/core, not ${describeType(db)}`,
+  )
+}
+
+/** For adapters: checks that a value is a client. @throws TypeError */
+export const checkClient = (client: Client): void => void getHttp(client)
 
 /**
  * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.

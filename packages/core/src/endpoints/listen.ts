@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
+import { CALL_OPTIONS, checkOptions, type RulesOf } from '@batonsql/options'
 import { asNotApplied, HttpError, ProtocolError, TransportError, toProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -39,7 +39,11 @@ export interface ListenOptions {
   readonly timeoutMs?: number | undefined
 }
 
-const OPTIONS = { table: 'string', actions: 'object', ...CALL_OPTIONS } as const
+const OPTIONS: RulesOf<ListenOptions> = {
+  table: 'string',
+  actions: { text: 'an array', accepts: Array.isArray },
+  ...CALL_OPTIONS,
+}
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const IDLE_TIMEOUT_MS = 40_000
 

@@ -3,8 +3,7 @@ import { withSignals } from '../base/join-signals.ts'
 import type { WireResult } from '../base/wire.ts'
 import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
-import type { Transaction } from '../client/transaction.ts'
-import { withTransactionStream } from '../client/transaction.ts'
+import { Transaction } from '../client/transaction.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
@@ -197,8 +196,8 @@ export class OptimisticAttempt extends Attempt {
 export class TransactionAttempt extends Attempt {
   constructor(tx: Transaction, options: CallOptions) {
     const send: Send = (statements, scope, ownOptions) =>
-      withTransactionStream(tx, ownOptions, (stream, handle) =>
-        stream.run(statements, scope, ownOptions, handle),
+      Transaction.withStream(tx, ownOptions, (stream, context) =>
+        stream.run(statements, scope, ownOptions, context),
       )
     super(options, send, send)
   }
