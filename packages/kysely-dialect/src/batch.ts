@@ -36,6 +36,7 @@ type BatchResult<Q> =
 /** Results of a batch in the order of its queries, each as its own `execute()` returns it. */
 export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in keyof Q]: BatchResult<Q[K]> }
 
+/** Settings of a batch. */
 export interface BatchOptions {
   /**
    * How the batch's own transaction begins. Ignored inside a transaction.

@@ -10,6 +10,7 @@ import { tableOf, toLiteral, withExactLiterals } from './exact-literals.ts'
 import { readStatementGroups } from './statement-reader.ts'
 import { readVirtualTable } from './virtual-table.ts'
 
+/** Settings of a dump. */
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
   readonly preserveRowIds?: boolean | undefined

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOptions, type RulesOf } from '@batonsql/options'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, HttpError, ProtocolError, TransportError, toProtocolError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
@@ -27,8 +27,10 @@ export type ChangeEvent =
    */
   | { readonly type: 'lost'; readonly reason: 'behind' | 'reconnected' }
 
+/** A kind of change. */
 export type ChangeAction = 'insert' | 'update' | 'delete'
 
+/** Settings of a listener. */
 export interface ListenOptions {
   readonly table: string
   /** Reports only transactions with one of these actions; their event counts all actions. @default all */
@@ -39,11 +41,11 @@ export interface ListenOptions {
   readonly timeoutMs?: number | undefined
 }
 
-const OPTIONS: RulesOf<ListenOptions> = {
+const OPTIONS = {
   table: 'string',
   actions: { text: 'an array', accepts: Array.isArray },
   ...CALL_OPTIONS,
-}
+} as const
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const IDLE_TIMEOUT_MS = 40_000
 
