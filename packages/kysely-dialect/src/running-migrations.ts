@@ -28,6 +28,9 @@ export class RunningMigrations {
 function mayChange(query: CompiledQuery): boolean {
   if (!RawNode.is(query.query)) return !mayBeReadOnly(query)
   const kind = statementKind(query.sql)
+  // of the usual pragmas, only these two change the file
+  if (/^\s*pragma\b/i.test(query.sql))
+    return kind === 'session' && /\b(?:user_version|application_id)\b/i.test(query.sql)
   return kind !== 'read' && kind !== 'session'
 }
 
