@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { checkClient } from './client/client.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
 export { findFailingStatement } from './client/find-failing-statement.ts'
 export { openStream, type Stream } from './client/stream.ts'

@@ -5,7 +5,7 @@ import {
   rollbackToStatement,
   savepointStatement,
 } from '../src/codec/control.ts'
-import { type Handle, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
+import { type HandleState, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
 import { type CallOutcome, ENDED_BY_SERVER } from '../src/request/sql-request.ts'
 import { StreamMachine } from '../src/stream/machine.ts'
 import type { Rejection } from '../src/stream/rejection.ts'
@@ -57,7 +57,7 @@ interface Stream {
   readonly state: StreamState
   readonly calls: Call[]
   transactions: number
-  savepoint: Handle | null
+  savepoint: HandleState | null
   willFlush: boolean
   request: Request | null
   cursor: QueuedCall | null
@@ -311,7 +311,7 @@ export class World {
       canCoalesce: inTransaction && !isEnd && !fields.cursor,
       options: {},
       deadline: { endsAt: this.now + CALL_TIMEOUT_MS, timeoutMs: CALL_TIMEOUT_MS } as QueuedCall['deadline'],
-      handle: savepoint ?? undefined,
+      handleState: savepoint ?? undefined,
       transaction: inTransaction ? stream.transactions : 0,
       outcome: 'pending',
       isWatched: false,
@@ -329,7 +329,7 @@ export class World {
   }
 
   #endSavepoint(stream: Stream, isUndo: boolean): void {
-    const handle = stream.savepoint as Handle
+    const handle = stream.savepoint as HandleState
     stream.savepoint = null
     handle.end = isUndo ? 'rolled back' : 'committed'
     this.#dispatch(stream, { type: 'stopCursors', owner: handle, rejection: HANDLE_ENDED })
@@ -379,7 +379,7 @@ export class World {
       case 'send':
         this.#checkFree(stream, effect.type)
         if (state.loss) this.violation ??= 'sent after a loss'
-        if (effect.calls.some(({ handle }) => handle && isUndone(handle)))
+        if (effect.calls.some(({ handleState }) => handleState && isUndone(handleState)))
           this.violation ??= 'sent although its savepoint was undone'
         this.#checkRequest(state, effect.calls)
         stream.request = { ...effect, isNew: state.baton === null }
@@ -648,7 +648,7 @@ export class World {
 const toPosition = (id: number): number => id % FIRST_ID
 
 const keyOf = (call: QueuedCall): unknown => {
-  const { canCoalesce, cursor, handle, id, isUnparsed, isWrite, parses, prefix, transactionEnd } =
+  const { canCoalesce, cursor, handleState, id, isUnparsed, isWrite, parses, prefix, transactionEnd } =
     call as Call
   return [
     toPosition(id),
@@ -659,7 +659,7 @@ const keyOf = (call: QueuedCall): unknown => {
     isUnparsed,
     canCoalesce,
     parses !== undefined,
-    handle?.end,
+    handleState?.end,
   ]
 }
 

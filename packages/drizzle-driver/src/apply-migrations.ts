@@ -1,5 +1,5 @@
 import { type Client, type InStatement, SqlError } from '@batonsql/core'
-import { findFailingStatement, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
+import { findFailingStatement, isFailedAssertion, openStream } from '@batonsql/core/adapter'
 import { countViolations, type ForeignKeys, failIfMoreViolations } from './foreign-keys.ts'
 import { type FailedStatement, MigrationError } from './migration-error.ts'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
@@ -87,7 +87,7 @@ export async function findPending(
   return pending.map(({ tag, statements }) => ({ tag, statements }))
 }
 
-function openJournal(
+export function openJournal(
   client: Client,
   layout: JournalLayout,
   { migrationsTable: name = '__drizzle_migrations', timeoutMs = Infinity }: PendingOptions,
@@ -172,34 +172,31 @@ interface CountedBatch {
 }
 
 /** For an engine without a foreign key check: applies migrations in a transaction, and commits it if they add no violations. */
-async function applyAndCount(client: Client, batch: CountedBatch): Promise<void> {
-  const stream = openStream(client)
-  try {
-    await applyOn(stream, batch)
-  } finally {
-    await stream.close()
-  }
-}
-
-async function applyOn(
-  stream: Stream,
+async function applyAndCount(
+  client: Client,
   { statements, foreignKeys: initial, timeoutMs }: CountedBatch,
 ): Promise<void> {
-  await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
-  stream.begin()
-  await stream.batch(statements, { timeoutMs })
-  const final = await countViolations((queries) => readTogether(stream, queries, timeoutMs))
-  if (final.violations > initial.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
-  const uncheckable = final.uncheckable.filter(
-    // tables with a quote in their names are reported by `onWarning`; the migrations table may be one of them
-    (table) => !initial.uncheckable.includes(table) && !table.includes('"'),
-  )
-  if (uncheckable.length > 0)
-    throw new MigrationError(
-      `the migrations would leave a foreign key that cannot be checked, in ${uncheckable.join(', ')}; nothing was applied`,
-      {},
+  const stream = openStream(client)
+  try {
+    await stream.execute('PRAGMA foreign_keys = off', undefined, { timeoutMs })
+    stream.begin()
+    await stream.batch(statements, { timeoutMs })
+    const final = await countViolations((queries) => readTogether(stream, queries, timeoutMs))
+    if (final.violations > initial.violations) throw new MigrationError(VIOLATION_MESSAGE, {})
+    const uncheckable = final.uncheckable.filter(
+      // tables with a quote in their names are reported by `onWarning`; the migrations table may be one of them
+      (table) => !initial.uncheckable.includes(table) && !table.includes('"'),
     )
-  await stream.commit({ timeoutMs })
+    if (uncheckable.length > 0)
+      throw new MigrationError(
+        `the migrations would leave a foreign key that cannot be checked, in ${uncheckable.join(', ')}; nothing was applied`,
+        {},
+      )
+    await stream.commit({ timeoutMs })
+  } finally {
+    // rolls back after an error
+    await stream.close()
+  }
 }
 
 const VIOLATION_MESSAGE = 'the migrations would leave rows that violate a foreign key; nothing was applied'
@@ -220,20 +217,24 @@ const foreignKeyError = (cause: SqlError, statementIndex: number): MigrationErro
  */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, timeoutMs } = plan
-  for (const statement of prepareTable) await client.execute(statement, undefined, { timeoutMs })
-  for (const migration of pending) {
-    for (const [statementIndex, sql] of migration.statements.entries()) {
-      try {
-        const stream = openStream(client)
-        const applied = stream.chain(['PRAGMA foreign_keys = off', sql], { timeoutMs })
-        // in the same tick, so that both share a request
-        void stream.close()
-        await applied
-      } catch (cause) {
-        throw migrationError({ migration: migration.tag, statementIndex, sql, cause }, client, plan)
-      }
+  const failAs =
+    (failure: FailedStatement) =>
+    (cause: unknown): never => {
+      throw migrationError({ ...failure, cause }, client, plan)
     }
-    await client.execute(journal.record(migration), undefined, { timeoutMs })
+  for (const statement of prepareTable)
+    await client.execute(statement, undefined, { timeoutMs }).catch(failAs({}))
+  for (const migration of pending) {
+    const { tag } = migration
+    for (const [statementIndex, sql] of migration.statements.entries()) {
+      const stream = openStream(client)
+      const applied = stream.chain(['PRAGMA foreign_keys = off', sql], { timeoutMs })
+      // in the same tick, so that both share a request
+      void stream.close()
+      await applied.catch(failAs({ migration: tag, statementIndex, sql }))
+    }
+    const record = journal.record(migration)
+    await client.execute(record, undefined, { timeoutMs }).catch(failAs({ migration: tag }))
   }
   return true
 }

@@ -1,4 +1,5 @@
 import { Client, type ClientConfig, createClient } from '@batonsql/core'
+import { checkClient } from '@batonsql/core/adapter'
 
 /** A client, which the caller closes, or the settings of one. */
 export type Connection =
@@ -8,13 +9,14 @@ export type Connection =
 /**
  * Returns the client and the configuration for the arguments of `drizzle()`: an address or a client with a configuration, or a
  * configuration that contains either.
- * @throws TypeError if it has neither or both, or a client that returns integers as strings
+ * @throws TypeError if it has neither or both, another library's client, or a client that returns integers as strings
  */
 export function openClient<C>(
   source: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {
   const [client, drizzleConfig] = resolveClient(source, config)
+  checkClient(client)
   if (client.intMode === 'string')
     throw new TypeError(
       "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: omit it, and declare large integers with int64()",

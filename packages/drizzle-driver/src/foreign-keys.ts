@@ -38,7 +38,7 @@ export async function checkTableByTable(run: RunTogether): Promise<ForeignKeys> 
     names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
   )
   return {
-    violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
+    violations: sumOf(counts),
     uncheckable: names.filter((_, index) => counts[index] === null),
     hasCheck: true,
   }
@@ -97,7 +97,7 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
   const keyList = [...foreignKeys.values()]
   const counts = await run(keyList.map((key) => countQuery(key, tables.has(key.parent.toLowerCase()))))
   return {
-    violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
+    violations: sumOf(counts),
     uncheckable: [
       ...new Set(keyList.filter((_, index) => counts[index] === null).map(({ table }) => table)),
       ...unreadable.rows.map(([name]) => name as string),
@@ -105,6 +105,9 @@ export async function countViolations(run: RunTogether): Promise<ForeignKeys> {
     hasCheck: false,
   }
 }
+
+const sumOf = (counts: Awaited<ReturnType<RunTogether>>): number =>
+  counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0)
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 

@@ -1,6 +1,7 @@
 import type { Client } from '@batonsql/core'
 import { isFailedAssertion } from '@batonsql/core/adapter'
-import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
+import { openJournal, type PendingOptions } from './apply-migrations.ts'
+import type { JournalLayout } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
 /** Why no migration was marked: the database already has some, or more than one was passed. The codes are Drizzle's own. */
@@ -12,24 +13,18 @@ export interface InitFailure {
 export async function initJournal(
   client: Client,
   layout: JournalLayout,
-  {
-    sources,
-    migrationsTable: name = '__drizzle_migrations',
-    timeoutMs = Infinity,
-  }: {
-    readonly sources: readonly MigrationSource[]
-    readonly migrationsTable?: string | undefined
-    readonly timeoutMs?: number | undefined
-  },
+  { sources, ...config }: PendingOptions & { readonly sources: readonly MigrationSource[] },
 ): Promise<InitFailure | undefined> {
   const migrations = await Promise.all(sources.map(parseMigration))
-  const journal = new MigrationJournal(client, layout, { name, timeoutMs })
+  const journal = openJournal(client, layout, config)
   const { prepareTable, appliedCount } = await journal.read(migrations)
   if (appliedCount > 0) return { exitCode: 'databaseMigrations' }
   const [firstMigration, secondMigration] = migrations
   const record = firstMigration && !secondMigration ? [journal.record(firstMigration)] : []
   try {
-    await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })
+    await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], {
+      timeoutMs: config.timeoutMs ?? Infinity,
+    })
   } catch (error) {
     // another migrator wrote first
     if (isFailedAssertion(error, prepareTable.length)) return { exitCode: 'databaseMigrations' }

@@ -15,7 +15,7 @@ export interface JournalState {
   readonly sharesNoMigration: boolean
   /** Why the table cannot be used; null if it can. */
   readonly problem: string | null
-  /** `when` of the newest applied migration. */
+  /** `when` of the newest applied migration; -Infinity without one. */
   readonly lastWhen: number
   /** State of the foreign keys; null if nothing is pending. */
   readonly foreignKeys: ForeignKeys | null

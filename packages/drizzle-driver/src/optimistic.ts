@@ -21,13 +21,18 @@ export function runOptimisticTransaction<
   callback: (tx: Tx) => Promise<Q> | Q,
   options: OptimisticOptions | undefined,
 ): Promise<BatchResults<Q>> {
-  if (session.runner.isTransaction) throw new TypeError('optimistic() needs a database, not a transaction')
-  const result = session.runner.runTransaction<BatchResults<Q>>(
+  // a database of another driver has another session
+  const { runner = null } = (session ?? {}) as Partial<OptimisticSession<Tx>>
+  if (!runner || runner.isTransaction)
+    throw new TypeError(
+      'optimistic() needs a database that drizzle() of this package returned, no transaction',
+    )
+  const result = runner.runTransaction<BatchResults<Q>>(
     (run) => runOptimistically(client, run, options),
-    async (runner) => {
-      const writes = await callback(session.toTransaction(runner))
+    async (attemptRunner) => {
+      const writes = await callback(session.toTransaction(attemptRunner))
       // the writer's batch first checks that what the callback read has not changed
-      return await session.toTransaction(runner.writer).batch(writes)
+      return await session.toTransaction(attemptRunner.writer).batch(writes)
     },
   )
   return result.catch((error: unknown) => {

@@ -1,4 +1,10 @@
-import { type Kysely, type MigrationLockOptions, SqliteAdapter } from 'kysely'
+import {
+  type Kysely,
+  type MigrationLockOptions,
+  type QueryExecutor,
+  type QueryExecutorProvider,
+  SqliteAdapter,
+} from 'kysely'
 import { BatonConnection } from './connection.ts'
 import { MigrationLock } from './migration-lock.ts'
 
@@ -32,6 +38,13 @@ export class BatonAdapter extends SqliteAdapter {
     await this.#locks.get(db)?.release()
     this.#locks.delete(db)
   }
+}
+
+/** Returns the executor of a Kysely instance. @throws TypeError with this message unless it was made with BatonDialect */
+export function getBatonExecutor(db: Partial<QueryExecutorProvider> | null, message: string): QueryExecutor {
+  const executor = db?.getExecutor?.()
+  if (executor?.adapter instanceof BatonAdapter) return executor
+  throw new TypeError(message)
 }
 
 /** Tells the connection that migrations run on it. */

@@ -9,7 +9,7 @@ import {
   sql,
   type UnknownRow,
 } from 'kysely'
-import { BatonAdapter } from './adapter.ts'
+import { getBatonExecutor } from './adapter.ts'
 import { batchQuery, withPrefetchedResult } from './query-command.ts'
 import { haveSameCompiler } from './query-compiler.ts'
 
@@ -36,6 +36,7 @@ type BatchResult<Q> =
 /** Results of a batch in the order of its queries, each as its own `execute()` returns it. */
 export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in keyof Q]: BatchResult<Q[K]> }
 
+/** Settings of a batch. */
 export interface BatchOptions {
   /**
    * How the batch's own transaction begins. Ignored inside a transaction.
@@ -63,9 +64,10 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   queries: Q,
   { mode }: BatchOptions = {},
 ): Promise<BatchResults<Q>> {
-  const executor = db.getExecutor()
-  if (!(executor.adapter instanceof BatonAdapter))
-    throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
+  const executor = getBatonExecutor(
+    db,
+    'batch() needs a Kysely instance, or a transaction of one, made with BatonDialect',
+  )
   const compiledQueries = compileAll(queries, db)
   if (queries.length === 0) return [] as BatchResults<Q>
   const executorWithoutPlugins = executor.withoutPlugins()

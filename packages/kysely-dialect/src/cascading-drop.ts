@@ -24,26 +24,30 @@ const CHANGING_KEYS = `select s.name, f."from" from sqlite_schema s join pragma_
 export const findDroppedTable = (sql: string): string | undefined => unquote(DROP_TABLE.exec(sql)?.[1])
 
 /**
- * Checks that a statement of a migration does not drop a table whose rows others refer to with ON DELETE CASCADE or SET NULL while
+ * Checks that the queries of a migration do not drop a table whose rows others refer to with ON DELETE CASCADE or SET … while
  * foreign keys are on: SQLite deletes or changes those rows without an error, which a rebuild of a table never intends.
- * @throws TypeError if it does
+ * @throws TypeError if one does
  */
-export async function rejectCascadingDrop(sql: string, executor: Executor): Promise<void> {
-  const table = findDroppedTable(sql)
-  if (table === undefined) return
-  const keys = await readKeys(executor, table)
-  if (keys.length === 0) return
-  const conditions = keys.map(
-    ([child, column]) =>
-      `select ${quote(child, "'")} where exists (select 1 from ${quote(child)} where ${quote(column)} is not null)`,
-  )
-  const { rows } = await executor.execute(conditions.join(' union '), undefined, { rowMode: 'array' })
-  const tables = rows.map(([child]) => child)
-  if (tables.length > 0)
-    throw new TypeError(
-      `DROP TABLE ${table} would delete or change the rows of ${tables.join(', ')} that refer to it, because foreign keys are on: ` +
-        'run PRAGMA foreign_keys = off first, outside of a transaction, or delete these rows first',
+export async function rejectCascadingDrops(
+  queries: readonly { readonly sql: string }[],
+  executor: Executor,
+): Promise<void> {
+  for (const { sql } of queries) {
+    const table = findDroppedTable(sql)
+    const keys = table === undefined ? [] : await readKeys(executor, table)
+    if (keys.length === 0) continue
+    const conditions = keys.map(
+      ([child, column]) =>
+        `select ${quote(child, "'")} where exists (select 1 from ${quote(child)} where ${quote(column)} is not null)`,
     )
+    const { rows } = await executor.execute(conditions.join(' union '), undefined, { rowMode: 'array' })
+    const tables = rows.map(([child]) => child)
+    if (tables.length > 0)
+      throw new TypeError(
+        `DROP TABLE ${table} would delete or change the rows of ${tables.join(', ')} that refer to it, because foreign keys are on: ` +
+          'run PRAGMA foreign_keys = off first, outside of a transaction, or delete these rows first',
+      )
+  }
 }
 
 /** Returns the tables and columns of such keys; none if the engine cannot list foreign keys. */

@@ -9,6 +9,7 @@ import {
 } from '@batonsql/core'
 import { openStream, type StatementKind, type Stream, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
+import { rejectCascadingDrops } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'
 import { withColumn } from './parameter-error.ts'
 import { type BatchCommand, type DatabaseCommand, getCommand } from './query-command.ts'
@@ -200,7 +201,7 @@ export class BatonConnection implements DatabaseConnection {
     if (transaction) checkAllowedInside(transaction, kind, query.sql)
     else if (kind === 'session' && !this.#optimisticTarget) this.#session ??= openStream(this.#client)
     // no await without one: a query is sent in the tick of its call, and before a COMMIT that follows
-    if (this.#migrations) await this.#migrations.checkDrops([query], this.#executor)
+    if (this.#migrations) await rejectCascadingDrops([query], this.#executor)
     const result = await this.#send(query, kind, transaction)
     if (transaction) transaction.hasRun = true
     else this.#migrations?.onApplied([query])
@@ -226,7 +227,7 @@ export class BatonConnection implements DatabaseConnection {
   async #executeBatch({ queries, mode, check, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#accept(query)
     const transaction = this.#transaction
-    if (this.#migrations) await this.#migrations.checkDrops(queries, this.#executor)
+    if (this.#migrations) await rejectCascadingDrops(queries, this.#executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
     // in a transaction, the check would delay the batch until after an unawaited COMMIT, and an error rolls it back anyway

@@ -1,3 +1,4 @@
+import { checkClient } from '@batonsql/core/adapter'
 import type { DatabaseIntrospector, Dialect, DialectAdapter, Driver, Kysely, QueryCompiler } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
@@ -19,14 +20,15 @@ export class BatonDialect implements Dialect {
 
   /**
    * Does not connect.
-   * @throws TypeError if neither or both of `client` and `url` are given, if `client` is given with a client option, or for an invalid
-   * option
+   * @throws TypeError if neither or both of `client` and `url` are given, if `client` is no Baton client or is given with a client option,
+   * or for an invalid option
    */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
       throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
+    if (client !== undefined) checkClient(client)
     const clientOption = Object.keys(otherOptions).find((name) => name !== 'transactionalMigrations')
     if (client && clientOption)
       throw new TypeError(

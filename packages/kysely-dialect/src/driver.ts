@@ -2,7 +2,7 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import type { Driver, QueryCompiler, TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { BEGIN, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
+import { beginQuery, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
 import { installDeadlockDetection } from './row-loop-deadlock.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
@@ -41,7 +41,7 @@ export class BatonDriver implements Driver {
   /** Ignores the isolation level: SQLite is serializable, which satisfies all of them. */
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const mode = accessMode ? MODES[accessMode] : this.#transactionMode
-    await connection.executeQuery(BEGIN[mode])
+    await connection.executeQuery(beginQuery(mode))
   }
 
   async commitTransaction(connection: BatonConnection): Promise<void> {

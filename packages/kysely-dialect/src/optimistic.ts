@@ -1,7 +1,7 @@
 import type { Executor, OptimisticOptions } from '@batonsql/core'
 import { runOptimistically } from '@batonsql/core/adapter'
 import { type DatabaseConnection, Kysely, type KyselyProps, type QueryExecutor } from 'kysely'
-import { BatonAdapter } from './adapter.ts'
+import { getBatonExecutor } from './adapter.ts'
 import { type Batchable, type BatchResults, batch } from './batch.ts'
 import type { BatonConnection } from './connection.ts'
 import { BatonIntrospector } from './introspector.ts'
@@ -30,9 +30,7 @@ export async function optimistic<DB, const Q extends readonly Batchable[] | []>(
   callback: (tx: Kysely<DB>) => Promise<Q> | Q,
   options?: OptimisticOptions,
 ): Promise<BatchResults<Q>> {
-  const executor = db.getExecutor()
-  if (!(executor.adapter instanceof BatonAdapter))
-    throw new TypeError('optimistic() needs a Kysely instance made with BatonDialect')
+  const executor = getBatonExecutor(db, 'optimistic() needs a Kysely instance made with BatonDialect')
   const client = await executor.provideConnection(async (connection) =>
     toBatonConnection(connection).getClientForOptimistic(),
   )

@@ -56,15 +56,8 @@ function commandQuery(sql: string, command: QueryCommand): CompiledQuery {
   return query
 }
 
-const beginQuery = (mode: TransactionMode): CompiledQuery =>
+export const beginQuery = (mode: TransactionMode): CompiledQuery =>
   commandQuery(`begin ${mode}`, { kind: 'begin', mode })
-
-export const BEGIN: Readonly<Record<TransactionMode, CompiledQuery>> = {
-  immediate: beginQuery('immediate'),
-  deferred: beginQuery('deferred'),
-  readonly: beginQuery('readonly'),
-  concurrent: beginQuery('concurrent'),
-}
 export const COMMIT = commandQuery('commit', { kind: 'end', verb: 'commit' })
 export const ROLLBACK = commandQuery('rollback', { kind: 'end', verb: 'rollback' })
 

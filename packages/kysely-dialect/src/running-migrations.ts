@@ -1,19 +1,12 @@
-import type { Executor } from '@batonsql/core'
+import { SqlError } from '@batonsql/core'
 import { statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, RawNode } from 'kysely'
-import { rejectCascadingDrop } from './cascading-drop.ts'
-import { withKeptStatementsHint } from './kept-statements-hint.ts'
 import { mayBeReadOnly } from './query-result.ts'
 
 /** The state of the migrations that Kysely's Migrator runs on a connection. */
 export class RunningMigrations {
   /** Whether there are changes that the failure of a later statement does not undo. */
   #hasKeptChanges = false
-
-  /** @throws TypeError if one of the queries drops a table whose rows others refer to with ON DELETE CASCADE or SET … */
-  async checkDrops(queries: readonly CompiledQuery[], executor: Executor): Promise<void> {
-    for (const { sql } of queries) await rejectCascadingDrop(sql, executor)
-  }
 
   /** Called after queries have succeeded outside of a transaction. */
   onApplied(queries: readonly CompiledQuery[]): void {
@@ -35,5 +28,24 @@ export class RunningMigrations {
 function mayChange(query: CompiledQuery): boolean {
   if (!RawNode.is(query.query)) return !mayBeReadOnly(query)
   const kind = statementKind(query.sql)
+  // of the usual pragmas, only these two change the file
+  if (/^\s*pragma\b/i.test(query.sql))
+    return kind === 'session' && /\b(?:user_version|application_id)\b/i.test(query.sql)
   return kind !== 'read' && kind !== 'session'
+}
+
+/** Adds a hint to the error of a migration: the statements before the failed statement or batch are kept. */
+function withKeptStatementsHint(error: unknown, failed: 'statement' | 'batch'): unknown {
+  if (!(error instanceof SqlError)) return error
+  const hint = `the statements before this ${failed === 'batch' ? 'batch' : 'one'} are kept, because the migrations run without a transaction (see \`transactionalMigrations\`): `
+  const { message, code, extendedCode, sql, statementIndex, results, outcome } = error
+  const wireError = {
+    // first, because the names of a constraint are read from the end of the message
+    message: hint + message,
+    code,
+    ...(extendedCode && { extended_code: extendedCode }),
+  }
+  const newError = new SqlError(wireError, sql, statementIndex, results, outcome)
+  if (error.stack) newError.stack = error.stack.replace(message, () => newError.message)
+  return newError
 }

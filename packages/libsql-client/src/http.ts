@@ -15,7 +15,7 @@ import { supportedUrlLink } from '@libsql/core/util'
 import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { type ClientConfig, expand } from './expand.ts'
 import { toResultSet } from './to-result-set.ts'
-import { type AnyStatement, toStatement } from './to-statement.ts'
+import { type AnyStatement, toStatement, toStatements } from './to-statement.ts'
 import { HttpTransaction } from './transaction.ts'
 
 export * from '@libsql/core/api'
@@ -125,7 +125,7 @@ export class HttpClient implements Client {
     this.#checkOpen()
     return await withLibsqlErrors(async () => {
       const options = { mode: toBatonMode(mode), foreignKeys, rowMode: 'array' } as const
-      const batonStatements = statements.map((statement) => toStatement(statement))
+      const batonStatements = toStatements(statements)
       for (const { sql } of batonStatements) {
         rejectControl(sql)
         if (foreignKeys === 'on') rejectForeignKeys(sql)
@@ -182,7 +182,7 @@ function toBatonMode(mode: TransactionMode) {
  * @throws TypeError for any other client, such as one for a file
  */
 export function baton(client: Client): BatonClient {
-  const batonClient = (client as Partial<HttpClient>)[BATON_KEY]
+  const batonClient = (client as Partial<HttpClient> | undefined)?.[BATON_KEY]
   if (!batonClient) throw new TypeError('not an HTTP client of @batonsql/libsql-client')
   return batonClient
 }

@@ -20,13 +20,20 @@ export function toStatement(statement: AnyStatement, stringArgs?: LibsqlArgs): B
   return { sql, args: args ? toArgs(args) : undefined }
 }
 
+/** Converts the statements of a batch. @throws TypeError for anything else */
+export function toStatements(statements: readonly AnyStatement[]): BatonStatement[] {
+  if (!Array.isArray(statements)) throw new TypeError('expected an array of statements')
+  return statements.map((statement) => toStatement(statement as AnyStatement))
+}
+
 function toPair(
   statement: AnyStatement,
   stringArgs: LibsqlArgs | undefined,
 ): readonly [sql: string, args?: LibsqlArgs | undefined] {
   if (typeof statement === 'string') return [statement, stringArgs]
   if (Array.isArray(statement)) return statement as readonly [string, LibsqlArgs?]
-  const { sql, args } = statement as Exclude<LibsqlStatement, string>
+  // core rejects anything that is no statement
+  const { sql, args } = Object(statement) as Exclude<LibsqlStatement, string>
   return [sql, args]
 }
 

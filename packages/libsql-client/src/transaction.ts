@@ -9,7 +9,7 @@ import {
 } from '@libsql/core/api'
 import { noIndex, rejectControl, rejectForeignKeys, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './to-result-set.ts'
-import { type AnyStatement, toStatement } from './to-statement.ts'
+import { type AnyStatement, toStatement, toStatements } from './to-statement.ts'
 
 /**
  * A transaction that lasts until `commit`, `rollback` or `close`, or until the server ends it. BEGIN is sent with its first statement.
@@ -48,7 +48,7 @@ export class HttpTransaction implements Transaction {
   async batch(statements: (InStatement | [string, InArgs?])[]): Promise<ResultSet[]> {
     this.#checkOpen()
     const run = async (): Promise<ResultSet[]> => {
-      const batonStatements = statements.map((statement) => toStatement(statement))
+      const batonStatements = toStatements(statements)
       for (const { sql } of batonStatements) rejectInside(sql)
       const results = this.#begin(this.#stream.batch(batonStatements, { rowMode: 'array' }))
       return (await results).map(toResultSet)

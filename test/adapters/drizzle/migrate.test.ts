@@ -397,4 +397,28 @@ describe('files', () => {
     await expect(migrating).rejects.toMatchObject({ migration: '0002_test', statementIndex: 1 })
     expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
   })
+
+  test('without a transaction, an error names the migration that was applied and could not be recorded', async () => {
+    await migrate(db, { migrations: [createA] })
+    await db.run(
+      "create trigger full before insert on __drizzle_migrations begin select raise(abort, 'no more'); end",
+    )
+    const migrations = [createA, createMigration(2, 'create table b (id integer)')]
+    const error: unknown = await migrate(db, { migrations, transaction: false }).catch(
+      (reason: unknown) => reason,
+    )
+    expect(error).toMatchObject({ name: 'MigrationError', migration: '0002_test', statementIndex: null })
+    expect((error as Error).message).toMatch(/^migration 0002_test failed: .*no more/)
+    expect(await readTables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+  })
+
+  test('without a transaction, an error of the table of migrations is a MigrationError too', async () => {
+    const migrating = migrate(db, {
+      migrations: [createA],
+      transaction: false,
+      migrationsTable: 'sqlite_migrations',
+    })
+    await expect(migrating).rejects.toMatchObject({ name: 'MigrationError', migration: null })
+    expect(await readTables()).toEqual([])
+  })
 })

@@ -1,10 +1,4 @@
-import {
-  type BatonDatabase,
-  ConflictError,
-  drizzle,
-  optimistic,
-  type RunResult,
-} from '@batonsql/drizzle-driver'
+import { ConflictError, drizzle, optimistic, type RunResult } from '@batonsql/drizzle-driver'
 import { eq, sql } from 'drizzle-orm'
 import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
 import { integer, sqliteTable } from 'drizzle-orm/sqlite-core'
@@ -163,7 +157,8 @@ test('rejects executing a write, a transaction inside it, and being used in a tr
     await expect(run).rejects.toThrow()
   }
   await db.transaction(async (tx) => {
-    expect(() => optimistic(tx as unknown as BatonDatabase, () => [])).toThrow('needs a database')
+    for (const other of [tx, {}, { $client: db.$client }, 5])
+      expect(() => optimistic(other as never, () => [])).toThrow('needs a database')
   })
   await expect(optimistic(db, (async () => 5) as never)).rejects.toThrow('expected an array of queries')
   expect(await db.values(sql`select id, cents from wallet`)).toEqual([[1, 1000]])

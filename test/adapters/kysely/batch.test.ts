@@ -225,6 +225,13 @@ test('a query that a transaction has built cannot run once the transaction has e
   expect(await readNames()).toEqual([])
 })
 
+test.each([undefined, null, 5, {}, { getExecutor: () => ({}) }])(
+  '%o is not a Kysely instance',
+  async (other) => {
+    await expect(batch(other as never, [])).rejects.toThrow('batch() needs a Kysely instance, ')
+  },
+)
+
 test.each([undefined, false, 'select 1', Promise.resolve([])])(
   '%o, which is not a query, is rejected with its position',
   async (query) => {

@@ -381,6 +381,12 @@ describe('ownership', () => {
       [undefined, /either `client` or `url`/],
       [null, /either `client` or `url`/],
       ['libsql://h?authToken=secret', /^(?!.*secret).*either `client` or `url`/],
+      // such as a client of @libsql/client
+      [
+        { client: { execute: () => {}, batch: () => {} } },
+        /expected a client from createClient\(\) .* object/,
+      ],
+      [{ client: null }, /expected a client from createClient\(\) .* null/],
       [{ authToken: 'secret' }, /^(?!.*secret).*either `client` or `url`/],
       [{ url: 'http://h', transactionMode: 'write' }, /'immediate' or 'deferred', not 'write'/],
     ] as const)

@@ -196,6 +196,14 @@ test('the error of a migration that fails halfway says that its first statements
   expect(await errorOf('select 1 from nowhere')).toMatchObject({
     message: expect.not.stringContaining('transactionalMigrations') as string,
   })
+  expect(
+    await errorOf('pragma foreign_key_check', 'pragma user_version', 'select 1 from nowhere'),
+  ).toMatchObject({
+    message: expect.not.stringContaining('transactionalMigrations') as string,
+  })
+  expect(await errorOf('pragma user_version = 3', 'select 1 from nowhere')).toMatchObject({
+    message: expect.stringContaining('the statements before this one are kept') as string,
+  })
   const error = await errorOf('create table kept (id integer)', 'select 1 from nowhere')
   expect(error).toBeInstanceOf(SqlError)
   const message = expect.stringMatching(

@@ -193,7 +193,8 @@ test.each(Object.entries(rejected))('rejects %s, before anything is sent', async
 })
 
 test('rejects a transaction, another dialect, and a callback that returns no array', async () => {
-  await expect(optimistic(createOtherKysely(), () => [])).rejects.toThrow('made with BatonDialect')
+  for (const other of [createOtherKysely(), undefined, null, {}, 'db'])
+    await expect(optimistic(other as typeof db, () => [])).rejects.toThrow('made with BatonDialect')
   const inTransaction = db.transaction().execute(async (trx) => {
     await trx.selectFrom('wallet').selectAll().execute()
     return await optimistic(trx, () => [])

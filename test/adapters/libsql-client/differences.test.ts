@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, LibsqlBatchError } from '@batonsql/libsql-client'
+import { baton, createClient, LibsqlBatchError } from '@batonsql/libsql-client'
 import { Sqlite3Client } from '@batonsql/libsql-client/sqlite3'
 import {
   type Client,
@@ -33,6 +33,21 @@ const codeOf = (call: Promise<unknown>): Promise<unknown> =>
 
 test.each(['begin', 'commit', 'rollback', 'savepoint a'])('%s on the client is rejected', async (sql) => {
   expect(await codeOf(ours.execute(sql))).toBe('TRANSACTION_CONTROL')
+})
+
+test.each([undefined, null, 5, {}])('%o is neither a statement nor a list of them', async (value) => {
+  const tx = await ours.transaction('write')
+  for (const executor of [ours, tx]) {
+    await expect(executor.execute(value as never)).rejects.toThrow(
+      /^expected SQL as a string or { sql, args }/,
+    )
+    await expect(executor.batch(value as never)).rejects.toThrow('expected an array of statements')
+    await expect(executor.executeMultiple(value as never)).rejects.toThrow('expected SQL as a string')
+  }
+  await expect(ours.migrate(value as never)).rejects.toThrow('expected an array of statements')
+  expect(tx.closed).toBe(false)
+  await tx.rollback()
+  expect(() => baton(value as never)).toThrow('not an HTTP client of @batonsql/libsql-client')
 })
 
 test('COMMIT as a statement ends the transaction', async () => {

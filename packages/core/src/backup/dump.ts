@@ -3,12 +3,14 @@ import { asNotApplied, copyError, HttpError, ProtocolError, TransportError } fro
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
+import type { Http } from '../http/http.ts'
 import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 import { tableOf, toLiteral, withExactLiterals } from './exact-literals.ts'
 import { readStatementGroups } from './statement-reader.ts'
 import { readVirtualTable } from './virtual-table.ts'
 
+/** Settings of a dump. */
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
   readonly preserveRowIds?: boolean | undefined
@@ -39,12 +41,13 @@ export interface Dump extends AsyncIterable<string> {
  */
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
+  const http = getHttp(db)
   const optionsCopy = { ...options }
   let wasRead = false
   const read = (): AsyncGenerator<readonly string[], void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
-    return readLoadable(readDump(db, optionsCopy), optionsCopy.signal)
+    return readLoadable(readDump(http, optionsCopy), optionsCopy.signal)
   }
   return {
     [Symbol.asyncIterator]: () => flatten(read()),
@@ -107,8 +110,7 @@ function withTable(error: unknown, sql: string): unknown {
 const EDGE_LENGTH = 500
 
 /** Yields the parts of a dump. @throws ProtocolError if it is incomplete */
-async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
-  const http = getHttp(db)
+async function* readDump(http: Http, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
   const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
   const path = `/dump${preserveRowIds ? '?preserve_row_ids=true' : ''}`
   http.lifetime.begin()

@@ -7,10 +7,10 @@ import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { findFailingStatement } from '../client/find-failing-statement.ts'
 import { run } from '../client/run.ts'
 import type { ObjectRow } from '../codec/result.ts'
-import { encodeBatch, encodeStatement } from '../codec/statement.ts'
-import type { Lifetime } from '../http/lifetime.ts'
+import { type EncodedStatement, encodeBatch, encodeStatement } from '../codec/statement.ts'
+import type { Http } from '../http/http.ts'
 import { backoffMs } from '../http/retry.ts'
-import type { BatchOptions, CallOptions } from '../options.ts'
+import type { AtomicBatchOptions, BatchOptions, CallOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { type RestoreBatch, splitIntoBatches } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
@@ -23,6 +23,7 @@ export interface RestoreProgress {
   readonly characters: number
 }
 
+/** Settings of a restore. */
 export interface RestoreOptions extends CallOptions {
   /** Called after each applied batch. */
   readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
@@ -55,9 +56,10 @@ export async function restore(
   checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', resume: 'boolean' })
   const { onProgress, resume = false, signal, timeoutMs } = options
   signal?.throwIfAborted()
-  const { lifetime } = getHttp(db)
+  const http = getHttp(db)
+  const { lifetime } = http
   lifetime.begin()
-  const state = new Restore(db, { signal, timeoutMs })
+  const state = new Restore(http, { signal, timeoutMs })
   try {
     if (resume) await state.resumeFromCheckpoint()
     const read = <T>(part: Promise<T>): Promise<T> => lifetime.until(() => part, { signal })
@@ -102,8 +104,7 @@ async function* readAhead<T>(
 
 /** A running restore. */
 class Restore {
-  readonly #db: Client
-  readonly #lifetime: Lifetime
+  readonly #http: Http
   readonly #options: CallOptions
   #statements = 0
   #characters = 0
@@ -112,9 +113,8 @@ class Restore {
   /** Whether the database has the progress table. */
   #hasCheckpoint = false
 
-  constructor(db: Client, options: CallOptions) {
-    this.#db = db
-    this.#lifetime = getHttp(db).lifetime
+  constructor(http: Http, options: CallOptions) {
+    this.#http = http
     this.#options = options
   }
 
@@ -167,8 +167,7 @@ class Restore {
     const statements = [...before, ...remaining.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
       try {
-        const options = { ...this.#options, foreignKeys: 'off' } as const
-        await run(getHttp(this.#db), encodeBatch(statements), 'atomic', options, { isContinuation: true })
+        await this.#run(encodeBatch(statements), 'atomic', { foreignKeys: 'off' })
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
@@ -197,28 +196,26 @@ class Restore {
 
   /** Returns an error with the statement that the server could not parse. The server rejects the whole batch without naming it. */
   async #findFailing(error: DatabaseError, statements: readonly string[]): Promise<DatabaseError> {
-    const batch = async (texts: string[], { mode }: BatchOptions): Promise<Results> =>
-      await run(
-        getHttp(this.#db),
-        encodeBatch(texts),
-        'atomic',
-        { ...this.#options, mode },
-        { isContinuation: true },
-      )
+    const batch = (texts: string[], { mode }: BatchOptions): Promise<Results> =>
+      this.#run(encodeBatch(texts), 'atomic', { mode })
     const queries = statements.map((sql) => ({ sql }))
     return (await findFailingStatement(error, queries, { batch })) as DatabaseError
   }
 
   async #execute(sql: string): Promise<Results[number]> {
-    const http = getHttp(this.#db)
-    const [result] = await run(http, [encodeStatement(sql)], 'autocommit', this.#options, {
-      isContinuation: true,
-    })
-    return result as Results[number]
+    return (await this.#run([encodeStatement(sql)], 'autocommit'))[0] as Results[number]
+  }
+
+  #run(
+    statements: EncodedStatement[],
+    scope: 'autocommit' | 'atomic',
+    options: AtomicBatchOptions = {},
+  ): Promise<Results> {
+    return run(this.#http, statements, scope, { ...this.#options, ...options }, { isContinuation: true })
   }
 
   async #pause(attempt: number): Promise<void> {
-    await this.#lifetime.sleep(backoffMs(attempt), this.#options.signal)
+    await this.#http.lifetime.sleep(backoffMs(attempt), this.#options.signal)
   }
 
   /** Returns the statements before and after a batch, which ensure that it is applied exactly once. */

@@ -93,14 +93,22 @@ test('rejects bytes that are not UTF-8, or that end within a character', async (
   expect(await read([Uint8Array.from([0xef, 0xbb, 0xbf, 0x53, 0x3b])])).toEqual(['S'])
 })
 
-test.each([[new Uint8Array(2)], [[5]], [[null]], [[undefined]], [[{}]], [null], [undefined], [5]])(
-  'rejects %o as a source',
-  async (source) => {
-    await expect(read(source as never)).rejects.toThrow(
-      /^expected text, a stream, or chunks such as \[bytes\], not /,
-    )
-  },
-)
+test.each([
+  [new Uint8Array(2)],
+  [[5]],
+  [[null]],
+  [[undefined]],
+  [[{}]],
+  [null],
+  [undefined],
+  [5],
+  [{}],
+  [new Response('')],
+])('rejects %o as a source', async (source) => {
+  await expect(read(source as never)).rejects.toThrow(
+    /^expected text, a stream, or chunks such as \[bytes\], not /,
+  )
+})
 
 test('a long statement in many chunks is scanned a few times, not once per chunk', async () => {
   const value = 'x'.repeat(20_000_000)

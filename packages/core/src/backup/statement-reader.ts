@@ -119,6 +119,8 @@ function toPieces(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIt
   if (typeof source === 'string') return [source]
   if (typeof source !== 'object' || source === null) throw sourceError(source)
   if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
+  // a Response, for example, is no stream
+  if (!('getReader' in source)) throw sourceError(source)
   return readStream(source)
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts'
 
 export interface DeferredOptions {
-  /** @default Infinity */
+  /** Time limit in ms. @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Returns the error of a timeout. Without it, the promise resolves at the timeout. */

@@ -1,16 +1,16 @@
-/** How long a transaction may hold the write lock before a waiting writer takes it over, in ms (specification, section 8). */
+/** How long a transaction may hold the write lock before a waiting writer takes it over, in ms. */
 export const TRANSACTION_WINDOW_MS = 5_000
 
-/** Time after which the server closes a stream without requests, in ms (specification, section 8). */
+/** Time after which the server closes a stream without requests, in ms. */
 export const STREAM_IDLE_MS = 10_000
 
 /** Default time limit of a call, in ms. In a queue of writers, a call to libsql-server takes up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
-/** Maximum number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
+/** Default number of concurrent reads, and of concurrent writes, of one client; a libsql-server serves 128 streams in all. */
 export const DEFAULT_CONCURRENCY = 64
 
-/** Maximum number of calls that may be queued. */
+/** Default number of calls that may be queued. */
 export const QUEUE_LIMIT = 10_000
 
 /** How long a read waits for a replica before the client asks for its index, and how often it asks, in ms. */
@@ -22,7 +22,7 @@ export const EXPIRING_FRACTION = 0.8
 /** Maximum length of the server's text that an error keeps, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
 
-/** Maximum number of retries of one call. */
+/** Default number of retries of one call, and number of retries of a batch of a restore. */
 export const MAX_RETRIES = 2
 
 /** Maximum number of consecutive retries of the calls of one client; ten successful calls restore one. */
@@ -49,7 +49,7 @@ export const ABORTED_REQUEST_MS = 1_000
  */
 export const MAX_WRITE_TRANSACTIONS = 2
 
-/** How long a transaction waits for a write permit of its client, in ms. */
+/** How long a transaction waits for a write permit of its client by default, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
 /** How long an idle connection is kept open, in ms: shorter than the limits of servers and gateways. */

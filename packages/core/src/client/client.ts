@@ -1,4 +1,11 @@
-import { CALL_OPTIONS, checkOption, checkOptions, NON_NEGATIVE_INTEGER, TIME } from '@batonsql/options'
+import {
+  CALL_OPTIONS,
+  checkOption,
+  checkOptions,
+  describeType,
+  NON_NEGATIVE_INTEGER,
+  TIME,
+} from '@batonsql/options'
 import { TransportError } from '../base/errors.ts'
 import type { JoinedSignals } from '../base/join-signals.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
@@ -17,11 +24,12 @@ import { SqlExecutor } from './sql-executor.ts'
 import { checkCallback, Transaction } from './transaction.ts'
 
 /**
- * Settings of a transaction. When its `signal` is aborted, or `timeoutMs` (by default without limit; it includes retries) is over,
- * it is rolled back and rejects at once, although its callback may still be running. During the COMMIT, it rejects too, and it is
- * unknown whether the transaction was applied.
+ * Settings of a transaction. When its signal is aborted or its time limit is reached, the transaction is rolled back and rejects at
+ * once, even while its callback is running. If its COMMIT is in flight then, it is unknown whether the transaction was applied.
  */
 export interface TransactionOptions extends CallOptions {
+  /** Time limit of the transaction with its retries, in ms. @default none */
+  readonly timeoutMs?: number | undefined
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
   /**
@@ -53,8 +61,17 @@ function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): Joine
 
 const senders = new WeakMap<Client, Http>()
 
-/** Returns the sender of a client's requests. */
-export const getHttp = (db: Client): Http => senders.get(db) as Http
+/** Returns the sender of a client's requests. @throws TypeError for anything else, as a client of another copy of this package */
+export function getHttp(db: Client): Http {
+  const http = senders.get(db)
+  if (http) return http
+  throw new TypeError(
+    `expected a client from createClient() of this copy of @batonsql/core, not ${describeType(db)}`,
+  )
+}
+
+/** For adapters: checks that a value is a client. @throws TypeError */
+export const checkClient = (client: Client): void => void getHttp(client)
 
 /**
  * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
@@ -64,6 +81,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   constructor(config: ClientConfig) {
     const http = new Http(resolveConfig(config))
     const { coalesce } = http.config
+    // the type of the option names no internal class
     const context = coalesce ? { coalescer: (coalesce as (http: Http) => Coalescer)(http) } : {}
     super(
       (statements, scope, options) => run(http, statements, scope, options, context),
@@ -103,7 +121,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /**
    * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. BEGIN is sent with
-   * the first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. The write
+   * the first statement, COMMIT in the request that closes the stream; a transaction without statements sends nothing. The write
    * transactions of one client run one after the other.
    * @throws the callback's own error; StreamError if the server ended the transaction before the commit; the signal's reason;
    * TransportError `TIMEOUT`
@@ -135,7 +153,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
         }
       }
     } catch (error) {
-      // the calls of the callback reject with the same error
+      // a timer has created the error of the time limit, with which the calls of the callback reject too
       const isTimeout = error === limit?.signal.reason && !options.signal?.aborted
       throw isTimeout ? withCallerStack(error) : error
     } finally {
@@ -147,7 +165,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   /**
    * Closes the client and its connections. Pending calls reject at once; streams that may hold the write lock are closed first,
    * which takes at most 2 s. If called several times, the shortest `drainMs` applies.
-   * @param options `drainMs`: time in ms in which pending calls and transactions may finish, while new ones are rejected;
+   * @param options `drainMs`: time in ms in which pending calls and transactions may finish, while new ones are rejected; 0 by default,
    * Infinity = no limit
    */
   async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {

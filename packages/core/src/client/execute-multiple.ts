@@ -30,6 +30,7 @@ export async function executeMultiple(
   http.lifetime.begin()
   // `true`: counted above, so that closing the client waits for the whole script
   const stream = new Stream(new ServerStream(http, true))
+  /** Whether the script has already changed something that a later failure does not undo. */
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
     hasChanges ||= statements.some(
@@ -114,7 +115,7 @@ async function locate(
   options: CallOptions,
 ): Promise<unknown> {
   const locatedError = await findFailingStatement(error, chunk, {
-    // only parses the statements
+    // executes none of the statements
     batch: (batch) => stream.batch(batch, options),
   })
   return withCallerStack(withPosition(locatedError, chunk, offset), chunk)
@@ -138,7 +139,7 @@ function* splitIntoChunks(statements: readonly ScriptStatement[]): Generator<Scr
 /** Adds the position of the failing statement in the script to its error. */
 function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
-  // an unknown code may come from a proxy instead of the statement
+  // the error of a single statement has no index; one with an unknown code may come from a proxy instead
   const isFromOnlyStatement =
     chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
   const index = error.statementIndex ?? (isFromOnlyStatement ? 0 : null)

@@ -2,9 +2,6 @@ import { SqlError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
-/** Returns a statement that stops its batch before another statement runs, but after the server has parsed all of them. */
-const createFailingStatement = (): string => `select ${failWhen('true', 'parse only')}`
-
 /** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
   batch(statements: string[], options: { readonly mode: 'deferred' }): Promise<unknown>
@@ -23,7 +20,9 @@ export async function findFailingStatement(
 ): Promise<unknown> {
   if (!isParseError(error) || error.statementIndex !== null) return error
   const failsToParse = async (from: number, to: number): Promise<boolean> => {
-    const batch = [createFailingStatement(), ...statements.slice(from, to).map(({ sql }) => sql)]
+    // the server parses all statements, and then the first one stops the batch
+    const stop = `select ${failWhen('true', 'parse only')}`
+    const batch = [stop, ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
       await executor.batch(batch, { mode: 'deferred' })
       return false

@@ -14,10 +14,10 @@ import type { QueryReport } from '../observe/events.ts'
 import type { RowsOptions } from '../options.ts'
 import { STATEMENT_OPTIONS } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
-import { type HandleCall, ServerStream } from '../stream/server-stream.ts'
+import { type CallContext, ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { getServerStream, Stream } from './stream.ts'
-import { Transaction, withTransactionStream } from './transaction.ts'
+import { Transaction } from './transaction.ts'
 
 /**
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
@@ -52,6 +52,7 @@ export function readRows(
   checkOptions(options, { ...STATEMENT_OPTIONS, onColumns: 'function' })
   const encoded = encodeStatement(statement, args)
   rejectControl(encoded)
+  if (!(db instanceof Stream || db instanceof Transaction)) getHttp(db)
   return read(db, encoded, { ...options })
 }
 
@@ -71,12 +72,12 @@ async function* read(
   let reader: RowReader | undefined
   let report = null as QueryReport | null
   try {
-    const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> => {
+    const open = (stream: ServerStream, context: CallContext): Promise<RowReader> => {
       const { events } = stream.http
       if (events.isWatched) report = events.begin([encoded], stream.state.transaction?.id ?? null)
-      return RowReader.open(stream, db, encoded, { ...handle, options })
+      return RowReader.open(stream, db, encoded, { ...context, options })
     }
-    if (db instanceof Transaction) reader = await withTransactionStream(db, options, open)
+    if (db instanceof Transaction) reader = await Transaction.withStream(db, options, open)
     else {
       const stream = ownStream ?? getServerStream(db as Stream)
       reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })

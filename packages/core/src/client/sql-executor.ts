@@ -40,10 +40,7 @@ export abstract class SqlExecutor<Options extends BatchOptions = BatchOptions> {
     this.#check = check
   }
 
-  /**
-   * Runs one statement.
-   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
-   */
+  /** Runs one statement, and returns its rows as arrays. */
   execute(
     statement: InStatement,
     args: InArgs | undefined,
@@ -73,12 +70,7 @@ export abstract class SqlExecutor<Options extends BatchOptions = BatchOptions> {
     }
   }
 
-  /**
-   * Runs statements in one request and stops at the first failure. Outside of a transaction they are their own transaction:
-   * all of them are applied, or none; if all are known to be read-only, they do not wait for the write lock. Inside a transaction,
-   * earlier changes remain after a failure. An empty batch sends no request.
-   * @throws SqlError with `statementIndex` and the `results` before it
-   */
+  /** Like the next signature, but returns the rows as arrays. */
   batch(
     statements: readonly InStatement[],
     options: Options & { readonly rowMode: 'array' },

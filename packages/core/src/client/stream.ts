@@ -86,8 +86,8 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure. A response that
-   * is too large ends the stream, until the client has seen that the server evaluates conditions.
+   * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure. If the response
+   * is too large, the stream is lost, unless the client has already seen that the server evaluates conditions.
    * @throws SqlError with `statementIndex` and the earlier `results`, whose changes are kept
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
@@ -125,7 +125,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     const { http, state } = stream
     const { transaction } = state
     if (transaction?.isEnding) {
-      // the COMMIT may fail
+      // if the COMMIT in flight fails, there is still a transaction to roll back
       const settled = Promise.resolve(stream.ending).catch(() => {})
       await http.lifetime.until(() => settled, {
         deadline: http.deadline(options.timeoutMs),

@@ -3,18 +3,11 @@ import { StreamError, TransportError } from '../base/errors.ts'
 import { withSignals } from '../base/join-signals.ts'
 import { rejectForeignKeys } from '../codec/statement.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
-import { endMessage, type Handle, isUndone, type Results } from '../request/queued-call.ts'
+import { endMessage, type HandleState, isUndone, type Results } from '../request/queued-call.ts'
 import { CURSOR_IS_OPEN } from '../stream/rejection.ts'
-import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
+import type { CallContext, ServerStream } from '../stream/server-stream.ts'
 import { hasCursor, isReading, lockExpiresAt } from '../stream/stream-state.ts'
 import { SqlExecutor } from './sql-executor.ts'
-
-/** Passes the stream of a transaction to `run` as soon as no savepoint is running; for cursors. */
-export let withTransactionStream: <T>(
-  tx: Transaction,
-  options: CallOptions,
-  run: (stream: ServerStream, handle: HandleCall) => Promise<T>,
-) => Promise<T>
 
 const HANDLE_ENDED = {
   type: 'stream',
@@ -29,7 +22,7 @@ export function checkCallback(callback: unknown): void {
 }
 
 /**
- * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
+ * A handle: what the callback of a transaction, or of a savepoint inside one, receives. Statements are sent one request at a
  * time; those issued together share a request. The server lets the transaction hold the write lock for 5 s while other writers wait.
  */
 export class Transaction extends SqlExecutor {
@@ -41,14 +34,15 @@ export class Transaction extends SqlExecutor {
   #child: Transaction | null = null
   /** Functions that start the calls waiting for the savepoint, in order. */
   readonly #queued = new Set<() => void>()
-  readonly #handle: Handle
+  readonly #state: HandleState
 
   /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null, signal?: AbortSignal) {
-    super((statements, _, options) => {
+    // the scope is ignored: `stream.run` runs every statement inside the transaction
+    super((statements, _scope, options) => {
       rejectForeignKeys(statements)
       const run = (callOptions: BatchOptions): Promise<Results> =>
-        this.#whenFree(callOptions, (handle) => stream.run(statements, 'atomic', callOptions, handle))
+        this.#whenFree(callOptions, (context) => stream.run(statements, 'atomic', callOptions, context))
       return signal
         ? withSignals(signal, options.signal, (joined) => run({ ...options, signal: joined }))
         : run(options)
@@ -57,7 +51,7 @@ export class Transaction extends SqlExecutor {
     this.#stream = stream
     this.#parent = parent
     const kind = parent ? 'savepoint' : 'transaction'
-    this.#handle = { kind, parent: parent && parent.#handle, signal, end: null }
+    this.#state = { kind, parent: parent && parent.#state, signal, end: null }
   }
 
   /** When a waiting writer may take over the write lock, in ms since the epoch; null until it is acquired. */
@@ -75,11 +69,11 @@ export class Transaction extends SqlExecutor {
    * Calls `run` after the savepoints inside this handle have ended, so that its statements do not become part of them; in the same
    * tick if there are none.
    */
-  #whenFree<T>({ timeoutMs, signal }: CallOptions, run: (handle: HandleCall) => Promise<T>): Promise<T> {
-    const handle = { deadline: this.#stream.http.deadline(timeoutMs), handle: this.#handle }
-    if (this.#child || this.#queued.size > 0) return this.#queueUntilFree(handle, signal, run)
+  #whenFree<T>({ timeoutMs, signal }: CallOptions, run: (context: CallContext) => Promise<T>): Promise<T> {
+    const context = { deadline: this.#stream.http.deadline(timeoutMs), handleState: this.#state }
+    if (this.#child || this.#queued.size > 0) return this.#queueUntilFree(context, signal, run)
     this.#checkOpen()
-    return run(handle)
+    return run(context)
   }
 
   /**
@@ -87,12 +81,12 @@ export class Transaction extends SqlExecutor {
    * @throws TransportError; the signal's reason; StreamError
    */
   async #queueUntilFree<T>(
-    handle: HandleCall,
+    context: CallContext,
     signal: AbortSignal | undefined,
-    run: (handle: HandleCall) => Promise<T>,
+    run: (context: CallContext) => Promise<T>,
   ): Promise<T> {
     const stream = this.#stream
-    const { deadline } = handle
+    const { deadline } = context
     // the savepoint may be waiting for the cursor, and the cursor's loop for this call
     this.#checkNoCursor(this)
     signal?.throwIfAborted()
@@ -102,7 +96,7 @@ export class Transaction extends SqlExecutor {
       try {
         stream.checkOpen()
         this.#checkOpen()
-        started.resolve({ result: run(handle) })
+        started.resolve({ result: run(context) })
       } catch (error) {
         started.reject(error)
       }
@@ -142,34 +136,35 @@ export class Transaction extends SqlExecutor {
     checkOptions(options, CALL_OPTIONS)
     return await this.#whenFree(options, () => {
       this.#checkNoCursor()
-      return new Transaction(this.#stream, this, this.#signal).#performInside(this, callback)
+      return this.#performSavepoint(new Transaction(this.#stream, this, this.#signal), callback)
     })
   }
 
-  /** Runs the callback of this handle as a savepoint of its parent. */
-  async #performInside<T>(parent: Transaction, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+  /** Runs the callback of a new handle as a savepoint inside this one. */
+  async #performSavepoint<T>(child: Transaction, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const stream = this.#stream
-    // before the callback runs: its first statement may use the parent
-    parent.#child = this
-    const name = `baton_${this.#depth}`
+    // before the callback runs: its first statement may use this handle
+    this.#child = child
+    const name = `baton_${child.#depth}`
     stream.savepoint(name)
     try {
-      const result = await this.#perform(callback)
-      if (parent.#child !== this) throw this.#endError()
+      const result = await child.#perform(callback)
+      if (this.#child !== child) throw child.#endError()
       return result
     } finally {
       // the request in flight belongs to the savepoint
-      if (this.#handle.end === 'rolled back') await stream.lastRequest
-      // unless the parent has already ended this savepoint
-      if (parent.#child === this) {
-        if (this.#handle.end === 'rolled back') stream.rollbackTo(name)
+      if (child.#state.end === 'rolled back') await stream.lastRequest
+      // unless this handle has ended, and the savepoint with it
+      if (this.#child === child) {
+        if (child.#state.end === 'rolled back') stream.rollbackTo(name)
         stream.release(name)
-        parent.#child = null
-        parent.#startQueued()
+        this.#child = null
+        this.#startQueued()
       }
     }
   }
 
+  /** Number of handles that contain this one. */
   get #depth(): number {
     return this.#parent ? this.#parent.#depth + 1 : 0
   }
@@ -178,11 +173,11 @@ export class Transaction extends SqlExecutor {
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
       const result = await this.#untilAborted(callback)
-      if (this.#handle.end === null && (this.#child || this.#stopCursors()))
+      if (this.#state.end === null && (this.#child || this.#stopCursors()))
         throw new TypeError(
           `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
         )
-      this.#handle.end ??= 'committed'
+      this.#state.end ??= 'committed'
       return result
     } catch (error) {
       this.#undo()
@@ -209,7 +204,7 @@ export class Transaction extends SqlExecutor {
 
   /** Ends this handle and the savepoints inside it: their queued and later calls are rejected. */
   #undo(): void {
-    this.#handle.end = 'rolled back'
+    this.#state.end = 'rolled back'
     this.#stopCursors()
     const child = this.#child
     this.#child = null
@@ -241,16 +236,21 @@ export class Transaction extends SqlExecutor {
     if (!this.#parent) await this.#stream.close()
   }
 
-  static {
-    withTransactionStream = (tx, options, run) => tx.#whenFree(options, (handle) => run(tx.#stream, handle))
-  }
-
   #endError(): StreamError {
-    return new StreamError('STREAM_CLOSED', endMessage(this.#handle))
+    return new StreamError('STREAM_CLOSED', endMessage(this.#state))
   }
 
   #checkOpen(): void {
-    if (this.#handle.end !== null || isUndone(this.#handle)) throw this.#endError()
+    if (this.#state.end !== null || isUndone(this.#state)) throw this.#endError()
+  }
+
+  /** Passes the stream of a transaction to `run` as soon as no savepoint is running. @internal */
+  static withStream<T>(
+    tx: Transaction,
+    options: CallOptions,
+    run: (stream: ServerStream, context: CallContext) => Promise<T>,
+  ): Promise<T> {
+    return tx.#whenFree(options, (context) => run(tx.#stream, context))
   }
 
   /** Runs a callback as the transaction of a stream. @internal */
@@ -269,7 +269,7 @@ export class Transaction extends SqlExecutor {
       if (!signal?.aborted) await closing
       throw error
     }
-    if (tx.#handle.end === 'committed') {
+    if (tx.#state.end === 'committed') {
       // in this order and in one tick, so that COMMIT and closing the stream share a request
       const commit = stream.commit({ signal })
       const closing = stream.close()

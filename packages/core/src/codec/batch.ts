@@ -6,8 +6,8 @@ export const withIndex = (json: string | undefined, index: string | null): strin
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 
 /**
- * Adds a step to a batch and returns its number. @param condition wire JSON of the condition under which the step runs; absent =
- * always
+ * Adds a step to a batch and returns its number.
+ * @param condition wire JSON of the condition under which the step runs; absent = always
  */
 export const addStep = (steps: string[], statementJson: string, condition?: string): number =>
   steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1

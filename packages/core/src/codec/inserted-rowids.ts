@@ -17,6 +17,7 @@ export class InsertedRowids {
   /** The last rowid of the connection; null if it is unknown. */
   #last: string | null = '0'
 
+  /** Reads a result. @returns the rowid that the statement inserted; null if it inserted none, or if that is not certain */
   read(
     { last_insert_rowid: wireRowid, affected_row_count: count }: RowidResult,
     { kind, sql }: EncodedStatement,

@@ -34,6 +34,7 @@ function valueOffset(kind: number): number {
     case NULL:
       return '{"type":"null"'.length
     default:
+      // `charCodeAt(NaN)` is the first character of the response, which is neither a quote nor a colon
       return Number.NaN
   }
 }
@@ -73,7 +74,7 @@ export class RowText {
    * @param keys keys of the cells in a row
    * @param names their names in errors
    * @returns null if the text is formatted differently
-   * @throws RangeError for an integer that is not exact in the mode
+   * @throws RangeError for an integer that is not exact in the mode; SyntaxError for a value that is not JSON
    */
   read<Row extends object>(
     newRow: () => Row,

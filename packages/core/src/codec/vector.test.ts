@@ -19,6 +19,27 @@ test.each([Number.NaN, Infinity, 1e39, -1e39, 3.4028235677973366e38, undefined, 
 )
 
 test.each([
+  undefined,
+  null,
+  5,
+  '12',
+  {},
+  new Map([[0, 1]]),
+  new Set([1]),
+  new DataView(new ArrayBuffer(4)),
+  () => {},
+])('encodeVector rejects %o, which is no list of numbers', (values) => {
+  expect(() => encodeVector(values as never)).toThrow(
+    /^expected a vector as an array or a Float32Array, not (?:undefined|null|a value of type \w+)$/,
+  )
+})
+
+test('typed arrays of every number type are vectors', () => {
+  for (const values of [new Float64Array([1, 2]), new Int8Array([1, 2]), new Uint32Array([1, 2])])
+    expect(encodeVector(values as never)).toEqual(encodeVector([1, 2]))
+})
+
+test.each([
   [new Uint8Array(5), '5 bytes'],
   ['[1]', 'a value of type string'],
   [null, 'null'],

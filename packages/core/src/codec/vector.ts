@@ -5,9 +5,12 @@ export type InVector = Float32Array | readonly number[]
 
 /**
  * Encodes a vector as the blob of `F32_BLOB` columns and `vector_…` functions.
- * @throws RangeError for numbers that are not finite as 32-bit floats
+ * @throws TypeError for anything but an array or a typed array; RangeError for numbers that are not finite as 32-bit floats
  */
 export function encodeVector(values: InVector): Uint8Array {
+  // a DataView has no length
+  if (!Array.isArray(values) && !(ArrayBuffer.isView(values) && 'length' in values))
+    throw new TypeError(`expected a vector as an array or a Float32Array, not ${describeType(values)}`)
   const bytes = new Uint8Array(values.length * 4)
   const view = new DataView(bytes.buffer)
   for (const [index, value] of values.entries()) {

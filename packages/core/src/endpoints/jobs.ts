@@ -48,6 +48,7 @@ export interface Job {
   }[]
 }
 
+/** Settings of `jobs.wait`. */
 export interface WaitForJobOptions extends CallOptions {
   /** Called with the job after each poll. */
   readonly onProgress?: ((job: Job) => void) | undefined

@@ -27,8 +27,10 @@ export type ChangeEvent =
    */
   | { readonly type: 'lost'; readonly reason: 'behind' | 'reconnected' }
 
+/** A kind of change. */
 export type ChangeAction = 'insert' | 'update' | 'delete'
 
+/** Settings of a listener. */
 export interface ListenOptions {
   readonly table: string
   /** Reports only transactions with one of these actions; their event counts all actions. @default all */
@@ -39,7 +41,11 @@ export interface ListenOptions {
   readonly timeoutMs?: number | undefined
 }
 
-const OPTIONS = { table: 'string', actions: 'object', ...CALL_OPTIONS } as const
+const OPTIONS = {
+  table: 'string',
+  actions: { text: 'an array', accepts: Array.isArray },
+  ...CALL_OPTIONS,
+} as const
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const IDLE_TIMEOUT_MS = 40_000
 

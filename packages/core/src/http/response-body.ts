@@ -2,6 +2,7 @@ import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
 import { type Http, joinUrl, unwrap } from './http.ts'
+import type { Message } from './message.ts'
 import { openObservedBody } from './observed-body.ts'
 import { READ } from './policies.ts'
 
@@ -48,7 +49,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
     const { address } = http.config
     signal?.throwIfAborted()
     let exchange: Exchange<TransportBody>
-    const message = {
+    const message: Message<TransportBody, ResponseBody> = {
       path,
       body: null,
       address,
@@ -66,9 +67,9 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
           response.retryAfter,
         )
       },
-    } satisfies Parameters<typeof http.send<TransportBody, ResponseBody>>[0]
+    }
     const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return unwrap(await http.send<TransportBody, ResponseBody>(message, options))
+    return unwrap(await http.send(message, options))
   }
 
   /** Yields the parts of the body. @throws TransportError `TIMEOUT` after too long a pause */

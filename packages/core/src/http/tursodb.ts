@@ -13,6 +13,9 @@ import { lockHint } from './write-lock.ts'
 const LOCKED_MESSAGE = /^(?:database is locked|Database is busy)$/
 const NO_READONLY_MESSAGE = /^near "READONLY": syntax error$/i
 
+/** Matches the beginning of `BEGIN READONLY` in a request. */
+const BEGIN_READONLY = /"sql":"begin(?:\s|\\[nrt])+readonly\b/gi
+
 /** First and longest delay between two attempts to acquire the write lock, in ms. */
 const FIRST_DELAY_MS = 5
 const LONGEST_DELAY_MS = 250
@@ -210,18 +213,16 @@ export class Tursodb {
     message: Message<T, R>,
     rejection: RefusedRequest<R> | null,
   ): Message<T, R | RefusedRequest<R>> {
+    const { body } = message
     return {
       ...message,
       body:
-        message.body &&
+        body &&
         ((index) => {
-          const body =
-            message
-              .body?.(index)
-              .replaceAll(/"sql":"begin(?:\s|\\[nrt])+readonly\b/gi, '"sql":"BEGIN DEFERRED') ?? ''
-          if (!rejection) return body
+          const text = body(index).replaceAll(BEGIN_READONLY, '"sql":"BEGIN DEFERRED')
+          if (!rejection) return text
           const baton = rejection.baton === null ? '' : `"baton":${JSON.stringify(rejection.baton)},`
-          return `{${baton}${body.slice(body.indexOf('"requests":'))}`
+          return `{${baton}${text.slice(text.indexOf('"requests":'))}`
         }),
       async read(response) {
         try {

@@ -3,8 +3,7 @@ import { withSignals } from '../base/join-signals.ts'
 import type { WireResult } from '../base/wire.ts'
 import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
-import type { Transaction } from '../client/transaction.ts'
-import { withTransactionStream } from '../client/transaction.ts'
+import { Transaction } from '../client/transaction.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
@@ -26,13 +25,13 @@ type Send = (
 ) => Promise<Results>
 
 /**
- * One run of a callback: reads, and then writes. Executing a write rejects; so do reads that cannot be repeated exactly: PRAGMA,
- * EXPLAIN.
+ * One run of a callback: reads, and then writes. Rejects writes among the reads, and PRAGMA and EXPLAIN, which cannot be repeated
+ * exactly.
  */
 export abstract class Attempt extends SqlExecutor {
   /**
-   * For adapters: its batch applies the writes that the callback has returned, if the reads still have the same results. No batch of
-   * the callback can become the writes, whenever it starts.
+   * For adapters: its batch applies the writes that the callback has returned, if the reads still have the same results. It is an
+   * object of its own, so that a late batch of the callback is never taken for the writes.
    */
   readonly writer: Pick<SqlExecutor, 'execute' | 'batch'>
   #isReading = true
@@ -121,22 +120,22 @@ export class OptimisticAttempt extends Attempt {
     return this.#reads.length + this.#failedReads.length > 1
   }
 
-  /** A callback that continues after a failed read depends on the failure, which cannot be compared. */
+  /** Rejects the writes of a callback that has continued after a failed read: they depend on the failure, which cannot be compared. */
   #rejectFailedReads(): void {
     const [error] = this.#failedReads
     if (error) throw this.#failToCompare(error)
   }
 
-  /** Checks the reads of a callback that has thrown: if they saw different states, its error means nothing. */
+  /** Checks the reads of a callback that has thrown: if they saw different states, sets `conflict`. Never rejects. */
   async checkAfter(reason: unknown): Promise<void> {
-    const isFromServer = reason instanceof DatabaseError && !(reason instanceof SqlError)
-    if (this.conflict !== null || isFromServer || this.#options.signal?.aborted) return
+    const isConnectionError = reason instanceof DatabaseError && !(reason instanceof SqlError)
+    if (this.conflict !== null || isConnectionError || this.#options.signal?.aborted) return
     this.endReads()
     try {
-      // a failed read is taken for the reason
+      // a failed read is not compared: its error is assumed to be the reason
       if (!this.#isCommitting && this.#hasSeveralReads) await this.#runChecked([], { mode: 'deferred' })
     } catch {
-      // a failed check says nothing about the callback's error
+      // apart from a conflict, a failed check says nothing about the callback's error
     }
   }
 
@@ -157,7 +156,7 @@ export class OptimisticAttempt extends Attempt {
       // a check also fails if, for example, its table was dropped
       if (index !== null && index < checks.length)
         throw this.#fail('another transaction has changed what this one had read', error)
-      // the server has parsed no statement: the transaction shows which one is wrong
+      // the server does not say which statement it could not parse: the fallback, a transaction, shows it
       if (index === null && code.startsWith('SQL_') && checks.length > 0) {
         this.parseError = error
         throw this.#failToCompare(error)
@@ -197,8 +196,8 @@ export class OptimisticAttempt extends Attempt {
 export class TransactionAttempt extends Attempt {
   constructor(tx: Transaction, options: CallOptions) {
     const send: Send = (statements, scope, ownOptions) =>
-      withTransactionStream(tx, ownOptions, (stream, handle) =>
-        stream.run(statements, scope, ownOptions, handle),
+      Transaction.withStream(tx, ownOptions, (stream, context) =>
+        stream.run(statements, scope, ownOptions, context),
       )
     super(options, send, send)
   }

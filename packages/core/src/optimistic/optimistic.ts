@@ -16,7 +16,7 @@ export interface OptimisticOptions extends CallOptions {
   /** Number of conflicts before the fallback. @default 8 */
   readonly maxConflicts?: number | undefined
   /**
-   * What happens then: `transaction` runs the same callback in a transaction, which waits for the write lock and always finishes;
+   * What happens after `maxConflicts`: `transaction` runs the same callback in a transaction, which waits for the write lock and always finishes;
    * `none` throws a ConflictError.
    * @default 'transaction'
    */
@@ -32,6 +32,7 @@ const OPTIONS: RulesOf<OptimisticOptions> = {
   fallback: ['transaction', 'none'],
 }
 const DEFAULT_MAX_CONFLICTS = 8
+/** First and longest delay before another attempt, in ms. */
 const FIRST_DELAY_MS = 10
 const LONGEST_DELAY_MS = 200
 
@@ -78,11 +79,12 @@ export async function runOptimistically<T>(
   const deadline = http.deadline(timeoutMs)
   lifetime.begin()
   try {
-    for (let conflicts = 0; ; conflicts += 1) {
-      // such a server would run each repeated read in a request of its own
-      if (http.server.isExecuteOnly && fallback === 'transaction') break
+    for (let conflicts = 0, isLast = false; ; conflicts += 1) {
       signal?.throwIfAborted()
       if (deadline.remainingMs <= 0) throw timeoutError(deadline.timeoutMs, config.address.origin, false)
+      // a server without batches would repeat each read in a request of its own
+      if (isLast || (http.server.isExecuteOnly && fallback === 'transaction'))
+        return await db.transaction((tx) => run(new TransactionAttempt(tx, { signal })))
       const attempt = new OptimisticAttempt(http, { signal })
       try {
         const result = await run(attempt)
@@ -92,17 +94,13 @@ export async function runOptimistically<T>(
         await attempt.checkAfter(error)
         const { conflict } = attempt
         if (conflict === null) throw error
-        const isLast = conflicts >= maxConflicts || !attempt.isComparable
+        isLast = conflicts >= maxConflicts || !attempt.isComparable
         if (isLast && fallback === 'none') throw attempt.parseError ?? conflict
         const delayMs = isLast ? 0 : backoffMs(conflicts, FIRST_DELAY_MS, LONGEST_DELAY_MS)
         events.emit({ type: 'retry', attempt: conflicts + 1, delayMs, error: conflict })
-        if (isLast) break
-        await lifetime.sleep(delayMs, signal)
+        if (!isLast) await lifetime.sleep(delayMs, signal)
       }
     }
-    signal?.throwIfAborted()
-    if (deadline.remainingMs <= 0) throw timeoutError(deadline.timeoutMs, config.address.origin, false)
-    return await db.transaction((tx) => run(new TransactionAttempt(tx, { signal })))
   } finally {
     lifetime.end()
   }

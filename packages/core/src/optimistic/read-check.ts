@@ -1,4 +1,5 @@
 import type { WireResult, WireValue } from '../base/wire.ts'
+import { failWhen } from '../client/failed-assertion.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { type ScriptStatement, splitStatements } from '../sql/script.ts'
 
@@ -16,16 +17,16 @@ export function recordRead(statement: EncodedStatement, { cols, rows }: WireResu
 
 /** Maximum number of cells that the checks of an attempt compare; the comparison holds the write lock, for about 50 µs a cell. */
 export const MAX_COMPARED_CELLS = 10_000
-/** Of these, the cells of all reads leave enough. */
+/** Maximum number of parameters of a read. With those of the cells, they are fewer than SQLite's 32,766. */
 const MAX_PARAMETERS = 20_000
-/** SQLite's 2,000, less the one that numbers the rows. */
+/** Maximum number of columns of a read: SQLite's 2,000, less the one that numbers the rows. */
 const MAX_COLUMNS = 1_999
 /** Maximum length of the checks of an attempt as JSON, in characters. */
 export const MAX_CHECK_LENGTH = 4_000_000
 
 /**
  * Returns a statement that fails unless the read still has exactly the same rows in the same order, by type and bytes. The names of
- * columns are not compared. Comparing JSON would round reals, and EXCEPT follows collations.
+ * columns are not compared. Neither JSON nor EXCEPT would do: JSON rounds reals, and EXCEPT follows collations.
  * @throws SyntaxError for a read that ends in an open comment; RangeError for one that has too many columns, or seems to have
  * too many parameters
  */
@@ -39,18 +40,16 @@ export function encodeReadCheck({ statement, columnCount, rows }: RecordedRead):
   const columns = Array.from({ length: columnCount }, (_, index) => `c${index}`)
   const read = `with ${name}(${columns.join()}) as (${sql}\n)`
   if (rows.length === 0)
-    return parameters.encode(`${read} select ${failIf(`exists (select 1 from ${name})`)}`)
+    return parameters.encode(`${read} select ${failWhen(`exists (select 1 from ${name})`, 'conflict')}`)
   const cells = rows.map((row) => `(${row.map((cell) => parameters.add(cell)).join()})`).join()
   const isSame = allOf(columns.map((column, index) => compareColumn(column, rows, index)))
   const numbered = (table: string): string => `(select row_number() over () i, * from ${table})`
   const matches = `select count(*) from ${numbered(name)} a join ${numbered(`${name}_seen`)} b on a.i = b.i where ${isSame}`
   const isChanged = `(select count(*) from ${name}) <> ${rows.length} or (${matches}) <> ${rows.length}`
   return parameters.encode(
-    `${read}, ${name}_seen(${columns.join()}) as (values ${cells}) select ${failIf(isChanged)}`,
+    `${read}, ${name}_seen(${columns.join()}) as (values ${cells}) select ${failWhen(isChanged, 'conflict')}`,
   )
 }
-
-const failIf = (condition: string): string => `case when ${condition} then json('conflict') end`
 
 /** Combines conditions in a balanced tree: SQLite limits the depth of expressions. */
 function allOf(conditions: readonly string[]): string {
@@ -62,9 +61,10 @@ function allOf(conditions: readonly string[]): string {
 function compareColumn(column: string, rows: readonly (readonly WireValue[])[], index: number): string {
   const [a, b] = [`+a.${column}`, `+b.${column}`]
   const isReal = `typeof(b.${column}) = 'real'`
-  const reals = rows.flatMap(([...cells]) =>
-    cells[index]?.type === 'float' ? Number(cells[index].value ?? Infinity) : [],
-  )
+  const reals = rows.flatMap((row) => {
+    const cell = row[index]
+    return cell?.type === 'float' ? Number(cell.value ?? Infinity) : []
+  })
   // the server sends infinities as null, without their sign, so that the callback did not see it either
   const isInfinite = reals.some((real) => !Number.isFinite(real))
     ? ` or (${isReal} and abs(${a}) = 9e999 and abs(${b}) = 9e999)`
@@ -107,7 +107,8 @@ class Parameters {
   add(cell: WireValue): string {
     if (cell.type === 'null') return 'null'
     if (cell.type === 'float' && !Number.isFinite(Number(cell.value ?? Infinity))) return '9e999'
-    // a server rejects arguments that no statement has, so that there are none unless a cell follows
+    // the read's own parameters without an argument get NULL, as the cells come after them. Without a cell, there are no such arguments,
+    // because a server would reject those that the statement does not use
     if (!this.#isNamed && this.#args.length === 0)
       for (let index = this.#ownCount; index < this.#next; index++) this.#args.push(NULL)
     this.#next += 1

@@ -26,21 +26,23 @@ export interface ReadOptions extends AtomicBatchOptions {
   readonly onResult?: ((result: WireResult) => void) | undefined
 }
 
-/** The end of a transaction or savepoint, as its handle has it. */
-export interface Handle {
+/** The state of a handle, the `Transaction` that a callback receives for its transaction or savepoint. */
+export interface HandleState {
   readonly kind: 'transaction' | 'savepoint'
-  /** The handle that contains it; null for a transaction. */
-  readonly parent: Handle | null
+  /** State of the handle that contains this one; null for a transaction. */
+  readonly parent: HandleState | null
   /** Aborted when the whole transaction is. */
   readonly signal?: AbortSignal | undefined
+  /** How the handle ended; null while its callback runs. */
   end: 'committed' | 'rolled back' | null
 }
 
 /** Whether a handle, or one that contains it, was rolled back. */
-export const isUndone = ({ end, parent }: Handle): boolean =>
+export const isUndone = ({ end, parent }: HandleState): boolean =>
   end === 'rolled back' || (parent !== null && isUndone(parent))
 
-export const endMessage = ({ end, kind }: Handle): string => `the ${kind} was already ${end ?? 'rolled back'}`
+export const endMessage = ({ end, kind }: HandleState): string =>
+  `the ${kind} was already ${end ?? 'rolled back'}`
 
 /** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
 export interface QueuedCall {
@@ -67,8 +69,8 @@ export interface QueuedCall {
   readonly isReadOnly: boolean
   readonly options: ReadOptions
   readonly deadline: Deadline
-  /** The transaction or savepoint that made it; if that is rolled back, the call must no longer run. */
-  readonly handle?: Handle | undefined
+  /** State of the handle that made the call. If the handle is rolled back, the call must no longer run. */
+  readonly handleState?: HandleState | undefined
   /** The cursor whose control statements it sends. */
   readonly parses?: QueuedCall | undefined
   /** Stops watching its signal, which the request watches instead. */

@@ -310,9 +310,9 @@ export class StreamMachine {
   /** Rejects the calls of handles that were rolled back. */
   #removeUndone(): void {
     for (const call of this.state.queue.slice()) {
-      const { handle } = call
-      if (handle && isUndone(handle))
-        this.#remove(call, { type: 'stream', code: 'STREAM_CLOSED', message: endMessage(handle) })
+      const { handleState } = call
+      if (handleState && isUndone(handleState))
+        this.#remove(call, { type: 'stream', code: 'STREAM_CLOSED', message: endMessage(handleState) })
     }
   }
 

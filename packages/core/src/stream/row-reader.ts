@@ -17,11 +17,11 @@ import {
   openCursor,
   rejectionError,
 } from './cursor-exchange.ts'
-import { choosePolicy, type HandleCall, isUnsupportedPath, type ServerStream } from './server-stream.ts'
+import { type CallContext, choosePolicy, isUnsupportedPath, type ServerStream } from './server-stream.ts'
 import { holdsLock, isInTransaction, isOutdated } from './stream-state.ts'
 
 /** The options and deadline of a cursor. */
-type CursorCall = HandleCall & { readonly options: RowsOptions }
+type CursorCall = CallContext & { readonly options: RowsOptions }
 
 /**
  * A cursor: it waits in the queue of its stream like any call, then sends its request and reads the rows as the loop wants them. No
@@ -300,7 +300,7 @@ export class RowReader implements Cursor {
     signal: AbortSignal | undefined,
     send: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    return withSignals(this.#call.handle?.signal, signal, send)
+    return withSignals(this.#call.handleState?.signal, signal, send)
   }
 
   /** Executes the statement and reads its whole result, from a server without cursors. */
@@ -363,7 +363,7 @@ function newParseCall(call: QueuedCall): QueuedCall {
     parsedOnly: statements[0]?.sql,
     parses: call,
     // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues unless it is aborted, too
-    options: { signal: call.handle?.signal },
+    options: { signal: call.handleState?.signal },
     isReadOnly: true,
     cursor: undefined,
     // the cursor itself stays watched

@@ -39,8 +39,8 @@ import { holdsLock, isInTransaction, nextWake, type StreamLoss } from './stream-
 
 const FLUSH = { type: 'flush' } as const
 
-/** What the handle of a transaction or savepoint adds to its calls. */
-export type HandleCall = Pick<QueuedCall, 'deadline' | 'handle'>
+/** What a call has from its caller: its time limit, and for a call of a transaction, the state of the handle that makes it. */
+export type CallContext = Pick<QueuedCall, 'deadline' | 'handleState'>
 
 /** The shell of a stream: performs what `step` decides, and reports what happens. Decides nothing. */
 export class ServerStream implements OpenStream, SendingStream {
@@ -393,7 +393,7 @@ export class ServerStream implements OpenStream, SendingStream {
     statements: readonly EncodedStatement[],
     defaultScope: QueuedCall['scope'],
     options: AtomicBatchOptions,
-    { deadline, handle }: HandleCall = { deadline: this.http.deadline(options.timeoutMs) },
+    { deadline, handleState }: CallContext = { deadline: this.http.deadline(options.timeoutMs) },
   ): Promise<Results> {
     if (statements.length === 0) return Promise.resolve([])
     const { transaction } = this.state
@@ -409,7 +409,7 @@ export class ServerStream implements OpenStream, SendingStream {
       isReadOnly,
       options,
       deadline,
-      handle,
+      handleState,
       canCoalesce: inTransaction,
     }
     return this.http.events.query(statements, id, () => this.enqueue(call, inTransaction))
