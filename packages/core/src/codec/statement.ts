@@ -88,5 +88,6 @@ export function rejectForeignKeys(statements: readonly EncodedStatement[]): void
 
 /** Rejects SAVEPOINT outside of a transaction, where it would begin one that the client does not track. */
 export function rejectSavepoint({ kind }: EncodedStatement): void {
-  if (kind === 'savepoint') throw new TypeError('SAVEPOINT would begin a transaction; it is allowed only inside of one')
+  if (kind === 'savepoint')
+    throw new TypeError('SAVEPOINT would begin a transaction; it is allowed only inside of one')
 }
