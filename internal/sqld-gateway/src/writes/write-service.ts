@@ -14,6 +14,8 @@ import { WriteTicket } from './write-ticket.ts'
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
   readonly getFile: ((id: DatabaseId) => string) | null
+  /** Called before a write is sent, also one through a replica. */
+  readonly beforeWrite: (id: DatabaseId) => Promise<void>
   /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   readonly stallTimes: StallTimes | undefined
@@ -81,6 +83,7 @@ export class WriteService {
     effect: WriteEffect,
     signal: AbortSignal,
   ): Promise<WriteTicket> {
+    if (effect.mayWrite) await this.#options.beforeWrite(id)
     const { gate, checkpointer } = this.#getDatabase(id)
     await gate.enter(stream, effect, signal)
     return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})

@@ -21,6 +21,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  describeBlock,
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
@@ -284,7 +285,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const running = this.#running.begin(id, request.controller)
     try {
       const response = await this.#respond(id, request, running)
-      // not aborted with other requests: a change stream ends when its feed is closed
+      // a change stream is ended by `closeFeed` or by its client, not aborted with other requests
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
       if (running.isAborted) return revokedResponse()
@@ -395,8 +396,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   #findReadRejection(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#workers.getSettings(id) ?? {}
-    if (!blockReads) return null
-    return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
+    return blockReads ? describeBlock(blockReason) : null
   }
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
