@@ -7,7 +7,6 @@ import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection
 
 /** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
-  if (statement.access === 'read' && !permissions.read) throw forbiddenError('Read', databaseId)
   if (statement.access === 'write' && !permissions.write) throw forbiddenError('Write', databaseId)
 }
 

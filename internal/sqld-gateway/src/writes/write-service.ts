@@ -5,7 +5,7 @@ import type { InternalRequests } from '../process/internal-requests.ts'
 import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
 import { isWriteLockFree } from './is-write-lock-free.ts'
-import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
+import { STALL_TIMES, type Stall, StallDetector, type StallTimes } from './stall-detector.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { type StreamWriteState, WriteGate } from './write-gate.ts'
 import { WriteTicket } from './write-ticket.ts'
@@ -60,7 +60,7 @@ export class WriteService {
         responds: () => upstream.responds(RESPONSE_TIMEOUT_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
         isLockFree: async (id) => (getFile === null ? true : isWriteLockFree(getFile(id))),
-        onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
+        onStall: (id, stall) => this.#onStall(id, stall),
       },
       this.#times,
     )
@@ -145,16 +145,21 @@ export class WriteService {
     this.#reportedStalls.delete(id)
   }
 
-  async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const problem = `libsql-server has not responded to a write for ${formatSeconds(stalledMs)} and is not executing one (${DEFECT_PAGE})`
+  async #onStall(id: DatabaseId, { stalledMs, serverResponds }: Stall): Promise<void> {
+    const state = serverResponds ? `is not executing one (${DEFECT_PAGE})` : 'responds to nothing'
+    const problem = `libsql-server has not responded to a write for ${formatSeconds(stalledMs)} and ${state}`
     if (this.#options.getFile === null) {
       if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
       this.#reportedStalls.add(id)
       return
     }
     this.#options.onNotice(id, `${problem}: restarting it`)
-    await this.#upstream.restart()
-    this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
+    try {
+      await this.#upstream.restart()
+      this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
+    } catch (error) {
+      this.#options.onNotice(id, `libsql-server could not be restarted: ${String(error)}`)
+    }
   }
 }
 
