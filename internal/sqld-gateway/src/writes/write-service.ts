@@ -14,7 +14,7 @@ import { WriteTicket } from './write-ticket.ts'
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
   readonly getFile: ((id: DatabaseId) => string) | null
-  /** Called before a write is sent, also one through a replica. */
+  /** See {@link WriteService.beforeWrite}. */
   readonly beforeWrite: (id: DatabaseId) => Promise<void>
   /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
@@ -76,6 +76,11 @@ export class WriteService {
     return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'libsql-server does not respond'
   }
 
+  /** Must be called before a write enters, also one through a replica. @throws MissingFileError */
+  async beforeWrite(id: DatabaseId): Promise<void> {
+    await this.#options.beforeWrite(id)
+  }
+
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(
     id: DatabaseId,
@@ -83,7 +88,6 @@ export class WriteService {
     effect: WriteEffect,
     signal: AbortSignal,
   ): Promise<WriteTicket> {
-    if (effect.mayWrite) await this.#options.beforeWrite(id)
     const { gate, checkpointer } = this.#getDatabase(id)
     await gate.enter(stream, effect, signal)
     return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
