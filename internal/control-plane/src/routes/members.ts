@@ -74,6 +74,7 @@ function removeMember(call: Call) {
   const notFound = `user ${shorten(call.param('username'))} is not a member of org ${organization.slug}`
   const { user, member } = findMember(call, notFound)
   if (member.role === 'owner') throw new ApiError(400, 'the owner cannot be removed')
+  // an admin who leaves; the route is closed to other members
   const isSelf = user.id === call.caller.user.id
   const code = isSelf ? 'org-member-leave' : 'org-member-rm'
   const data = { username: user.username }
