@@ -50,6 +50,7 @@ test.skipIf(!canMount).each([
   async (backend, freeBytes) => {
     const program = new URL('programs/copies-on-full-disk.ts', import.meta.url)
     const full = expect.stringMatching(/ENOSPC|disk (?:is )?full/)
-    expect(await runOnSmallDisk(program, backend, freeBytes)).toEqual([full, full, full])
+    const response = '500 {"error":"the disk of the server is full"}'
+    expect(await runOnSmallDisk(program, backend, freeBytes)).toEqual([full, full, full, response, response])
   },
 )

@@ -19,6 +19,9 @@ import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } fr
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
+/** Ends the name of a copy until it replaces its database. No database can have such a name. */
+const RESTORED_SUFFIX = '.restored'
+
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -209,8 +212,7 @@ export class Databases {
       replacement = await this.create({
         organization,
         group,
-        // a name that no database can have, until the copy replaces this database
-        name: `${name}.restored`,
+        name: name + RESTORED_SUFFIX,
         source: { type: 'file', file },
         configuration: current.configuration,
         readyDelayMs: 0,
@@ -224,6 +226,13 @@ export class Databases {
     // a failed removal is retried
     await this.finishRemoval(row).catch(() => {})
     return replacement
+  }
+
+  /** Checks that none of these databases is being restored. @throws ApiError 409 */
+  checkNotRestoring(rows: readonly DatabaseRow[]): void {
+    const copy = rows.find(({ name }) => name.endsWith(RESTORED_SUFFIX))?.name
+    if (copy === undefined) return
+    throw new ApiError(409, `database ${copy.slice(0, -RESTORED_SUFFIX.length)} is being restored`)
   }
 
   /** Returns the current row of a database. @throws ApiError if it was removed or moved since `row` was read */

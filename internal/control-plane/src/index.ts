@@ -3,14 +3,13 @@ export {
   claimBackend,
   DEFAULT_GROUP,
   getOrCreateKey,
-  newMember,
-  newOrganization,
   openOperatorAccount,
   PLATFORM_KEY,
 } from './bootstrap.ts'
 export { ControlPlane } from './control-plane.ts'
 export { NEW_CONFIGURATION } from './databases.ts'
 export type { PendingChange } from './pending-changes.ts'
+export { newMember, newOrganization } from './registry/new-rows.ts'
 export { REGISTRY_FILE, Registry } from './registry/registry.ts'
 export type { DatabaseConfiguration, DatabaseRow, GroupRow, SnapshotRow, UserRow } from './registry/rows.ts'
 export { getGroupReplicaLocations, getReplicaLocations } from './replica-locations.ts'

@@ -8,6 +8,7 @@ import type { Databases } from './databases.ts'
 import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow, SnapshotRow } from './registry/rows.ts'
+import { shorten } from './rules/names.ts'
 
 /** Maximum number of snapshots of a database: each takes as much space as the database. */
 const MAX_SNAPSHOTS = 50
@@ -46,10 +47,7 @@ export class Snapshots {
   get({ id, name: database }: DatabaseRow, name: string): SnapshotRow {
     const row = this.#options.registry.findSnapshot(id, name)
     if (row === undefined)
-      throw new ApiError(
-        404,
-        `could not find snapshot with name ${name.slice(0, 80)} of database ${database}`,
-      )
+      throw new ApiError(404, `could not find snapshot with name ${shorten(name)} of database ${database}`)
     return row
   }
 
@@ -110,7 +108,7 @@ export class Snapshots {
     if (!NAME.test(name))
       throw new ApiError(
         400,
-        `invalid snapshot name ${JSON.stringify(name.slice(0, 80))}: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"`,
+        `invalid snapshot name ${JSON.stringify(shorten(name))}: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"`,
       )
     if (registry.databases.get(id)?.state !== 'ready')
       throw new ApiError(409, `database ${database} was removed or restored in the meantime`)

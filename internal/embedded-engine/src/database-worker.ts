@@ -232,7 +232,7 @@ export class DatabaseWorker {
     this.#lastCall = (this.#lastCall % MAX_CALL_NUMBER) + 1
     const number = this.#lastCall
     const { id, stream, permissions, signal } = call
-    const abandon = (): void => this.#abandon(number)
+    const abandon = (): void => this.#abandonCall(number)
     const { promise, resolve, reject } = Promise.withResolvers<CallOutcome>()
     const outcome = promise.finally(() => signal.removeEventListener('abort', abandon))
     const readMore = (): void => this.#send({ type: 'cursor-read', call: number })
@@ -252,7 +252,7 @@ export class DatabaseWorker {
   }
 
   /** Called when the client of a call has disconnected: interrupts its statement, and skips those that have not begun. */
-  #abandon(number: number): void {
+  #abandonCall(number: number): void {
     if (!this.#calls.has(number)) return // already finished
     this.#state.abandon(number)
     this.#send({ type: 'abandon', call: number })

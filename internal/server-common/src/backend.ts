@@ -5,6 +5,7 @@ export {
   type DatabaseSettings,
   type DatabaseSource,
   DEFAULT_SETTINGS,
+  describeBlock,
   type QueryUsage,
   type RemoteSqldOptions,
   ReplicaStartError,

@@ -1,4 +1,5 @@
-// Hrana is the protocol that libSQL clients use over HTTP: pipelines of requests on streams, in JSON.
+// Hrana is the protocol that libSQL clients use over HTTP: pipelines of requests on streams, in JSON. This is what the back ends and the
+// control plane use of it, with the permissions of its requests.
 export { DIALECTS, type Dialect } from './hrana/dialect.ts'
 export { JsonShapeError } from './hrana/json-shape.ts'
 export { FULL_PERMISSIONS, INTERNAL_PERMISSIONS } from './hrana/permissions.ts'

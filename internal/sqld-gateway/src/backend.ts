@@ -1,7 +1,3 @@
-import { randomUUID } from 'node:crypto'
-import { mkdir, rm, truncate } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type ReachableDatabases, TokenCheck } from '@batonsql/server-common/auth'
 import {
   BackendError,
@@ -10,12 +6,9 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  DEFAULT_SETTINGS,
-  type ExportedFile,
-  hasDatabaseFile,
+  describeBlock,
   isExportRoute,
   MissingFileError,
-  newDatabaseId,
   PROBE,
   probeDatabase,
   type QueryUsage,
@@ -26,7 +19,6 @@ import {
   type RunningRequest,
   RunningRequests,
   revokedResponse,
-  setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
 import { JsonShapeError, PipelineFailure } from '@batonsql/server-common/hrana'
@@ -37,19 +29,15 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { buildClientResponse } from './build-client-response.ts'
-import { copyOpenDatabase, importFile } from './copy-database.ts'
-import {
-  isStopping,
-  retryTransient,
-  type SqldNamespaceConfig,
-  type SqldNamespaceSource,
-} from './process/admin.ts'
+import { Namespaces } from './namespaces.ts'
 import { readBody } from './process/exchange.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import { ReplicaSet } from './replicas/replica-set.ts'
+import { SettingsTable } from './settings-table.ts'
 import { type ClientRequest, StreamRequests, type StreamRules } from './stream-requests.ts'
+import { UsageCounts } from './usage-counts.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
 
@@ -68,21 +56,10 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly isReplicaLocation?: (location: string) => boolean
 }
 
-/** Practically unlimited; for the server, null means "unchanged". */
-const NO_SIZE_LIMIT = '1000pb'
-/** Maximum number of attempts to apply settings while the server is being restarted. */
-const APPLY_ATTEMPTS = 5
-/** Delay between two attempts while the server is stopping, which takes up to 2 s. */
-const STOPPING_DELAY_MS = 1_000
 const REMOVED_MESSAGE =
   'the replica was removed while this request was running; it is unknown whether the request was applied'
 const CLOSED_MESSAGE =
   'libsql-server exited, or closed the connection, while running this request; it is unknown whether the request was applied'
-
-interface Counts {
-  readonly rowsRead: number
-  readonly rowsWritten: number
-}
 
 /** Serves the database API from one libsql-server, with a namespace for each database. */
 export class SqldBackend implements DatabaseBackend {
@@ -94,29 +71,31 @@ export class SqldBackend implements DatabaseBackend {
   readonly #internal: InternalRequests
   readonly #writes: WriteService
   readonly #streams: StreamRequests
-  readonly #settings = new Map<DatabaseId, DatabaseSettings>()
-  /** Databases that other databases may attach; usually few. */
-  readonly #attachable = new Set<DatabaseId>()
+  readonly #namespaces: Namespaces
+  readonly #usage: UsageCounts
+  readonly #settings = new SettingsTable()
   readonly #running = new RunningRequests()
   readonly #replicas: ReplicaSet
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
-  /** Distinguishes the counts of the current process from earlier ones. */
-  #epoch = ''
-  /** Counts of each database when first read from the current process, because the server keeps them across restarts. */
-  readonly #baseCounts = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
     this.#tokens = new TokenCheck(options.isOpen, options.reachable)
     this.#upstream = new Upstream(options, {
-      onStart: () => this.#startCounts(),
+      onStart: () => this.#onStart(),
       filterAttachable: (to, allowed) => this.#filterAttachable(to, allowed),
     })
     this.#internal = new InternalRequests(this.#upstream)
+    this.#namespaces = new Namespaces(this.#upstream, options)
+    this.#usage = new UsageCounts(this.#upstream, {
+      isRemote: options.remote !== undefined,
+      hasFile: (id) => this.#namespaces.hasFile(id),
+    })
     const { remote, onNotice, stallTimes, ...shared } = options
     this.#writes = new WriteService(this.#upstream, this.#internal, {
-      getFile: remote === undefined ? (id) => this.#getDataFile(id) : null,
+      getFile: remote === undefined ? (id) => this.#namespaces.getFile(id) : null,
+      beforeWrite: (id) => this.#usage.begin(id),
       onNotice,
       stallTimes,
     })
@@ -130,191 +109,58 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    await rm(this.#temporaryFolder, { recursive: true, force: true })
+    await this.#namespaces.removeTemporaryFiles()
     const version = await this.#upstream.start()
-    if (this.#options.remote !== undefined) await this.#checkSeparate()
+    if (this.#options.remote !== undefined) await this.#namespaces.checkSeparate(this.#internal)
     return version
   }
 
-  #startCounts(): void {
-    this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
-    this.#baseCounts.clear()
+  /** Called when the server has started, which has ended all streams. */
+  #onStart(): void {
+    this.#usage.restart()
     this.#writes.forgetAllStreams()
     this.#streams.forgetAbandoned()
-  }
-
-  /** Checks that databases are separate: without `--enable-namespaces`, all names share one database. */
-  async #checkSeparate(): Promise<void> {
-    const [firstId, secondId] = [newDatabaseId(), newDatabaseId()]
-    try {
-      for (const id of [firstId, secondId]) await this.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
-      await this.#internal.query(firstId, 'CREATE TABLE baton_probe (a)')
-      const tables = await this.#internal.query(
-        secondId,
-        "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'",
-      )
-      if (tables.includes('"value":"baton_probe"')) throw new Error('two names refer to the same database')
-    } catch (error) {
-      throw new Error(
-        'this libsql-server does not keep databases separate; start it with --enable-namespaces',
-        { cause: error },
-      )
-    } finally {
-      for (const id of [firstId, secondId]) await this.remove(id).catch(() => {})
-    }
   }
 
   /** Does nothing: libsql-server has resumed its migrations when it started. */
   resume(): void {}
 
   async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    if (this.#options.remote !== undefined) return []
-    return (await setAside(this.#dataFolder, registeredIds)).map(({ id }) => id)
-  }
-
-  get #dataFolder(): string {
-    return join(this.#options.directory, 'sqld', 'dbs')
-  }
-
-  /** Whether a database has its files. Those of a remote server are not visible, and are assumed to exist. */
-  async #hasFiles(id: DatabaseId): Promise<boolean> {
-    if (this.#options.remote !== undefined) return true
-    return hasDatabaseFile(this.#getDataFile(id))
+    return await this.#namespaces.setAsideUnregistered(registeredIds)
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const config = this.#buildConfig(settings)
-    let isRetry = false
-    await retryTransient(async () => {
-      // the server has already created the rejected database, possibly without the pending migration
-      if (isRetry) await this.#upstream.withAdmin((admin) => admin.discard(id, config))
-      isRetry = true
-      await this.#createNamespace(id, source, config)
-    })
+    await this.#namespaces.create(id, source, settings)
     this.#storeSettings(id, settings)
   }
 
-  async #createNamespace(id: DatabaseId, source: DatabaseSource, config: SqldNamespaceConfig): Promise<void> {
-    const create = (from: SqldNamespaceSource = {}): Promise<void> =>
-      this.#upstream.withAdmin((admin) => admin.create(id, config, from))
-    if (source.type === 'fork' && this.#options.remote === undefined) {
-      // the server's own fork blocks all other changes, and takes longer than their time limit for 1 GB
-      await this.#createWithFile(id, (file) => this.exportTo(source.from, file), create)
-    } else if (source.type === 'fork') {
-      await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
-      // the fork starts with the original's keys
-      await this.#upstream.withAdmin((admin) => admin.configure(id, config))
-    } else if (source.type === 'file') {
-      const write = (file: string): Promise<void> => importFile(source.file, file, this.#temporaryFolder)
-      await this.#createWithFile(id, write, create)
-    } else await create(namespaceSource(source))
-  }
-
-  /** Creates a database whose file is already in place. */
-  async #createWithFile(
-    id: DatabaseId,
-    write: (file: string) => Promise<void>,
-    create: () => Promise<void>,
-  ): Promise<void> {
-    const to = this.#getDataFile(id)
-    // an interrupted removal may have left the folder
-    await rm(dirname(to), { recursive: true, force: true })
-    await mkdir(dirname(to), { recursive: true })
-    try {
-      await write(to)
-      await create()
-    } catch (error) {
-      await rm(dirname(to), { recursive: true, force: true })
-      // the server crashes on a damaged file
-      throw isConnectionError(error) ? new BackendError('libsql-server cannot open the file') : error
-    }
-  }
-
-  /** @throws BackendError for a remote server, or if the database has no file, which would be copied as an empty one */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const from = this.#getDataFile(id)
-    if (!hasDatabaseFile(from)) throw new MissingFileError()
-    await this.#upstream.ensureRunning()
-    await copyOpenDatabase(from, file)
-  }
-
-  async #export(id: DatabaseId): Promise<ExportedFile> {
-    const folder = this.#temporaryFolder
-    await mkdir(folder, { recursive: true })
-    const path = join(folder, `${randomUUID()}.db`)
-    await this.exportTo(id, path)
-    return { path, remove: async () => await rm(path, { force: true }) }
-  }
-
-  /** Files left here by a killed process are removed at startup. */
-  get #temporaryFolder(): string {
-    return join(this.#options.directory, 'exports')
-  }
-
-  #getDataFile(id: DatabaseId): string {
-    if (this.#options.remote !== undefined)
-      throw new BackendError('the files of a remote libsql-server are not accessible; use /dump')
-    return join(this.#dataFolder, id, 'data')
+    await this.#namespaces.exportTo(id, file)
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    const wasBlocked = this.#settings.get(id)?.blockReads === true
+    const wasBlocked = this.#settings.get(id).blockReads
     this.#storeSettings(id, settings)
     if (wasBlocked && !settings.blockReads)
       for (const replica of await this.#replicas.listStarted()) replica.onUnblock(id)
-    const exists = await this.#applyToServer(id, settings)
-    if (!this.#attachable.has(id)) await this.#running.abortAttaching(id)
+    const exists = await this.#namespaces.configure(id, () => this.#settings.get(id))
+    if (!this.#settings.isAttachable(id)) await this.#running.abortAttaching(id)
     return exists
-  }
-
-  async #applyToServer(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    // if the file were missing, the server would create an empty database
-    if (!(await this.#hasFiles(id))) return false
-    for (let attempt = 1; ; attempt += 1) {
-      const { admin } = await this.#upstream.ensureRunning()
-      try {
-        // newer settings may have been applied meanwhile
-        return await admin.configureIfExists(id, this.#buildConfig(this.#settings.get(id) ?? settings))
-      } catch (error) {
-        // the server was stopped during the request
-        const canRetry = isConnectionError(error) || isStopping(error)
-        if (!canRetry || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
-        if (isStopping(error)) await sleep(STOPPING_DELAY_MS)
-      }
-    }
   }
 
   async remove(id: DatabaseId): Promise<void> {
     this.#tokens.forget(id)
     this.#running.abort(id)
+    // without its settings, the database cannot be attached
+    this.#settings.delete(id)
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
     const streams = [this.#streams, ...(await this.#replicas.listStarted()).map((replica) => replica.streams)]
     await Promise.all(streams.map((requests) => requests.closeStreams(id, 'all')))
-    this.#settings.delete(id)
-    this.#attachable.delete(id)
-    this.#baseCounts.delete(id)
+    this.#usage.forget(id)
     this.#writes.remove(id)
-    const removeNamespace = (): Promise<void> => this.#upstream.withAdmin((admin) => admin.remove(id))
-    await removeNamespace().catch(async (error: Error) => {
-      // the server records the removal before it frees the space
-      if (this.#options.remote !== undefined || !error.message.includes('disk is full')) throw error
-      await this.#emptyFiles(id)
-      await removeNamespace()
-    })
-    // the server leaves behind a directory in which a file was created during the removal
-    if (this.#options.remote === undefined)
-      await rm(dirname(this.#getDataFile(id)), { recursive: true, force: true, maxRetries: 5 })
+    await this.#namespaces.remove(id)
     for (const replica of await this.#replicas.listStarted()) await replica.remove(id)
-  }
-
-  /** Empties the files of a database that is no longer in use. */
-  async #emptyFiles(id: DatabaseId): Promise<void> {
-    const folder = dirname(this.#getDataFile(id))
-    for (const name of ['data', 'data-wal', 'wallog'])
-      await truncate(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw error
-      })
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
@@ -357,11 +203,13 @@ export class SqldBackend implements DatabaseBackend {
     await this.#replicas.change(getLocations)
   }
 
-  /** Blocks writes until settings are applied again, and aborts all client requests in flight. */
+  /**
+   * Blocks writes to a database until its settings are applied again. Restarts the server, which aborts the requests in flight to
+   * all databases of the group.
+   */
   async freeze(id: DatabaseId, blockReason: string): Promise<void> {
-    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
-    await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
-    // aborts requests that were accepted before the block
+    await this.applySettings(id, { ...this.#settings.get(id), blockWrites: true, blockReason })
+    // a write that was accepted before the block may still be running
     await this.#upstream.restart()
   }
 
@@ -382,40 +230,11 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const base = await this.#getBaseCounts(id)
-    const stats = await this.#upstream.withAdmin((admin) => admin.stats(id))
-    return {
-      epoch: this.#epoch,
-      rowsRead: stats.rows_read_count - base.rowsRead,
-      rowsWritten: stats.rows_written_count - base.rowsWritten,
-      storageBytes: stats.storage_bytes_used,
-    }
-  }
-
-  /** Returns the counts to subtract: zero for a remote server, because its start time is unknown. */
-  async #getBaseCounts(id: DatabaseId): Promise<Counts> {
-    if (this.#options.remote !== undefined) return { rowsRead: 0, rowsWritten: 0 }
-    const existing = this.#baseCounts.get(id)
-    if (existing !== undefined) return await existing
-    if (!(await this.#hasFiles(id))) throw new MissingFileError()
-    const reading = this.#upstream
-      .withAdmin((admin) => admin.stats(id))
-      .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
-    this.#baseCounts.set(id, reading)
-    reading.catch(() => {
-      // retried on the next request
-      if (this.#baseCounts.get(id) === reading) this.#baseCounts.delete(id)
-    })
-    return await reading
+    return await this.#usage.sample(id)
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await this.#upstream.withAdmin((admin) => admin.stats(id))
-    return queries.map(({ query, rows_read, rows_written }) => ({
-      query,
-      rowsRead: rows_read,
-      rowsWritten: rows_written,
-    }))
+    return await this.#usage.topQueries(id)
   }
 
   async handle(
@@ -429,11 +248,11 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       if (running.isAborted) return revokedResponse()
       if (error instanceof MissingFileError) throw error
-      if (location !== null && !this.#isReplicaLocation(location)) return errorResponse(502, REMOVED_MESSAGE)
       if (error instanceof BackendError) return errorResponse(400, error.message)
       if (error instanceof ReplicaStartError) return errorResponse(503, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      if (location !== null && !this.#isReplicaLocation(location)) return errorResponse(502, REMOVED_MESSAGE)
       if (isConnectionError(error)) return errorResponse(502, CLOSED_MESSAGE)
       throw error
     } finally {
@@ -451,7 +270,7 @@ export class SqldBackend implements DatabaseBackend {
     const permissions = this.#tokens.getPermissions(request, id)
     const getRules = () => this.#getRules(id, request)
     // only the primary serves migration jobs, dumps and change streams; replicas apply blocks late
-    if (location !== null && request.method === 'POST' && this.#settings.get(id)?.blockReads !== true) {
+    if (location !== null && request.method === 'POST' && !this.#settings.get(id).blockReads) {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, describeOutage(location))
       if (!this.#isReplicaLocation(location)) return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
       const replica = await this.#replicas.get(location)
@@ -462,17 +281,14 @@ export class SqldBackend implements DatabaseBackend {
     }
     if (this.#upstream.detectExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')
     if (!this.#upstream.isReady) await this.#upstream.ensureRunning()
-    // read before the counts include this request
-    await this.#getBaseCounts(id).catch((error: unknown) => {
-      if (error instanceof MissingFileError) throw error
-    })
-    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
+    await this.#usage.begin(id)
+    const { blockReads, blockReason } = this.#settings.get(id)
     // the server itself does not block these
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
-    if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
-      return errorResponse(403, describeBlock(settings))
+    if (blockReads && (readsAll || request.path === '/beta/listen'))
+      return errorResponse(403, describeBlock(blockReason))
     if (isExportRoute(request.path))
-      return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id))
+      return await buildExportResponse(request, id, this.#runningExports, () => this.#namespaces.export(id))
     if (request.method !== 'POST')
       return await this.#handleWithoutBody({ id, request, permissions, signal: running.signal })
     return await this.#streams.handle(id, { request, running }, getRules)
@@ -485,14 +301,13 @@ export class SqldBackend implements DatabaseBackend {
 
   #getRules(id: DatabaseId, request: ServiceRequest): StreamRules {
     const permissions = this.#tokens.getPermissions(request, id)
-    const settings = this.#settings.get(id) ?? DEFAULT_SETTINGS
-    const { isSchema, blockReads, blockWrites } = settings
+    const { isSchema, blockReads, blockWrites, blockReason } = this.#settings.get(id)
     return {
       permissions,
       blockReads,
       blockWrites,
       isSchema,
-      migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(settings) : null,
+      migrationRejection: isSchema && (blockReads || blockWrites) ? describeBlock(blockReason) : null,
       // does not reveal the ids of other databases
       resolveName: (name) => {
         const target = this.#options.resolveName?.(id, name)
@@ -515,30 +330,8 @@ export class SqldBackend implements DatabaseBackend {
     await Promise.all([...replicas.map((replica) => replica[Symbol.asyncDispose]()), this.#upstream.close()])
   }
 
-  #buildConfig(settings: DatabaseSettings): SqldNamespaceConfig {
-    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
-    return {
-      jwt_key: this.#getKeys(settings),
-      max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
-      allow_attach: allowAttach,
-      block_reads: blockReads,
-      block_writes: blockWrites,
-      block_reason: blockReason ?? undefined,
-    }
-  }
-
-  /** For a remote server, includes the keys of client tokens, because clients may send requests to its replicas directly. */
-  #getKeys({ keys }: DatabaseSettings): string | undefined {
-    const { isOpen, remote, controlKey } = this.#options
-    // undefined selects the server's key: a database with its own key would reject requests that its replicas forward
-    if (remote === undefined) return undefined
-    return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
-  }
-
   #storeSettings(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
-    if (settings.allowAttach && !settings.blockReads) this.#attachable.add(id)
-    else this.#attachable.delete(id)
     this.#tokens.configure(id, settings.keys)
   }
 
@@ -554,36 +347,16 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /**
-   * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
+   * Returns the databases that a sender may attach now: those that permit it, are readable, and in the same group. The server
+   * does not check the last two.
    */
   #filterAttachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
-    const ids = (allowed === 'all' ? [...this.#attachable] : allowed) as readonly DatabaseId[]
+    const ids = allowed === 'all' ? this.#settings.listAttachable() : (allowed as readonly DatabaseId[])
     const { resolveName = (_, id) => id as DatabaseId } = this.#options
-    return ids.filter((id) => {
-      const isBlocked = this.#settings.has(id) && !this.#attachable.has(id)
-      return !isBlocked && resolveName(to, id) === id
-    })
+    return ids.filter((id) => this.#settings.isAttachable(id) && resolveName(to, id) === id)
   }
 }
 
 function describeOutage(location: string): string {
   return `the replica in ${location} is down`
-}
-
-function describeBlock({ blockReason }: DatabaseSettings): string {
-  return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
-}
-
-/** Converts the source of a database to the admin API's format. */
-function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
-  switch (source.type) {
-    case 'empty':
-      return {}
-    case 'schema':
-      return { shared_schema: true }
-    case 'schema-child':
-      return { shared_schema_name: source.parent }
-    default:
-      return source satisfies never
-  }
 }

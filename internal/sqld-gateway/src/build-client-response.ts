@@ -22,10 +22,11 @@ export async function buildClientResponse(
     if (value !== undefined) headers[name] = value
   }
   const body = watchBody(response.body, watchers, onDisconnect)
+  // as text, in which the router replaces ids with names
   if (status >= 400)
     return { status, headers, body: (await readBody({ ...response, body })).toString('utf8') }
   const length = response.headers['content-length']
-  // without it, each chunk would be sent with its own length
+  // without it, the body would be sent with chunked encoding
   if (body instanceof Readable && length !== undefined) headers['content-length'] = length
   return { status, headers, body }
 }

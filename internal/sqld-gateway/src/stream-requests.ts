@@ -21,7 +21,7 @@ import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { ResolveName } from './request/attach-names.ts'
-import { decodeBody, rebuildBody } from './request/rebuild-body.ts'
+import { decodeBody, type RebuiltBody, rebuildBody } from './request/rebuild-body.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
 import { UnreadResponseGuard } from './writes/unread-response-guard.ts'
 import { StreamWriteState } from './writes/write-gate.ts'
@@ -43,6 +43,15 @@ export interface ClientRequest extends UpstreamRequest {
 interface RunningCall {
   readonly request: ServiceRequest
   readonly running: RunningRequest
+}
+
+/** A request whose stream and SQL have been checked. */
+interface CheckedRequest {
+  readonly call: ClientRequest & RunningCall
+  readonly body: RebuiltBody
+  /** Attributes of its stream after this request. */
+  readonly attributes: StreamAttributes
+  readonly isNewStream: boolean
 }
 
 /** The stream that a response continues. */
@@ -82,16 +91,27 @@ export class StreamRequests {
   }
 
   /** @param getRules called when the body has arrived, because the token may have been revoked meanwhile */
-  async handle(
-    id: DatabaseId,
-    { request, running }: RunningCall,
-    getRules: () => StreamRules,
-  ): Promise<ServiceResponse> {
+  async handle(id: DatabaseId, call: RunningCall, getRules: () => StreamRules): Promise<ServiceResponse> {
+    const { request, running } = call
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    const { permissions, migrationRejection, resolveName: resolve, ...rules } = getRules()
+    const rules = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
+    const checked = this.#check(id, call, text, rules)
+    if (request.path === '/v3/cursor' && !checked.call.permissions.write)
+      return await this.#sendReadOnlyCursor(checked)
+    return await this.#send(checked, rules.migrationRejection)
+  }
+
+  /** Checks the stream and the SQL of a request, and rebuilds its body. @throws PipelineFailure, JsonShapeError */
+  // oxlint-disable-next-line max-params
+  #check(
+    id: DatabaseId,
+    { request, running }: RunningCall,
+    text: string,
+    { permissions, resolveName: resolve, ...rules }: StreamRules,
+  ): CheckedRequest {
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
     holdMore(request.body, decodedBody.parsingBytes)
@@ -117,26 +137,38 @@ export class StreamRequests {
     // an attached database may no longer be readable, for everyone or for this sender
     if (attached.some((attachedId) => resolve(attachedId) !== attachedId)) throw invalidBaton()
     running.attached = attached
-    const { signal } = running
     const call = {
       id,
       request,
       running,
-      signal,
+      signal: running.signal,
       permissions: hasAttached ? { ...permissions, write: false } : permissions,
     }
     const writes = stream?.writes ?? new StreamWriteState()
     const attributes = { database: id, mayWrite, hasAttached, attached, writes }
-    if (request.path === '/v3/cursor' && !call.permissions.write)
-      return await this.#sendReadOnlyCursor(call, body.text, attributes)
+    return { call, body, attributes, isNewStream: stream === null }
+  }
+
+  /** Sends a request when its writes may proceed. @param migrationRejection see {@link StreamRules} */
+  async #send(
+    { call, body, attributes, isNewStream }: CheckedRequest,
+    migrationRejection: string | null,
+  ): Promise<ServiceResponse> {
+    const { id, request, running, signal } = call
+    const { writes } = attributes
     const effect = call.permissions.write ? body.getEffect(writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRejection !== null) throw PipelineFailure.service(403, migrationRejection)
+    running.hasWriteAccess = attributes.mayWrite
+    if (effect.mayWrite) {
+      await this.#writes.beforeWrite(id)
+      // nothing has been executed yet
+      if (running.isRevoked) return revokedBeforeStartResponse()
+    }
     const isWriting = effect.mayWrite || (effect.mayCommit && writes.hasBegun)
     running.mayWrite = () => isWriting
-    running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, writes, effect, signal)
     const response = await this.#sendToEnd(ticket, call, body.text)
-    if (response.status !== 200 && stream === null) ticket.onStreamClosed()
+    if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
     const watchers = [...ticket.createWatchers(), this.#createBatonWatcher(call, attributes)]
@@ -218,14 +250,10 @@ export class StreamRequests {
    * Sends a cursor without write permission. If it attempts to write, the server truncates the response, which is reported to the
    * client as a rejection.
    */
-  async #sendReadOnlyCursor(
-    call: ClientRequest & RunningCall,
-    body: string,
-    attributes: StreamAttributes,
-  ): Promise<ServiceResponse> {
+  async #sendReadOnlyCursor({ call, body, attributes }: CheckedRequest): Promise<ServiceResponse> {
     const { id, signal } = call
     try {
-      const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body)
+      const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body.text)
       return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
     } catch (error) {
       if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error

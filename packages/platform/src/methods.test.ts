@@ -12,6 +12,17 @@ const database = { Name: 'db', DbId: 'id', Hostname: 'db.example.com', group: 'd
 const notFound = { status: 404, body: { error: 'could not find database with name db: record not found' } }
 const alreadyExists = { status: 400, body: { error: 'database with same name already exists' } }
 
+/** Returns all methods of a client that send requests, except `request`, by their names. */
+function listMethods(platform: PlatformClient): [string, (...args: unknown[]) => unknown][] {
+  return Object.entries(platform).flatMap(([group, methods]) =>
+    typeof methods === 'object'
+      ? Object.entries(methods).map(
+          ([name, method]) => [`${group}.${name}`, method] as [string, (...args: unknown[]) => unknown],
+        )
+      : [],
+  )
+}
+
 describe('decoding', () => {
   test('returns camel case keys at every depth, and the original object in raw', async () => {
     const raw = {
@@ -630,4 +641,25 @@ describe('databaseToken', () => {
     expect(() => platform.databaseToken(both)).toThrow('either')
     expect(() => platform.databaseToken({ ttl: '1h', database: 'a' } as never)).toThrow('ttl')
   })
+})
+
+test.each([
+  ['without arguments', []],
+  ['with null', [null]],
+  ['with a name and null', ['a', null]],
+  ['with two names and null', ['a', 'b', null]],
+])('no method throws synchronously or sends an incomplete request %s', async (_, args) => {
+  const { platform } = scriptedPlatform({ status: 404 }, { maxRetries: 0 })
+  const methods = listMethods(platform)
+  expect(methods.length).toBeGreaterThan(50)
+  for (const [name, method] of methods) {
+    const result = method(...args) as PromiseLike<unknown> & AsyncIterable<unknown>
+    const outcome = Symbol.asyncIterator in result ? result[Symbol.asyncIterator]().next() : result
+    const error: unknown = await Promise.resolve(outcome).catch((reason: unknown) => reason)
+    if (error instanceof TypeError)
+      expect(error.message, name).toMatch(
+        /^[\w.]+ must be |^expected options |^an invite needs |path parameter/,
+      )
+    else expect(error, name).toMatchObject({ status: 404 })
+  }
 })

@@ -22,7 +22,16 @@ export interface PlatformCall<T> extends Promise<T> {
   withResponse(): Promise<CallResult<T>>
 }
 
-/** Returns a call that fails without a request, as for an invalid argument. */
+/** Starts a call. If that throws, as for an invalid argument, returns a call that rejects with the error. */
+export function startCall<T>(start: () => PlatformCall<T>): PlatformCall<T> {
+  try {
+    return start()
+  } catch (error) {
+    return rejectCall(error)
+  }
+}
+
+/** Returns a call that fails without a request. */
 export const rejectCall = (reason: unknown): PlatformCall<never> =>
   toPlatformCall<never>(Promise.reject(reason))
 

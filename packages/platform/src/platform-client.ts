@@ -12,7 +12,7 @@ import {
   databaseTokenProvider,
 } from './database-token-provider.ts'
 import { checkPath } from './path.ts'
-import { type PlatformCall, rejectCall } from './platform-call.ts'
+import { type PlatformCall, startCall } from './platform-call.ts'
 import { buildRoutes } from './route.ts'
 import { buildDatabases, type Databases } from './routes/databases.ts'
 import { buildGroups, type Groups } from './routes/groups.ts'
@@ -87,15 +87,13 @@ function buildClient(config: ResolvedConfig): PlatformClient {
     forOrganization: (organization) => buildClient({ ...config, organization }),
     databaseToken: (options) => databaseTokenProvider({ databases, groups }, options),
     request<T>(method: Request['method'], path: string, options: PlatformRequestOptions = {}) {
-      try {
+      return startCall(() => {
         checkOptions(options, REQUEST_OPTIONS)
         if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(', ')}`)
         const { query, body, isIdempotent, ...callOptions } = options
         const request = { method, path: checkPath(path), query, body, isIdempotent }
         return call(config, request, callOptions, (response) => response.body as T)
-      } catch (error) {
-        return rejectCall(error)
-      }
+      })
     },
   }
 }

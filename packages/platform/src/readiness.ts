@@ -39,13 +39,12 @@ function baseUrl(hostname: string): string {
 export const checkWaitOptions = (options: WaitUntilReadyOptions): void =>
   checkOptions(options, { ...CALL_OPTIONS, authToken: 'string or function' })
 
-/** Waits until a database responds at its host. @throws TypeError for an invalid option, hostname or token, without waiting */
+/** Waits until a database responds at its host. @throws TypeError for an invalid hostname or token, without waiting */
 export async function waitForDatabase(
   { fetch }: { readonly fetch: PlatformFetch },
   hostname: string,
   options: WaitUntilReadyOptions,
 ): Promise<void> {
-  checkWaitOptions(options)
   const { signal, timeoutMs = 30_000, authToken } = options
   const url = `${baseUrl(hostname)}/v2/pipeline`
   if (!hostname || !URL.canParse(url)) throw new TypeError('the hostname is invalid')

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import type { ApiTokenRow } from '../registry/rows.ts'
-import { checkTokenName } from '../rules/names.ts'
+import { checkTokenName, shorten } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import type { Scope } from '../rules/scopes.ts'
 import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
@@ -108,7 +108,7 @@ function getMetricsScope({ plane, caller }: Call): Pick<ApiTokenRow, 'organizati
 function revokeOwnToken(call: Call) {
   const name = call.param('tokenName')
   const row = call.plane.registry.findToken(call.caller.user.id, name)
-  if (row === undefined) throw new ApiError(404, `could not find API token ${name.slice(0, 80)}`)
+  if (row === undefined) throw new ApiError(404, `could not find API token ${shorten(name)}`)
   call.commit(null, () => call.plane.registry.apiTokens.delete(row.id))
   return { token: name }
 }

@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
+import { isDiskFull } from '../is-disk-full.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import type { Grant } from './access.ts'
@@ -95,7 +96,7 @@ function toErrorResponse(error: unknown): Response {
     return errorJson(400, describeFirstIssue(error.issues as v.BaseIssue<unknown>[]))
   // logged for the operator only: the message may contain paths or other users' names
   console.error(error)
-  return errorJson(500, 'internal error')
+  return errorJson(500, isDiskFull(error) ? 'the disk of the server is full' : 'internal error')
 }
 
 function errorJson(status: number, error: string, code?: string): Response {

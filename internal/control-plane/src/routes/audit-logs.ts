@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import { hasTeamFeatures } from '../rules/plans.ts'
+import { checkTeamFeatures } from '../rules/plans.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { documented, ORGANIZATION, type Route, returns } from './route.ts'
@@ -36,12 +36,7 @@ export const auditLogRoutes: readonly Route[] = [
 
 function listAuditLogs(call: Call) {
   const { organization, plane } = call
-  if (!hasTeamFeatures(organization.plan))
-    throw new ApiError(
-      402,
-      'the audit log is not included in the current plan',
-      'feature_not_available_for_starter_plan',
-    )
+  checkTeamFeatures(organization.plan, 'the audit log is')
   const page = readCount(call, 'page', 1)
   const pageSize = Math.min(readCount(call, 'page_size', 100), MAX_PAGE_SIZE)
   const totalRows = plane.audit.count(organization.id)

@@ -3,6 +3,7 @@ import { ApiError } from '../api-error.ts'
 import type { AuditAuthor, AuditEntry } from '../audit-log.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
+import { shorten } from '../rules/names.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
@@ -93,7 +94,7 @@ export class Call {
     if (id === undefined) return this.databaseByName(this.param('databaseName'))
     const row = this.databases().find((database) => database.id === id)
     if (row === undefined)
-      throw new ApiError(404, `could not find database with id ${id.slice(0, 80)}: record not found`)
+      throw new ApiError(404, `could not find database with id ${shorten(id)}: record not found`)
     return row
   }
 
@@ -101,7 +102,7 @@ export class Call {
   databaseByName(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#canAccess(row.group))
-      throw new ApiError(404, `could not find database with name ${name.slice(0, 80)}: record not found`)
+      throw new ApiError(404, `could not find database with name ${shorten(name)}: record not found`)
     return row
   }
 

@@ -1,7 +1,7 @@
 import { newKeyPair } from '@batonsql/server-common/auth'
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import { newGroup } from '../bootstrap.ts'
+import { newGroup } from '../registry/new-rows.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
@@ -97,7 +97,7 @@ export function checkGroupNameAvailable(call: Call, organization: string, name: 
 async function deleteGroup(call: Call) {
   const group = call.group()
   const { databases } = call.plane
-  const rows = getDatabases(call, group)
+  const rows = listGroupDatabases(call, group)
   const protectedRow = rows.find(({ configuration }) => configuration.deleteProtection)
   if (group.deleteProtection) throw new ApiError(400, `group ${group.name} is protected from deletion`)
   if (protectedRow !== undefined)
@@ -116,7 +116,7 @@ async function deleteGroup(call: Call) {
 }
 
 /** Returns all databases of a group that are not being removed, also those that are being created. */
-export function getDatabases(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
+export function listGroupDatabases(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
   return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
 }
 

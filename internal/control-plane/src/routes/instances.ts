@@ -5,6 +5,7 @@ import { ApiError, notSupported } from '../api-error.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { getReplicaLocations } from '../replica-locations.ts'
 import { checkLocation } from '../rules/locations.ts'
+import { shorten } from '../rules/names.ts'
 import type { Call } from './call.ts'
 import { Instance } from './models.ts'
 import { DATABASE, documented, type Route, returns, undocumented } from './route.ts'
@@ -142,7 +143,6 @@ function buildInstanceId({ id }: DatabaseRow, location: string): string {
 function findInstance(call: Call) {
   const name = call.param('instanceName')
   const instance = listInstances(call, call.database()).find((candidate) => candidate.name === name)
-  if (instance === undefined)
-    throw new ApiError(404, `could not find instance with name ${name.slice(0, 80)}`)
+  if (instance === undefined) throw new ApiError(404, `could not find instance with name ${shorten(name)}`)
   return instance
 }

@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import type { InviteRow } from '../registry/rows.ts'
-import { hasTeamFeatures } from '../rules/plans.ts'
+import { shorten } from '../rules/names.ts'
+import { checkTeamFeatures } from '../rules/plans.ts'
 import type { Call } from './call.ts'
 import { Integer, Time } from './json-types.ts'
 import { Organization } from './models.ts'
@@ -68,17 +69,8 @@ export const inviteRoutes: readonly Route[] = [
 
 /** Returns the pending invites of the organization. @throws ApiError 402 if its plan does not include invites */
 function listInvites(call: Call): readonly InviteRow[] {
-  checkPlan(call)
+  checkTeamFeatures(call.organization.plan, 'invites are')
   return call.plane.registry.invites.rows.filter(({ organization }) => organization === call.organization.id)
-}
-
-function checkPlan({ organization }: Call): void {
-  if (!hasTeamFeatures(organization.plan))
-    throw new ApiError(
-      402,
-      'invites are not included in the current plan',
-      'feature_not_available_for_starter_plan',
-    )
 }
 
 /** Creates an invite, replacing one for the same address. */
@@ -88,7 +80,7 @@ function invite(call: Call): InviteRow {
   if ((body.email == null) === (body.username == null))
     throw new ApiError(400, 'an invite needs exactly one of: email, username')
   const email = body.email ?? registry.findUser(body.username ?? '')?.email
-  if (email === undefined) throw new ApiError(404, `could not find user ${body.username?.slice(0, 80)}`)
+  if (email === undefined) throw new ApiError(404, `could not find user ${shorten(body.username ?? '')}`)
   if (!EMAIL.test(email)) throw new ApiError(400, 'invalid email')
   const role = readRole(body.role)
   const invites = listInvites(call)

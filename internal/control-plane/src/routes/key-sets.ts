@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { ApiError, notSupported } from '../api-error.ts'
 import { compositeKey } from '../registry/registry.ts'
 import type { KeySetRow } from '../registry/rows.ts'
-import { checkTokenName } from '../rules/names.ts'
+import { checkTokenName, shorten } from '../rules/names.ts'
 import type { Call } from './call.ts'
 import { TablePermissions } from './json-types.ts'
 import { ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
@@ -69,7 +69,7 @@ async function saveKeySet(call: Call): Promise<void> {
 async function removeKeySet(call: Call): Promise<void> {
   const name = call.param('jwksName')
   const row = call.plane.registry.keySets.get(compositeKey(call.organization.id, name))
-  if (row === undefined) throw new ApiError(404, `could not find key set ${name.slice(0, 80)}`)
+  if (row === undefined) throw new ApiError(404, `could not find key set ${shorten(name)}`)
   call.commit(null, () => call.plane.registry.keySets.delete(row.id))
   await closeStreams(call, row)
 }

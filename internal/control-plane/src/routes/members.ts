@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import { newMember } from '../bootstrap.ts'
+import { newMember } from '../registry/new-rows.ts'
 import type { MemberRow, UserRow } from '../registry/rows.ts'
+import { shorten } from '../rules/names.ts'
 import type { Call } from './call.ts'
 import { Member } from './models.ts'
 import { documented, ORGANIZATION, type Route, returns } from './route.ts'
@@ -20,6 +21,7 @@ export const memberRoutes: readonly Route[] = [
     const { user, member } = findMember(call, 'could not find member')
     return { member: memberView(user, member) }
   }),
+  // `updateMember` requires admin or owner, with the service's own message
   documented(`PATCH ${MEMBER}`, 'viewer', returns({ member: Member }, { body: RoleBody }), updateMember),
   documented(`DELETE ${MEMBER}`, 'admin', returns({ member: v.string() }), removeMember),
 ]
@@ -43,7 +45,7 @@ function addMember(call: Call) {
   const body = call.body(NewMemberBody)
   const role = readRole(body.role)
   const user = registry.findUser(body.username)
-  if (user === undefined) throw new ApiError(404, `could not find user ${body.username.slice(0, 80)}`)
+  if (user === undefined) throw new ApiError(404, `could not find user ${shorten(body.username)}`)
   if (registry.findMembership(organization.id, user.id) !== undefined)
     throw new ApiError(409, `user ${user.username} is already a member of organization ${organization.slug}`)
   const data = { username: user.username, role }
@@ -58,7 +60,7 @@ function updateMember(call: Call) {
     throw new ApiError(403, 'updating member roles is only allowed for admin or owner')
   const { role: requestedRole } = call.body(RoleBody)
   const role = readRole(requestedRole)
-  const { user, member } = findMember(call, `could not find user ${call.param('username').slice(0, 80)}`)
+  const { user, member } = findMember(call, `could not find user ${shorten(call.param('username'))}`)
   if (member.role === 'owner') throw new ApiError(400, 'the role of the owner cannot be changed')
   const updatedMember = { ...member, role }
   call.commit(null, () => call.plane.registry.members.put(updatedMember))
@@ -69,9 +71,10 @@ function updateMember(call: Call) {
 function removeMember(call: Call) {
   const { organization, plane } = call
   const { registry } = plane
-  const notFound = `user ${call.param('username').slice(0, 80)} is not a member of org ${organization.slug}`
+  const notFound = `user ${shorten(call.param('username'))} is not a member of org ${organization.slug}`
   const { user, member } = findMember(call, notFound)
   if (member.role === 'owner') throw new ApiError(400, 'the owner cannot be removed')
+  // an admin who leaves; the route is closed to other members
   const isSelf = user.id === call.caller.user.id
   const code = isSelf ? 'org-member-leave' : 'org-member-rm'
   const data = { username: user.username }

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
-import { newMember, newOrganization } from '../bootstrap.ts'
+import { newMember, newOrganization } from '../registry/new-rows.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { toSlug } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER } from './access.ts'

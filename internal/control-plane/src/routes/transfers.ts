@@ -2,10 +2,10 @@ import { newKeyPair } from '@batonsql/server-common/auth'
 import * as v from 'valibot'
 import { ApiError } from '../api-error.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
-import { checkDatabaseName } from '../rules/names.ts'
+import { getMaxNameLength } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import type { Call } from './call.ts'
-import { checkGroupNameAvailable, getDatabases, revokeGroupTokens } from './groups.ts'
+import { checkGroupNameAvailable, listGroupDatabases, revokeGroupTokens } from './groups.ts'
 import { Group } from './models.ts'
 import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -26,7 +26,7 @@ export const transferRoutes: readonly Route[] = [
 /** Transfers a group to another organization, and invalidates all of its tokens. */
 async function transferGroup(call: Call) {
   // usage until now counts for the organization that transfers the group
-  await call.plane.usage.sample(getDatabases(call, call.group()))
+  await call.plane.usage.sample(listGroupDatabases(call, call.group()))
   // read again, because the group may have changed while its usage was sampled
   const group = call.group()
   const { registry, databases } = call.plane
@@ -34,7 +34,8 @@ async function transferGroup(call: Call) {
   const receiver = findReceiver(call, slug)
   if (receiver.id === group.organization) throw new ApiError(400, `the group is already in ${slug}`)
   checkGroupNameAvailable(call, receiver.id, group.name)
-  const rows = getDatabases(call, group)
+  const rows = listGroupDatabases(call, group)
+  databases.checkNotRestoring(rows)
   for (const { name } of rows) checkDatabaseNameAvailable(call, receiver, name)
   const movedGroup: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
   call.commit(null, () => {
@@ -105,7 +106,12 @@ function findReceiver(call: Call, slug: string): OrganizationRow {
 
 function checkDatabaseNameAvailable(call: Call, receiver: OrganizationRow, name: string): void {
   const { registry, addresses } = call.plane
-  checkDatabaseName(name, receiver.slug)
+  const maxLength = getMaxNameLength(receiver.slug)
+  if (name.length > maxLength)
+    throw new ApiError(
+      400,
+      `database name ${name} is too long for ${receiver.slug}: at most ${maxLength} characters`,
+    )
   if (registry.findDatabase(receiver.id, name) !== undefined)
     throw new ApiError(409, `database with name ${name} already exists in ${receiver.slug}`)
   if (addresses.isTaken(receiver, name))

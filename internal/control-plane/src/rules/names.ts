@@ -7,14 +7,22 @@ const NAME = /^[a-z0-9-]+$/
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 
+/** Limits the length of a requested name that an error repeats. */
+export const shorten = (name: string): string => name.slice(0, 80)
+
 /** Returns the first label of a database's host name. */
 export function buildHostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
+/** Returns how long the name of a database of an organization can be. */
+export function getMaxNameLength(slug: string): number {
+  return MAX_LABEL_LENGTH - buildHostLabel('', slug).length
+}
+
 /** Checks the name of a database, which shares the first label of a host name with the organization's slug. @throws ApiError */
 export function checkDatabaseName(name: string, slug: string): void {
-  const maxLength = MAX_LABEL_LENGTH - buildHostLabel('', slug).length
+  const maxLength = getMaxNameLength(slug)
   if (name.length < 1 || name.length > maxLength)
     throw new ApiError(400, `invalid database name: name must contain between 1 and ${maxLength} characters`)
   if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {

@@ -1,3 +1,5 @@
+import { ApiError } from '../api-error.ts'
+
 const UNLIMITED = {
   rowsRead: 0,
   rowsWritten: 0,
@@ -51,7 +53,10 @@ export function getPlan(name: string): Plan {
   return plan
 }
 
-/** Whether a plan includes the audit log and invites. */
-export function hasTeamFeatures(name: string): boolean {
-  return name !== 'starter' && name !== 'developer'
+/** Checks that a plan includes the audit log and invites. @param feature named in the error @throws ApiError 402 */
+export function checkTeamFeatures(plan: string, feature: string): void {
+  if (plan !== 'starter' && plan !== 'developer') return
+  // the service has this code for both plans
+  const code = 'feature_not_available_for_starter_plan'
+  throw new ApiError(402, `${feature} not included in the current plan`, code)
 }

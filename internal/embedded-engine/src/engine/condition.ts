@@ -6,7 +6,10 @@ export interface BatchState {
   isAutocommit(): boolean
 }
 
-/** Rejects conditions that refer to a later step, or that an older protocol does not have. */
+/**
+ * Rejects a condition that refers to a step that is not earlier, or that an older protocol does not have.
+ * @param index position of the step that has the condition
+ */
 export function checkCondition(condition: Condition, index: number, version: 2 | 3): void {
   switch (condition.type) {
     case 'ok':

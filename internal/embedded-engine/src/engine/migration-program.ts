@@ -12,9 +12,13 @@ interface MigrationStep {
 
 /** A migration of a schema database and its children. */
 export interface MigrationProgram {
+  readonly steps: readonly MigrationStep[]
+}
+
+/** A migration that a client has sent. */
+export interface ClientMigration extends MigrationProgram {
   /** Whether the client receives the rows. */
   readonly wantRows: boolean
-  readonly steps: readonly MigrationStep[]
 }
 
 type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Pragma' | 'Other'
@@ -44,7 +48,7 @@ const INVALID_MESSAGE =
  * ROLLBACK is applied. Other statements that begin or end transactions are rejected.
  * @throws MigrationError
  */
-export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
+export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): ClientMigration {
   const begin = steps.findIndex(({ statement }) => statement.kind !== 'pragma')
   const hasBegin = steps[begin]?.statement.kind === 'begin'
   // pragmas may follow the end of the transaction
@@ -88,8 +92,11 @@ export class MigrationError extends Error {
   }
 }
 
-/** Encodes a program as text, as libsql-server does; children store it in their table of tasks. */
-export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
+/**
+ * Encodes a migration exactly as libsql-server does, because clients can read the text: children store it in their table of tasks,
+ * which is part of their dumps. So it has fields that are not decoded.
+ */
+export function encodeMigration({ steps, wantRows }: ClientMigration): string {
   return JSON.stringify({
     steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({
       cond: condition,
@@ -114,10 +121,10 @@ export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
 /** A REAL is text, because JSON.stringify would lose the sign of -0. */
 type EncodedValue = 'Null' | { readonly Integer?: string; Real?: string; Text?: string; Blob?: string }
 
+/** The fields of an encoded step that are decoded. */
 interface EncodedStep {
   readonly cond: Condition | null
   readonly query: {
-    readonly want_rows: boolean
     readonly stmt: { readonly stmt: string; readonly kind: StatementKind }
     readonly params: {
       readonly Positional?: readonly EncodedValue[]
@@ -126,10 +133,10 @@ interface EncodedStep {
   }
 }
 
+/** Decodes a migration. @param text must be that of `encodeMigration` */
 export function decodeMigration(text: string): MigrationProgram {
   const { steps } = JSON.parse(text) as { steps: readonly EncodedStep[] }
   return {
-    wantRows: steps[0]?.query.want_rows ?? false,
     steps: steps.map(({ cond, query: { stmt, params } }) => ({
       sql: stmt.stmt,
       kind: stmt.kind,

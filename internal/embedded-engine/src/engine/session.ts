@@ -23,7 +23,12 @@ import {
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Database } from './database.ts'
 import type { Attachment } from './database-files.ts'
-import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import {
+  type ClientMigration,
+  encodeMigration,
+  MigrationError,
+  type MigrationProgram,
+} from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
 import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
@@ -32,7 +37,6 @@ import {
   checkBlocked,
   checkPermissions,
   checkSharedSchema,
-  forbiddenError,
   toClientError,
   transactionTimeout,
   withAttachTarget,
@@ -256,7 +260,6 @@ export class Session {
 
   /** Describes the first statement of the SQL text as JSON. */
   async describe(text: string, permissions: Permissions): Promise<string> {
-    if (!permissions.read) throw forbiddenError('Read', this.#database.id)
     const statement = parseFirstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     const { settings } = this.#database
@@ -386,7 +389,7 @@ export class Session {
   }
 
   /** Migrates the children of this schema database, and then the database itself. @returns its error; null on success */
-  migrate(program: MigrationProgram): Promise<string | null> {
+  migrate(program: ClientMigration): Promise<string | null> {
     return this.withPreemption(() => this.#host.migrate(encodeMigration(program)))
   }
 

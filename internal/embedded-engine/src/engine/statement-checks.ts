@@ -1,4 +1,4 @@
-import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import { type DatabaseSettings, describeBlock, type SchemaRole } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import { getKeyword, type Statement, type Token, unquoteIdentifier } from '@batonsql/server-common/sql'
 import { toResultError } from './error-mapping.ts'
@@ -7,7 +7,6 @@ import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection
 
 /** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
-  if (statement.access === 'read' && !permissions.read) throw forbiddenError('Read', databaseId)
   if (statement.access === 'write' && !permissions.write) throw forbiddenError('Write', databaseId)
 }
 
@@ -38,8 +37,7 @@ export function checkBlocked(statement: Statement, settings: DatabaseSettings): 
   if (statement.kind === 'end' || statement.kind === 'detach') return
   const isWrite = statement.access === 'write' || changesSchema(statement)
   const isBlocked = isWrite ? blockReads || blockWrites : blockReads
-  if (!isBlocked) return
-  throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+  if (isBlocked) throw new ResultError('BLOCKED', describeBlock(blockReason))
 }
 
 /** Returns the error for a missing permission, with the service's text, including its mistake. */

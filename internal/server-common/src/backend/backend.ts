@@ -30,6 +30,11 @@ export const DEFAULT_SETTINGS: DatabaseSettings = {
   keys: [],
 }
 
+/** Returns the error of a blocked statement or request, in the words of libsql-server. */
+export function describeBlock(blockReason: string | null): string {
+  return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
+}
+
 /** Access that was revoked: all of it, or only write access. */
 export type RevokedAccess = 'all' | 'writes'
 

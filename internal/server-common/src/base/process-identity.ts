@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * Returns a string that distinguishes a process from a later one with the same id; null if the process does not exist or has ended.
+ * Returns a string that distinguishes a process from a later one with the same id; null if the process does not
+ * exist, has ended but was not waited for, or cannot be examined.
  * Every process on the machine reads the same one. On Windows, it is the same for all processes.
  */
 export async function getProcessIdentity(pid: number): Promise<string | null> {
@@ -15,7 +16,7 @@ export async function getProcessIdentity(pid: number): Promise<string | null> {
       const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
       // the command in parentheses may contain spaces and parentheses
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      // the state, and the time of its start since boot
+      // fields 3 and 22 of proc(5): the state, and the time of the start in ticks since boot
       return fields[0] === 'Z' ? null : `start ${fields[19]}`
     } catch {
       return null

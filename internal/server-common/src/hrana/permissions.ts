@@ -2,7 +2,6 @@ import type { Permissions } from './pipeline-types.ts'
 
 /** All permissions, as on a server without tokens. */
 export const FULL_PERMISSIONS: Permissions = {
-  read: true,
   write: true,
   changeSharedSchema: true,
   attach: 'all',

@@ -49,9 +49,8 @@ export type PipelineRequest =
   | { readonly type: 'get_autocommit' }
   | { readonly type: 'close' }
 
-/** Permissions of the sender of a request for a database. */
+/** Permissions of the sender of a request for a database. Every sender may read, except for limits of `tables`. */
 export interface Permissions {
-  readonly read: boolean
   readonly write: boolean
   /** Whether it may change the schema of a database with a shared schema. */
   readonly changeSharedSchema: boolean

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 
-/** A request for the gateway and the back ends, from a socket or from `fetch`. */
+/** A request to the server, from a socket or from `fetch`; its router passes those to databases on to a back end. */
 export interface ServiceRequest {
   readonly method: string
   /** Path without query; begins with a slash. */
@@ -21,13 +21,13 @@ export interface ServiceResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: string | Buffer | Readable
-  /** Called when the body has been sent, so that its memory can be used again. */
+  /** Called when the body has been sent to a socket, so that its memory can be used again. */
   readonly recycle?: () => void
-  /** Whether the connection is closed instead of sending the response. */
+  /** Whether a socket is closed instead of sending the response. */
   readonly isLost?: boolean
 }
 
-/** Closes the connection without a response. */
+/** A response that closes the connection without sending anything. */
 export const LOST_CONNECTION: ServiceResponse = { status: 502, headers: {}, body: '', isLost: true }
 
 /** Returns a text response. */

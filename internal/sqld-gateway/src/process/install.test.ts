@@ -1,5 +1,5 @@
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
-import { delimiter, dirname, join } from 'node:path'
+import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { delimiter, dirname, join, relative, resolve } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { findSqld, getSqldCachePath, getSqldPlatform, SQLD_CHECKSUMS } from './binary.ts'
@@ -41,7 +41,15 @@ test('the program is found in PATH if there is no package for the platform', asy
   vi.stubEnv('XDG_CACHE_HOME', folder)
   vi.stubEnv('PATH', `${delimiter}${folder}`)
   expect(await findSqld()).toBe(program)
+  // the server runs in another directory
+  vi.stubEnv('PATH', relative(process.cwd(), folder))
+  expect(await findSqld()).toBe(program)
   vi.stubEnv('PATH', '')
+  vi.stubEnv('XDG_CACHE_HOME', relative(process.cwd(), folder))
+  await mkdir(dirname(getSqldCachePath()), { recursive: true })
+  await writeProgram(getSqldCachePath(), 'exit')
+  expect(await findSqld()).toBe(resolve(getSqldCachePath()))
+  await rm(getSqldCachePath())
   await expect(findSqld()).rejects.toThrow('There is no published build for')
   await expect(installSqld()).rejects.toThrow('no libsql-server is published for')
 })

@@ -1,9 +1,9 @@
 import type { PipelineRequest } from '@batonsql/server-common/hrana'
 import { describe, expect, test } from 'vitest'
+import { estimateParsingBytes, MAX_LITERALS, MAX_TOKENS } from './parsing-estimate.ts'
 import { decodeBody, rebuildBody } from './rebuild-body.ts'
 import { findRejectionInTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
-import { estimateParsingBytes, MAX_LITERALS, MAX_TOKENS } from './token-limit.ts'
 
 /** Returns how often the guard reads tokens of the SQL, as a measure of its work. */
 function countReads(sql: string, use: SqlUse): number {

@@ -7,9 +7,8 @@ import {
   type PipelineBody,
   type PipelineRequest,
 } from '@batonsql/server-common/hrana'
-import type { ResolveName } from './attach-names.ts'
+import { estimateParsingBytes, MAX_TOKENS } from './parsing-estimate.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
-import { estimateParsingBytes, MAX_TOKENS } from './token-limit.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** A decoded request body. */
@@ -30,16 +29,7 @@ export interface RebuiltBody {
 }
 
 /** Rules for request bodies. */
-export interface BodyRules {
-  /** Whether the sender may write, and writes are not blocked. */
-  readonly mayWrite: boolean
-  /** Whether reads are blocked. */
-  readonly blockReads: boolean
-  /** Whether programs that write are migrations. */
-  readonly isSchema: boolean
-  /** Whether a replica receives the request. */
-  readonly isReplica?: boolean
-  readonly resolveName: ResolveName
+export interface BodyRules extends Omit<GuardContext, 'attach'> {
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean
 }
@@ -48,8 +38,8 @@ export interface BodyRules {
 export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  // A shorter body cannot have too many tokens. Its SQL counts as nothing: otherwise, eight INSERTs of this length at once, which several
-  // imports may send, would be rejected.
+  // A shorter body cannot have too many tokens. Its SQL counts as nothing: otherwise, `holdMore` would reject eight INSERTs of
+  // this length at once, which several imports may send.
   const parsingBytes = text.length <= MAX_TOKENS ? 0 : estimateParsingBytes(body.requests)
   return { ...body, isCursor, parsingBytes }
 }

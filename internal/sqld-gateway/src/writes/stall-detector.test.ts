@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newDatabaseId } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { StallDetector, type WriteMonitor } from './stall-detector.ts'
+import { type Stall, StallDetector, type WriteMonitor } from './stall-detector.ts'
 
 const ID = newDatabaseId()
 const TIMES = { stallAfterMs: 20, probeTimeoutMs: 20 }
@@ -9,11 +9,11 @@ const neverResolve = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database whose writes have had no response for longer than the detector's limit. */
 function watch(server: Partial<WriteMonitor>): {
-  readonly stalled: Promise<void>
+  readonly stalled: Promise<Stall>
   readonly isStalled: () => boolean
 } {
-  const stalled = Promise.withResolvers<void>()
-  const onStall = vi.fn(async () => stalled.resolve())
+  const stalled = Promise.withResolvers<Stall>()
+  const onStall = vi.fn(async (_: unknown, stall: Stall) => stalled.resolve(stall))
   const detector = new StallDetector(
     {
       databases: () => [ID],
@@ -39,9 +39,10 @@ async function detectsStall(server: Partial<WriteMonitor>): Promise<boolean> {
 }
 
 test('reports a stall if neither writes nor a probe get a response while the write lock is free', async () => {
-  await expect(watch({}).stalled).resolves.toBeUndefined()
+  const stalledMs = TIMES.stallAfterMs + 1
+  expect(await watch({}).stalled).toEqual({ stalledMs, serverResponds: true })
   const unresponsive = { isLockFree: async () => false, responds: async () => false }
-  await expect(watch(unresponsive).stalled).resolves.toBeUndefined()
+  expect(await watch(unresponsive).stalled).toEqual({ stalledMs, serverResponds: false })
 })
 
 test('does not report a stall while the server is healthy or busy', async () => {

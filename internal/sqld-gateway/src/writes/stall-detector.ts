@@ -13,8 +13,15 @@ export interface WriteMonitor {
   readonly responds: () => Promise<boolean>
   /** Whether the write lock is free according to the file; null if unknown. */
   readonly isLockFree: (id: DatabaseId) => Promise<boolean | null>
-  /** Called if neither writes nor the probe got a response, unless a write that holds the lock is being executed. */
-  readonly onStall: (id: DatabaseId, stalledMs: number) => Promise<void>
+  readonly onStall: (id: DatabaseId, stall: Stall) => Promise<void>
+}
+
+/** A stall: neither writes nor a probe get a response. */
+export interface Stall {
+  /** How long writes have been pending without a response. */
+  readonly stalledMs: number
+  /** Whether the server responds to other requests. If so, it executes none of the writes, because the write lock is free. */
+  readonly serverResponds: boolean
 }
 
 /** Time limits of the detector, in ms. */
@@ -77,20 +84,25 @@ export class StallDetector {
 
   async #examine(id: DatabaseId): Promise<void> {
     // a running statement holds the lock, and a probe would compete with it
-    if (!(await this.#isStuck(id))) return
+    if ((await this.#findStall(id)) === null) return
     const hasResponse = await Promise.race([
       this.#writes.probe(id).then(() => true),
       sleep(this.#times.probeTimeoutMs, false, { ref: false }),
     ])
     // a process that was suspended meanwhile reads its responses now
-    if (hasResponse || !(await this.#isStuck(id))) return
-    await this.#writes.onStall(id, this.#writes.stalledMs(id))
+    const stall = hasResponse ? null : await this.#findStall(id)
+    if (stall !== null) await this.#writes.onStall(id, stall)
   }
 
-  /** Whether writes have been pending for too long, and none is known to be executed: the lock is free, or the server responds to nothing. */
-  async #isStuck(id: DatabaseId): Promise<boolean> {
-    if ((await this.#writes.responds()) && !(await this.#isLockFree(id))) return false
-    return this.#stalledMs(id) >= this.#times.stallAfterMs
+  /**
+   * Returns null if no write has been pending for too long, or if one is being executed. One that holds the lock counts as executed
+   * only while the server responds.
+   */
+  async #findStall(id: DatabaseId): Promise<Stall | null> {
+    const serverResponds = await this.#writes.responds()
+    if (serverResponds && !(await this.#isLockFree(id))) return null
+    if (this.#stalledMs(id) < this.#times.stallAfterMs) return null
+    return { stalledMs: this.#writes.stalledMs(id), serverResponds }
   }
 
   /** Returns how long writes have had no response, not counting time before this process was last paused. */
@@ -107,10 +119,10 @@ export class StallDetector {
   }
 
   async #isLockFree(id: DatabaseId): Promise<boolean> {
-    for (let check = 1; check <= LOCK_CHECKS; check += 1) {
+    for (let check = 1; ; check += 1) {
       if ((await this.#writes.isLockFree(id)) !== true) return false
+      if (check === LOCK_CHECKS) return true
       await sleep(LOCK_CHECK_INTERVAL_MS)
     }
-    return true
   }
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,6 +10,7 @@ import { freezeProcess } from '../../../../test/support/freeze-process.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { SqldBackend } from '../backend.ts'
+import { findSqld } from '../process/binary.ts'
 import { type SqldProcess, startSqld } from '../process/process.ts'
 
 const ENDLESS_INSERT =
@@ -18,7 +19,7 @@ const ENDLESS_INSERT =
 const AFTER_STALL_CHECK_MS = 2_000
 
 /** Starts a back end with short time limits and a database. */
-async function startBackend(remote: SqldProcess | null = null) {
+async function startBackend(remote: SqldProcess | null = null, sqldPath?: string) {
   const directory = createTemporaryDirectory()
   const notices: string[] = []
   const id = newDatabaseId()
@@ -26,7 +27,7 @@ async function startBackend(remote: SqldProcess | null = null) {
     directory,
     isOpen: true,
     controlKey: newKeyPair(),
-    sqldPath: undefined,
+    sqldPath,
     remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
     onNotice: (_, notice) => void notices.push(notice),
     conditions: new ReplicaConditions(),
@@ -71,13 +72,27 @@ test.skipIf(!hasSqld)(
       expect([status, body]).toEqual([502, expect.stringContaining('it is unknown whether')])
     await expect
       .poll(() => notices)
-      .toEqual([expect.stringContaining('restarting it'), expect.stringContaining('was restarted')])
+      .toEqual([
+        expect.stringContaining('and responds to nothing: restarting it'),
+        expect.stringContaining('was restarted'),
+      ])
     expect(await readPid()).not.toBe(pid)
     expect(await findHealthProblem()).toBe(null)
     expect((await run('INSERT INTO t VALUES (3)')).status).toBe(200)
     expect((await run('SELECT group_concat(a) FROM t WHERE a <> 2')).body).toContain('"1,3"')
   },
 )
+
+test.skipIf(!hasSqld)('reports that a stalled server could not be restarted', async () => {
+  const sqldPath = join(createTemporaryDirectory(), 'sqld')
+  await symlink(await findSqld(), sqldPath)
+  const { run, notices, readPid } = await startBackend(null, sqldPath)
+  await rm(sqldPath)
+  await freezeProcess(await readPid())
+  const write = run('INSERT INTO t VALUES (1)')
+  await expect.poll(() => notices).toContainEqual(expect.stringContaining('could not be restarted'))
+  await write.catch(() => {})
+})
 
 test.skipIf(!hasSqld)('does not restart a server with a long-running statement', async () => {
   const { run, notices, readPid, findHealthProblem } = await startBackend()

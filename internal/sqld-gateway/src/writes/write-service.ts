@@ -5,7 +5,7 @@ import type { InternalRequests } from '../process/internal-requests.ts'
 import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
 import { isWriteLockFree } from './is-write-lock-free.ts'
-import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
+import { STALL_TIMES, type Stall, StallDetector, type StallTimes } from './stall-detector.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { type StreamWriteState, WriteGate } from './write-gate.ts'
 import { WriteTicket } from './write-ticket.ts'
@@ -14,6 +14,8 @@ import { WriteTicket } from './write-ticket.ts'
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
   readonly getFile: ((id: DatabaseId) => string) | null
+  /** See {@link WriteService.beforeWrite}. */
+  readonly beforeWrite: (id: DatabaseId) => Promise<void>
   /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   readonly stallTimes: StallTimes | undefined
@@ -58,7 +60,7 @@ export class WriteService {
         responds: () => upstream.responds(RESPONSE_TIMEOUT_MS),
         // on a remote server, another client's statement may hold the lock; it is never restarted
         isLockFree: async (id) => (getFile === null ? true : isWriteLockFree(getFile(id))),
-        onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
+        onStall: (id, stall) => this.#onStall(id, stall),
       },
       this.#times,
     )
@@ -72,6 +74,11 @@ export class WriteService {
     if (stalledMs > this.#times.stallAfterMs && !isWriting)
       return `libsql-server has not responded to a write for ${formatSeconds(stalledMs)}`
     return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'libsql-server does not respond'
+  }
+
+  /** Must be called before a write enters, also one through a replica. @throws MissingFileError */
+  async beforeWrite(id: DatabaseId): Promise<void> {
+    await this.#options.beforeWrite(id)
   }
 
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
@@ -142,16 +149,21 @@ export class WriteService {
     this.#reportedStalls.delete(id)
   }
 
-  async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
-    const problem = `libsql-server has not responded to a write for ${formatSeconds(stalledMs)} and is not executing one (${DEFECT_PAGE})`
+  async #onStall(id: DatabaseId, { stalledMs, serverResponds }: Stall): Promise<void> {
+    const state = serverResponds ? `is not executing one (${DEFECT_PAGE})` : 'responds to nothing'
+    const problem = `libsql-server has not responded to a write for ${formatSeconds(stalledMs)} and ${state}`
     if (this.#options.getFile === null) {
       if (!this.#reportedStalls.has(id)) this.#options.onNotice(id, `${problem}: restart the server`)
       this.#reportedStalls.add(id)
       return
     }
     this.#options.onNotice(id, `${problem}: restarting it`)
-    await this.#upstream.restart()
-    this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
+    try {
+      await this.#upstream.restart()
+      this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
+    } catch (error) {
+      this.#options.onNotice(id, `libsql-server could not be restarted: ${String(error)}`)
+    }
   }
 }
 

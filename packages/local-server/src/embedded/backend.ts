@@ -21,6 +21,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  describeBlock,
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
@@ -284,7 +285,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const running = this.#running.begin(id, request.controller)
     try {
       const response = await this.#respond(id, request, running)
-      // not aborted with other requests: a change stream ends when its feed is closed
+      // a change stream is ended by `closeFeed` or by its client, not aborted with other requests
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
       if (running.isAborted) return revokedResponse()
@@ -298,10 +299,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
     const permissions = this.#tokens.getPermissions(request, id)
-    if (request.path.startsWith('/v1/jobs')) {
-      if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
-      return jobResponse(this.#schemas, id, request.path)
-    }
+    if (request.path.startsWith('/v1/jobs')) return jobResponse(this.#schemas, id, request.path)
     const { signal } = running
     let call: ClientCall = { id, permissions, signal, running }
     if (request.path === '/dump') return await retryUnlessBegun(null, () => this.#dump(call, request.query))
@@ -322,11 +320,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const
-      running.mayWrite = () => permissions.write && mayWrite(requests, body.baton !== null)
+      running.mayWrite = () => call.permissions.write && mayWrite(requests, body.baton !== null)
       return await retryUnlessBegun(body.baton, () => this.#calls.cursor(call, body))
     }
     const body = decodePipelineBody(text)
-    running.mayWrite = () => permissions.write && mayWrite(body.requests, body.baton !== null)
+    running.mayWrite = () => call.permissions.write && mayWrite(body.requests, body.baton !== null)
     const version = request.path.startsWith('/v2') ? 2 : 3
     return await retryUnlessBegun(body.baton, () => this.#calls.pipeline(call, body, version))
   }
@@ -395,8 +393,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   #findReadRejection(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#workers.getSettings(id) ?? {}
-    if (!blockReads) return null
-    return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
+    return blockReads ? describeBlock(blockReason) : null
   }
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
@@ -443,6 +440,6 @@ export class EmbeddedBackend implements DatabaseBackend {
 }
 
 /** Checks that a call may read all tables. @throws PipelineFailure */
-function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
-  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw forbiddenError('Read', id)
+function checkReadsAll({ id, permissions: { tables } }: ClientCall): void {
+  if (tables !== null && !new TableAuthorizer(tables).mayReadAll) throw forbiddenError('Read', id)
 }

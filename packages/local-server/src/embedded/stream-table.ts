@@ -78,6 +78,7 @@ export class StreamTable {
   /**
    * Continues the stream of a baton; the baton cannot be used again.
    * @param mayAttach whether the sender may attach a database now; must be true for every database that the stream has attached
+   * @throws PipelineFailure if the baton is invalid or was used, or if its stream has expired
    */
   resume(
     baton: string,

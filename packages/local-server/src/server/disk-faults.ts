@@ -14,11 +14,11 @@ const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/g
 /**
  * Part of every match. A search for text that begins with a quotation mark takes ten times as long, because JSON is full of them.
  */
-const CODE = Buffer.from('SQLITE_')
+const CODE_PREFIX = Buffer.from('SQLITE_')
 /** Longer than any match. */
 const MAX_MATCH_BYTES = 32
 
-/** Reports disk errors in a response body, even while it is streamed. */
+/** Reports disk errors in a response body, even while it is streamed; possibly the same one several times. */
 export function watchDiskFaults(
   body: ServiceResponse['body'],
   report: (fault: DiskFault) => void,
@@ -29,7 +29,7 @@ export function watchDiskFaults(
   }
   // few responses match, and searching bytes is much cheaper than decoding them
   const search = (part: Buffer): void => {
-    if (part.includes(CODE)) reportFault(part.toString('latin1'), report)
+    if (part.includes(CODE_PREFIX)) reportFault(part.toString('latin1'), report)
   }
   if (Buffer.isBuffer(body)) {
     search(body)

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -71,4 +71,27 @@ test('reports a full disk once per database, but not a value with that text or a
   const failing = 'default: a statement failed because the disk could not be read or written (SQLITE_IOERR)'
   expect(await linesAfter(both)).toEqual([line, failing])
   expect(await linesAfter(both)).toEqual([line, failing])
+})
+
+test('a closed server changes no database, and its directory stays as it is', async () => {
+  const directory = createTemporaryDirectory()
+  const service = await Service.start(optionsFor(directory))
+  await createTable(service)
+  await service.createSnapshot('default', 'kept')
+  await service.close()
+  const listFiles = () => readdirSync(directory, { recursive: true }).sort()
+  const files = listFiles()
+  const calls = [
+    () => service.createDatabase('new'),
+    () => service.updateDatabase('default', { blockReads: true }),
+    () => service.createSnapshot('default'),
+    () => service.restoreSnapshot('default', 'kept'),
+    () => service.deleteSnapshot('default', 'kept'),
+    () => service.deleteDatabase('default'),
+    () => service.openDatabase('default'),
+    () => service.exportDatabase('default', join(directory, 'export.db')),
+    () => service.setReplica('fra', { isDown: true }),
+  ]
+  for (const call of calls) await expect(call(), String(call)).rejects.toThrow('the server is closed')
+  expect(listFiles()).toEqual(files)
 })

@@ -260,6 +260,7 @@ export class Service {
   }
 
   async restoreSnapshot(database: string, name: string): Promise<void> {
+    this.#checkOpen()
     // `#getDatabase` rejects a database whose file was lost, but a snapshot can restore it
     const row = this.#find(database) ?? this.#getDatabase(database)
     await this.controlPlane.snapshots.restore(row, name)

@@ -1,8 +1,8 @@
-import type { Condition } from '@batonsql/options'
+import { type Condition, checkOption } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type * as models from '../models.ts'
-import { rejectCall, toPlatformCall } from '../platform-call.ts'
+import { startCall, toPlatformCall } from '../platform-call.ts'
 import { afterWrite } from '../platform-error.ts'
 import { bodyObject, getField, list, noResult, object, type ParsedResponse, text } from '../readers.ts'
 import { checkWaitOptions, type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
@@ -274,17 +274,14 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
   }
   return {
     ...methods,
-    create(database, options = {}) {
-      try {
-        const waitIfRequested = prepareWait(options)
+    create: (database, options) =>
+      startCall(() => {
+        const waitIfRequested = prepareWait(options ?? {})
         const creation = create(database, options).withResponse()
         return toPlatformCall(
           creation.then((result) => waitIfRequested(result.data.hostname).then(() => result)),
         )
-      } catch (error) {
-        return rejectCall(error)
-      }
-    },
+      }),
     async ensure(database, options = {}) {
       toDatabaseBody(database) // checked even if there is nothing to create
       const waitIfRequested = prepareWait(options)
@@ -302,6 +299,8 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
       return { created, database: resource }
     },
     async waitUntilReady(database, options = {}) {
+      checkOption('database', database, 'string or object')
+      checkWaitOptions(options)
       const { signal } = options
       const { hostname } = typeof database === 'string' ? await get(database, { signal }) : database
       await waitForDatabase(config, hostname, options)

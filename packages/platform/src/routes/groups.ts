@@ -99,9 +99,9 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
   const waitForLocation = routes.route(`GET ${GROUP_PATH}/locations/{location}/wait`, noResult)
   return {
     ...methods,
-    addLocation(name, location, options = {}) {
+    addLocation(name, location, options) {
       const call = methods.addLocation(name, location, options)
-      const { wait, ...callOptions } = options
+      const { wait, ...callOptions } = options ?? {}
       if (!wait) return call
       const waitUntilReady = (): Promise<void> => afterWrite(waitForLocation(name, location, callOptions))
       return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))

@@ -1,6 +1,7 @@
 import { checkOptions } from '@batonsql/options'
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
+import { startCall } from '../platform-call.ts'
 import { getField, list, map, number, object, type ParsedResponse, text } from '../readers.ts'
 import { checkedBody, type Routes, textBody } from '../route.ts'
 import { toOptionalBody, withRaw } from '../view.ts'
@@ -119,9 +120,10 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Invites a person, replacing a pending invitation. */
     create: route(`POST ${INVITES_PATH}`, object<models.InvitedMember>('invited', 'email'), {
       body(invite: NewInvite) {
+        const body = checkedBody(invite, { email: 'string', username: 'string', role: 'string' })
         if ((invite.email === undefined) === (invite.username === undefined))
           throw new TypeError('an invite needs either email or username')
-        return checkedBody(invite, { email: 'string', username: 'string', role: 'string' })
+        return body
       },
     }),
     /** Withdraws an invitation. */
@@ -147,11 +149,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
 
 const createApiToken = (route: Routes['route']) =>
   route('POST /v1/auth/api-tokens/{name}', object<models.CreatedApiToken>('token', 'token'), {
-    body(token: NewApiToken) {
-      checkOptions(token, { name: 'string', organization: 'string', group: 'string', scopes: 'object' })
-      const { organization, group, scopes } = token
-      return toOptionalBody({ organization, group, scopes })
-    },
+    body: ({ organization, group, scopes }: NewApiToken) => toOptionalBody({ organization, group, scopes }),
   })
 
 export const accountRoutes = ({ route, removal }: Routes) => ({
@@ -168,7 +166,10 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     list: route('GET /v1/auth/api-tokens', list<models.ApiToken>('tokens')),
     /** Creates a token. Only this response contains its secret. Never retried if the request may have arrived. */
     create: (token: NewApiToken, options?: PlatformCallOptions) =>
-      createApiToken(route)(token.name, token, options),
+      startCall(() => {
+        checkOptions(token, { name: 'string', organization: 'string', group: 'string', scopes: 'object' })
+        return createApiToken(route)(token.name, token, options)
+      }),
     /** Revokes a token that the caller has created. */
     revoke: removal('DELETE /v1/auth/api-tokens/{name}'),
     /** Lists the tokens for the organization: all tokens for admins and owners; only their own for others. */

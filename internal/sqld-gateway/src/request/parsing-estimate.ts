@@ -1,7 +1,7 @@
 import { PipelineFailure, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { visitTokens } from '@batonsql/server-common/sql'
 
-/** Maximum number of SQL tokens in a request; checking that many takes about a second, during which other requests wait. */
+/** Maximum number of SQL tokens in a request, outside of the rows of VALUES; checking that many takes about a second, during which other requests wait. */
 export const MAX_TOKENS = 1_000_000
 /** Maximum number of literals in the rows of VALUES, which are scanned but not checked one by one. */
 export const MAX_LITERALS = 1_500_000
@@ -9,7 +9,8 @@ export const MAX_LITERALS = 1_500_000
 const TOKEN_BYTES = 600
 
 /**
- * Estimates the memory that libsql-server takes to parse the SQL of requests, in bytes.
+ * Estimates the memory that libsql-server takes to parse the SQL of requests, in bytes. Does not count SQL that is executed by its stored
+ * id: the server stores at most 5 kB of text for each.
  * @throws PipelineFailure with status 413 if the SQL has too many tokens or literals
  */
 export function estimateParsingBytes(requests: readonly PipelineRequest[]): number {

@@ -1,0 +1,116 @@
+import { Readable } from 'node:stream'
+import { newKeyPair, signToken } from '@batonsql/server-common/auth'
+import { DEFAULT_SETTINGS, newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
+import { toResponse } from '@batonsql/server-common/http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { hasSqld } from '../../../test/support/has-sqld.ts'
+import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
+import { SqldBackend, type SqldBackendOptions } from './backend.ts'
+
+const KEYS = newKeyPair()
+const ATTACHABLE = { ...DEFAULT_SETTINGS, keys: [KEYS.publicPem], allowAttach: true }
+
+/** Creates a back end that is not started; `send` sends it a pipeline. */
+function createBackend(options: Partial<SqldBackendOptions> = {}) {
+  const backend = new SqldBackend({
+    directory: createTemporaryDirectory(),
+    isOpen: false,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    remote: undefined,
+    onNotice: () => {},
+    conditions: new ReplicaConditions(),
+    ...options,
+  })
+  onTestFinished(() => backend[Symbol.asyncDispose]())
+  const send = async (
+    id: Parameters<SqldBackend['handle']>[0],
+    sql: readonly string[],
+    { claims = { id }, location = null }: { claims?: object; location?: string | null } = {},
+  ): Promise<string> => {
+    const requests = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
+    const response = await backend.handle(
+      id,
+      {
+        method: 'POST',
+        path: '/v3/pipeline',
+        query: '',
+        headers: { authorization: `Bearer ${signToken(KEYS, claims as Record<string, unknown>)}` },
+        body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
+        remoteAddress: undefined,
+        controller: new AbortController(),
+      },
+      location,
+    )
+    return `${response.status} ${await toResponse(response).text()}`
+  }
+  return { backend, send }
+}
+
+test('a rejection of a request to a replica that was removed is definite', async () => {
+  const { send } = createBackend({ isReplicaLocation: () => false })
+  expect(await send(newDatabaseId(), ['SELECT 1'], { location: 'fra' })).toMatch(/^401 .*JWT is invalid/)
+})
+
+describe.skipIf(!hasSqld)('on a server', () => {
+  test('counts a write through a replica that is the first use of the database since the start', async () => {
+    const [id, directory, controlKey] = [newDatabaseId(), createTemporaryDirectory(), newKeyPair()]
+    const open = async () => {
+      const opened = createBackend({ directory, controlKey, servesReplicas: true })
+      await opened.backend.start()
+      return opened
+    }
+    {
+      const { backend, send } = await open()
+      await backend.create(id, { type: 'empty' }, ATTACHABLE)
+      await send(id, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
+      await backend[Symbol.asyncDispose]()
+    }
+    const { backend, send } = await open()
+    await backend.applySettings(id, ATTACHABLE)
+    expect(await send(id, ['INSERT INTO t VALUES (3)'], { location: 'fra' })).toMatch(
+      /^200 .*"last_insert_rowid":"3"/,
+    )
+    expect((await backend.sampleUsage(id)).rowsWritten).toBe(1)
+  })
+
+  test('a database whose settings are unknown cannot be attached', async () => {
+    const [own, other, directory, controlKey] = [
+      newDatabaseId(),
+      newDatabaseId(),
+      createTemporaryDirectory(),
+      newKeyPair(),
+    ]
+    const claims = { p: { rw: { ns: [own] }, roa: { ns: [other] } } }
+    const statements = [`ATTACH "${other}" AS o`, 'SELECT count(*) FROM o.t']
+    const first = createBackend({ directory, controlKey })
+    await first.backend.start()
+    for (const id of [own, other]) await first.backend.create(id, { type: 'empty' }, ATTACHABLE)
+    await first.send(other, ['CREATE TABLE t (a)'])
+    expect(await first.send(own, statements, { claims })).toContain('"value":"0"')
+    await first.backend[Symbol.asyncDispose]()
+
+    const second = createBackend({ directory, controlKey })
+    await second.backend.start()
+    await second.backend.applySettings(own, ATTACHABLE)
+    expect(await second.send(own, statements, { claims })).not.toContain('"value":"0"')
+    await second.backend.applySettings(other, ATTACHABLE)
+    expect(await second.send(own, statements, { claims })).toContain('"value":"0"')
+  })
+
+  test('a database that is being removed cannot be attached', async () => {
+    const { backend, send } = createBackend()
+    await backend.start()
+    const [own, removed] = [newDatabaseId(), newDatabaseId()]
+    for (const id of [own, removed]) await backend.create(id, { type: 'empty' }, ATTACHABLE)
+    await send(removed, ['CREATE TABLE t (a)'])
+    const claims = { p: { rw: { ns: [own] }, roa: { ns: [removed] } } }
+    const statements = [`ATTACH "${removed}" AS o`, 'SELECT count(*) FROM o.t']
+    expect(await send(own, statements, { claims })).toContain('"value":"0"')
+    // the response of the server, which closes this stream, takes longer than receiving the body of the next request
+    await send(removed, ['BEGIN'])
+    const removal = backend.remove(removed)
+    expect(await send(own, statements, { claims })).not.toContain('"value":"0"')
+    await removal
+  })
+})
