@@ -1,6 +1,6 @@
 import { createInterface, type Interface } from 'node:readline/promises'
-import { type Client, HttpError, serverVersion } from '@batonsql/core'
-import { openStream, type ScriptStatement, type Stream } from '@batonsql/core/adapter'
+import { type Client, DatabaseError, HttpError, serverVersion } from '@batonsql/core'
+import { openStream, type ScriptStatement, type Stream, statementKind } from '@batonsql/core/adapter'
 import { type CommandContext, print } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { isDotCommand, runDotCommand, type Session } from './dot-commands.ts'
@@ -49,6 +49,8 @@ class Prompt implements Session {
   #stream: Stream | null = null
   /** Whether the server has begun the transaction. BEGIN is sent with the first statement. */
   #hasBegun = false
+  /** The statements that are running, or ran last. */
+  #statements: readonly ScriptStatement[] = []
   /** Aborts the running statement. */
   #runController: AbortController | null = null
   #isExiting = false
@@ -153,6 +155,7 @@ class Prompt implements Session {
     { signal, file }: { readonly signal: AbortSignal; readonly file: string | null },
   ): Promise<void> {
     const wasOpen = stream.inTransaction
+    this.#statements = statements
     this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
     const startedAt = performance.now()
     await runStatements(stream, statements, {
@@ -175,6 +178,7 @@ class Prompt implements Session {
   /** Runs work on the stream of the open transaction, or on a separate one. */
   async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
+    this.#statements = []
     const stream = this.#stream ?? openStream(this.db)
     this.#runController = new AbortController()
     const signal = AbortSignal.any([this.#runController.signal, this.context.signal])
@@ -183,8 +187,12 @@ class Prompt implements Session {
     } catch (error) {
       // a failed statement does not end the transaction
       if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.print('The transaction was rolled back.')
-      throw this.#runController.signal.aborted ? new Error('Canceled.') : error
+        await this.print(
+          this.#mayHaveCommitted(error)
+            ? 'It is unknown whether the transaction was committed.'
+            : 'The transaction was rolled back.',
+        )
+      throw this.#runController.signal.aborted ? new Error(this.#describeCancellation()) : error
     } finally {
       this.#runController = null
       this.#stream = stream.inTransaction ? stream : null
@@ -192,6 +200,20 @@ class Prompt implements Session {
       if (this.#stream) this.#startTimers(stream)
       else await stream.close()
     }
+  }
+
+  /** Whether a COMMIT may have taken effect whose response is missing. */
+  #mayHaveCommitted(error: unknown): boolean {
+    // the error after an abort has no outcome
+    if (error instanceof DatabaseError) return error.outcome === 'unknown'
+    return this.#statements.some(({ sql }) => statementKind(sql) === 'commit')
+  }
+
+  /** The server may complete a statement whose request was aborted. */
+  #describeCancellation(): string {
+    const mayBeApplied =
+      this.#stream === null && this.#statements.some(({ sql }) => statementKind(sql) !== 'read')
+    return mayBeApplied ? 'Canceled. It is unknown whether the changes were applied.' : 'Canceled.'
   }
 
   /** Warns before the open transaction times out, and reports when it has timed out. */

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -69,4 +70,56 @@ test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and 
   await secondTerminal.waitForText('kept')
   secondTerminal.type('.quit\n')
   expect(await secondTerminal.waitForExit()).toBe(0)
+})
+
+test('says that it is unknown whether changes were applied if the response to a COMMIT or a write is lost or not awaited', async ({
+  skip,
+}) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const proxy = await FaultProxy.start(url)
+  onTestFinished(() => proxy.close())
+  const terminal = new Terminal(['sql', proxy.url], stateDirectory, { BATON_AUTH_TOKEN: authToken ?? '' })
+  await terminal.waitForText('baton> ')
+  const begin = async (table: string): Promise<void> => {
+    await terminal.run(`create table ${table} (a);`)
+    await terminal.run('begin;', 'baton*> ')
+    await terminal.run(`insert into ${table} values (1);`, 'baton*> ')
+  }
+  const unknownCommit = 'It is unknown whether the transaction was committed.'
+
+  await begin('lost')
+  proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'drop-after' } : NO_FAULT)
+  expect(await terminal.run('commit;')).toContain(unknownCommit)
+  proxy.next = () => NO_FAULT
+  expect(await terminal.run('select count(*) as kept from lost;')).toMatch(/kept\s+----\s+1\s/)
+
+  await begin('undone')
+  proxy.next = (body) => (body.includes('select 7') ? { kind: 'drop-before' } : NO_FAULT)
+  expect(await terminal.run('select 7;')).toContain('The transaction was rolled back.')
+
+  const cancel = async (line: string): Promise<string> => {
+    const sent = new Promise<void>((resolve) => {
+      proxy.next = (body) => {
+        if (!/COMMIT|values \(5\)|select 8/.test(body)) return NO_FAULT
+        resolve()
+        return { kind: 'hold-response', until: new Promise(() => {}) }
+      }
+    })
+    terminal.type(`${line}\n`)
+    await sent
+    terminal.type('\u0003')
+    return await terminal.waitForText('baton> ')
+  }
+  proxy.next = () => NO_FAULT
+  await begin('canceled')
+  expect(await cancel('commit;')).toMatch(
+    /It is unknown whether the transaction was committed\.\s+Canceled\.\s/,
+  )
+  expect(await cancel('insert into canceled values (5);')).toContain(
+    'Canceled. It is unknown whether the changes were applied.',
+  )
+  expect(await cancel('select 8;')).toContain('Canceled.\r\n')
+  proxy.next = () => NO_FAULT
+  terminal.type('\u0004')
+  expect(await terminal.waitForExit()).toBe(0)
 })
