@@ -5,7 +5,7 @@ import { restoreDump } from './restore.ts'
 /** A database that was created for a dump. */
 interface NewDatabase {
   readonly name: string
-  /** Returns its address, with a token. */
+  /** Returns its address, with a token if the server takes tokens. */
   readonly locate: () => Promise<ClientConfig>
   /** Deletes it, even after an interruption. */
   readonly delete: () => Promise<unknown>

@@ -23,7 +23,8 @@ test('a line that begins with a dot is a command only after a complete statement
   expect(split('select a\n.b from a')).toEqual([['1:1:select a\n.b from a']])
   expect(split('-- comment\n.tables\n/* x */ select 2')).toEqual(['2:.tables', ['3:9:select 2']])
   expect(split('')).toEqual([])
-  expect(() => split(".tables\nselect 'x")).toThrow('unterminated quote')
+  expect(() => split(".tables\nselect 'x")).toThrow('line 2, column 8: unterminated quote')
+  expect(() => split('select 1;\n.a\n.b\n\n /* x')).toThrow('line 5, column 2: unterminated comment')
 })
 
 test('a long text with many such lines is scanned a bounded number of times', () => {

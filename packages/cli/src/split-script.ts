@@ -8,8 +8,9 @@ export type ScriptSegment =
 /** A line that is a dot command if no statement is incomplete before it. */
 const DOT_LINE = /^[ \t]*\.[a-z].*$/gim
 /**
- * Limit of the work to find complete statements before such lines, because each of them is searched for again: this number of scans of
- * the whole script, and this number of characters in addition. Dot commands beyond it are not recognized.
+ * Before each such line, the text is split to find out whether a statement is incomplete. As a long text in quotes can have many such
+ * lines, this is limited to the length of the script, this many times, and this number of characters in addition. Dot commands beyond the
+ * limit are not recognized.
  */
 const MAX_SCANS = 10
 const FREE_LENGTH = 1_000_000
@@ -22,13 +23,9 @@ export function splitScript(script: string): ScriptSegment[] {
   const segments: ScriptSegment[] = []
   let start = 0
   let line = 1
-  // a long text in quotes can have many such lines
   let remainingLength = script.length * MAX_SCANS + FREE_LENGTH
   const add = (statements: readonly ScriptStatement[]): void => {
-    if (statements.length > 0)
-      segments.push({
-        statements: statements.map((statement) => ({ ...statement, line: statement.line + line - 1 })),
-      })
+    if (statements.length > 0) segments.push({ statements })
   }
   for (const { index, 0: text } of script.matchAll(DOT_LINE)) {
     remainingLength -= index - start
@@ -36,12 +33,13 @@ export function splitScript(script: string): ScriptSegment[] {
     const sql = script.slice(start, index)
     const statements = splitComplete(sql)
     if (statements === null) continue
-    add(statements)
+    add(statements.map((statement) => ({ ...statement, line: statement.line + line - 1 })))
     line += countLines(sql)
     segments.push({ command: text.trim(), line })
     start = index + text.length
   }
-  add(splitStatements(script.slice(start)))
+  // with as many lines before it, so that the position in an error is that in the script
+  add(splitStatements('\n'.repeat(line - 1) + script.slice(start)))
   return segments
 }
 

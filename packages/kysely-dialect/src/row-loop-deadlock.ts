@@ -1,13 +1,14 @@
 import { type DatabaseConnection, SingleConnectionProvider } from 'kysely'
 import { BatonConnection } from './connection.ts'
 
-/** The connection of each of Kysely's queues, known after its first query. */
+/** The connection of each of Kysely's queues, known once its first query has begun. */
 const connections = new WeakMap<SingleConnectionProvider, BatonConnection>()
 let isInstalled = false
 
 /**
- * Makes queries reject that would wait for ever: those that a loop over `stream()` awaits on its own connection or transaction.
- * Kysely queues them before they reach the dialect, so this replaces a method of its queue; for other dialects nothing changes.
+ * Makes a query reject that has waited for the client's `requestTimeoutMs` while the body of a loop over `stream()` of the same
+ * connection or transaction runs: if the body awaits the query, each would wait for the other for ever. Kysely queues queries before they
+ * reach the dialect, so this replaces a method of its queue; for other dialects nothing changes.
  */
 export function installDeadlockDetection(): void {
   if (isInstalled) return
@@ -17,7 +18,6 @@ export function installDeadlockDetection(): void {
   SingleConnectionProvider.prototype.provideConnection = async function <T>(
     this: SingleConnectionProvider,
     consumer: (connection: DatabaseConnection) => Promise<T>,
-    ...options: []
   ): Promise<T> {
     let isRejected = false
     const run = async (connection: DatabaseConnection): Promise<T> => {
@@ -25,7 +25,7 @@ export function installDeadlockDetection(): void {
       if (isRejected) throw deadlockError()
       return await consumer(connection)
     }
-    const result = provideConnection.call(this, run, ...options) as Promise<T>
+    const result = provideConnection.call(this, run) as Promise<T>
     const loop = connections.get(this)?.rowLoop
     if (!loop) return await result
     let cancel = (): void => {}
@@ -41,5 +41,5 @@ export function installDeadlockDetection(): void {
 
 const deadlockError = (): TypeError =>
   new TypeError(
-    'the query waits for the rows of stream(), whose loop waits for the query: Kysely runs one query of a transaction at a time. Leave the loop first, or read the rows with execute()',
+    'the query waits for a loop over stream(), which has not asked for its next row for too long: if the loop awaits the query, each waits for the other, because Kysely runs one query of a transaction at a time. Leave the loop first, or read the rows with execute()',
   )

@@ -13,14 +13,14 @@ export interface BatonStatement {
 /**
  * Converts a statement.
  * @param stringArgs the arguments, if the statement is a string
- * @throws TypeError for an argument that SQLite cannot represent
+ * @throws TypeError for an argument of a type that the original rejects, such as undefined; core rejects other invalid values
  */
 export function toStatement(statement: AnyStatement, stringArgs?: LibsqlArgs): BatonStatement {
   const [sql, args] = toPair(statement, stringArgs)
   return { sql, args: args ? toArgs(args) : undefined }
 }
 
-/** Converts the statements of a batch. @throws TypeError for anything else */
+/** Converts the statements of a batch. @throws TypeError if they are not an array */
 export function toStatements(statements: readonly AnyStatement[]): BatonStatement[] {
   if (!Array.isArray(statements)) throw new TypeError('expected an array of statements')
   return statements.map((statement) => toStatement(statement as AnyStatement))
@@ -43,8 +43,8 @@ function toArgs(args: LibsqlArgs): InArgs {
 }
 
 /**
- * Converts an argument. Numbers are sent as REAL, even whole ones, as by the original; the affinity of an INTEGER column converts them
- * to integers.
+ * Converts an argument as the original does: numbers and dates to REAL, even whole ones, which the affinity of an INTEGER column converts
+ * to integers; other objects to text.
  */
 function toValue(value: unknown): InValue {
   if (typeof value === 'number') return new RealValue(value)

@@ -97,7 +97,7 @@ describe('a query that waits for the rows of a loop', () => {
         else await expect(waiting).rejects.toThrow(TypeError)
       }
     }
-    await expect(runIn(update)).rejects.toThrow(/whose loop waits for the query: .* one query .* at a time/)
+    await expect(runIn(update)).rejects.toThrow(/waits for a loop over stream.* one query .* at a time/)
     expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
   })
 

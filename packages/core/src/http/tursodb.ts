@@ -43,16 +43,19 @@ const getOutcomes = ({ error, response }: OperationResult): readonly Outcome[] =
   )
 }
 
-/** Returns the error of a write that waited for a transaction of its client. */
+/** Returns the error of a write that waited for another write, or for a transaction, of its client. */
 const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: Deadline): TransportError =>
-  timeoutError(timeoutMs, address.origin, false, lockHint('transaction of this client held'))
+  timeoutError(timeoutMs, address.origin, false, lockHint('writer of this client held'))
 
 /** Restarts the deadlines of calls. */
 function restartDeadlines(calls: readonly { readonly deadline: Deadline }[]): void {
   for (const { deadline } of calls) deadline.restart()
 }
 
-/** Thrown if the engine executed no part of a request, which may then be sent again. */
+/**
+ * A request of which the engine executed no part, so that it may be sent again. `check` throws it while a response is read: the first
+ * time, `Http` catches it and calls `sendAgain`; after that, `#adapt` returns it as a value to `#sendUntilAccepted`.
+ */
 export class RefusedRequest<R> {
   readonly #engine: Tursodb
   /** The response, decoded for the caller. */
@@ -69,7 +72,7 @@ export class RefusedRequest<R> {
     this.baton = baton
   }
 
-  /** Whether another writer holds the write lock; otherwise the request is changed before it is sent again. */
+  /** Whether another writer holds the write lock. Otherwise the engine does not know `BEGIN READONLY`, which `#adapt` replaces. */
   get isLocked(): boolean {
     return this.error.code === 'SQLITE_BUSY'
   }
@@ -90,7 +93,7 @@ export class RefusedRequest<R> {
 export class Tursodb {
   readonly #http: Sender
   readonly #lock: Limiter
-  /** Write permits of transactions that hold `#lock`. */
+  /** Write permits of transactions that hold `#lock`, or wait for it. */
   readonly #holders = new WeakSet<Permit>()
 
   constructor(http: Sender) {
@@ -164,7 +167,7 @@ export class Tursodb {
     return { deadline, signal, onTimeout }
   }
 
-  /** Holds the lock until the transaction's write permit is released. */
+  /** Holds the lock until the transaction's write permit is released, by replacing the permit's method. */
   #holdWith(permit: Permit, lockPermit: Permit): void {
     const release = permit.release.bind(permit)
     this.#holders.add(permit)
