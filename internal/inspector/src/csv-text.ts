@@ -1,6 +1,9 @@
-/** Returns the shortest text of a REAL, with a decimal point or an exponent, so that it differs from an integer. */
-export function realText(value: number): string {
-  const text = Object.is(value, -0) ? '-0' : String(value)
+/**
+ * Returns the shortest text of a REAL, with a decimal point or an exponent, so that it differs from an integer.
+ * @param value null for an infinity, whose sign servers do not send
+ */
+export function realText(value: number | null): string {
+  const text = Object.is(value, -0) ? '-0' : String(value ?? Number.NaN)
   return /^-?\d+$/.test(text) ? `${text}.0` : text
 }
 

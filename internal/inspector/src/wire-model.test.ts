@@ -123,3 +123,17 @@ test('in an event log, calls are assigned to their transaction, which holds the 
   ])
   expect([...model.requests.values()].map(({ span }) => span?.begin ?? null)).toEqual([1, null])
 })
+
+test('calls of several processes in one event log are all kept, although their ids are equal', async () => {
+  const run = (at: number) => [
+    { at, type: 'query:start', id: 1, sql: [`select ${at}`] },
+    { at: at + 1, type: 'query:end', id: 1, rows: at },
+  ]
+  const text = [...run(0), ...run(10)].map((event) => JSON.stringify(event)).join('\n')
+  const { model, skipped } = await readEventLog(new File([text], 'app'))
+  expect(skipped).toBe(0)
+  expect([...model.requests.values()].map(({ at, end, rows }) => [at, end, rows])).toEqual([
+    [0, 1, 0],
+    [10, 11, 10],
+  ])
+})

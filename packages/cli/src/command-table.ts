@@ -69,7 +69,7 @@ export const COMMANDS: readonly Command[] = [
     words: ['sql'],
     operands: [DATABASE, '[STATEMENTS]'],
     summary: 'Run statements, a file, or standard input; in a terminal, open a prompt.',
-    details: `${DATABASE_HELP} Statements are executed in order, until one fails; a line that begins with a dot is a command of the prompt, such as .tables. With --json, each row is an object on its own line: integers beyond 2^53 and infinities are text, blobs {"base64": …}.`,
+    details: `${DATABASE_HELP} Statements are executed in order, until one fails; a line that begins with a dot is a command of the prompt, such as .tables. With --json, each row is an object on its own line: integers beyond 2^53 are text, infinities "NaN", blobs {"base64": …}.`,
     options: SQL_OPTIONS,
     load: async () => (await import('./sql.ts')).runSql,
   }),

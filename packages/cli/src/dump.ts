@@ -5,6 +5,7 @@ import { openDatabase, readTarget } from './database-address.ts'
 import { textFor } from './escape-controls.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
+import { unfinished } from './write-new-file.ts'
 
 /** Writes a dump to a file or to standard output. */
 export async function runDump({
@@ -45,9 +46,9 @@ async function writeAtomically(
   if (existing && !existing.isFile()) return await writeParts(await open(file, 'w'), parts, context)
   // preserves a link, and the permissions of the file
   const target = existing ? await realpath(file) : file
-  const temporaryFile = `${target}.${process.pid}.unfinished`
+  const temporaryFile = unfinished(target)
   try {
-    const handle = await open(temporaryFile, 'w', existing ? existing.mode & 0o777 : 0o666)
+    const handle = await open(temporaryFile, 'wx', existing ? existing.mode & 0o777 : 0o666)
     await writeParts(handle, parts, context)
     await rename(temporaryFile, target)
   } catch (error) {

@@ -53,7 +53,7 @@ export function formatLines({ columns, rows }: Pick<ResultSet<ArrayRow>, 'column
 }
 
 /**
- * Formats a row as a line of JSON. Integers beyond 2^53 and infinities become text, and blobs become `{"base64": …}`. If several
+ * Formats a row as a line of JSON. Integers beyond 2^53 become text, infinities the text NaN, because servers do not send their sign, and blobs become `{"base64": …}`. If several
  * columns have the same name, the last one wins. Names that are integers come first, as in any JavaScript object.
  */
 export function formatJson(cells: readonly Value[], columns: readonly string[]): string {
@@ -81,7 +81,7 @@ export const formatMarkdownRow = (cells: readonly Value[]): string =>
 
 const isNumber = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'
 
-/** Formats a value like SQLite: a REAL has a decimal point, so that it differs from an integer. */
+/** Formats a value as SQL, except text. A REAL has a decimal point or an exponent, so that it differs from an integer. */
 function cellText(value: Value): string {
   if (value === null) return 'NULL'
   if (typeof value === 'number') return realText(value)

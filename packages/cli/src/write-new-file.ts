@@ -1,5 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+
+/**
+ * Returns the name under which a file is written before it is complete. It is random, so that no other user can leave a link or a file
+ * there.
+ */
+export const unfinished = (file: string): string => `${file}.${randomUUID()}.unfinished`
 
 /** Creates the folder for a new file, readable only by the current user, unless the folder exists. */
 export async function createFolderOf(file: string): Promise<void> {
@@ -7,15 +14,16 @@ export async function createFolderOf(file: string): Promise<void> {
 }
 
 /**
- * Creates a file that only this user can read, and its folder: completely, or not at all, even if the process is killed.
+ * Creates a file that only this user can read, and its folder: completely, or not at all. If the process is killed, an unfinished file
+ * remains beside it.
  * @throws Error if the file exists
  */
 export async function writeNewFile(file: string, content: AsyncIterable<Uint8Array>): Promise<void> {
-  const temporaryFile = `${file}.${process.pid}.unfinished`
+  const temporaryFile = unfinished(file)
   try {
     await createFolderOf(file)
     await checkAbsent(file)
-    const handle = await open(temporaryFile, 'w', 0o600)
+    const handle = await open(temporaryFile, 'wx', 0o600)
     try {
       await handle.writeFile(content)
       await handle.sync()

@@ -54,16 +54,25 @@ export class ExactJSONResultsPlugin implements KyselyPlugin {
 
   #parse(text: string, column: string): unknown {
     if (!looksLikeJson(text) || !this.#shouldParse(text, column)) return text
+    let hasUserFailed = false
+    const parseNested = (nested: string): unknown => {
+      try {
+        return this.#parse(nested, column)
+      } catch (error) {
+        hasUserFailed = true
+        throw error
+      }
+    }
     try {
       return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
         // SQLite returns nested JSON from a subquery as text
-        if (typeof value === 'string') return this.#parse(value, column)
+        if (typeof value === 'string') return parseNested(value)
         if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
         return /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source as string) : value
       })
     } catch (error) {
       // not JSON, or nested too deeply; other errors are those of `shouldParse`
-      if (error instanceof SyntaxError || error instanceof RangeError) return text
+      if (!hasUserFailed && (error instanceof SyntaxError || error instanceof RangeError)) return text
       throw error
     }
   }

@@ -200,6 +200,10 @@ describe('errors', () => {
     const responses: ScriptedResponse[] = [
       { status: 401, body, headers: { 'x-was': `Bearer ${TOKEN}` } },
       { status: 500, text: `<p>${TOKEN} ${jwt}</p>` },
+      {
+        status: 400,
+        text: `{"error": "the token \\u00${TOKEN.charCodeAt(0).toString(16)}${TOKEN.slice(1)}"}`,
+      },
       { status: 200, text: `{"jwt": "${jwt}"` },
       { drop: true },
     ]
@@ -208,7 +212,7 @@ describe('errors', () => {
     for (const _ of responses) {
       const error = await getRejection(platform.databases.createToken('db'))
       const printed = [print(error), error.body, JSON.stringify(error.headers)]
-      for (const secret of [TOKEN, jwt]) expect(printed.join()).not.toContain(secret)
+      for (const secret of [TOKEN, TOKEN.slice(1), jwt]) expect(printed.join()).not.toContain(secret)
     }
     const fetch = (): never => {
       throw Object.assign(new TypeError(`Bearer ${TOKEN} is not a header`), {

@@ -23,7 +23,7 @@ export interface Request {
 }
 
 /**
- * Returns the result of a call whose attempt failed with this error; null if the call fails too.
+ * Returns the result of a call whose attempt failed with this error; null if the attempt counts as failed.
  * @param mayHaveRun whether an earlier attempt may have been applied
  */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
@@ -181,9 +181,7 @@ class Call {
   #rejectionError({ response, text }: ReceivedResponse): PlatformError {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
-    const { reason, serverCode } = parseRejection(body)
-    // `redact` misses a token that is escaped in the JSON text
-    const rejection = { reason: reason && redact(reason, this.#token), serverCode }
+    const rejection = parseRejection(body)
     // the message does not show an HTML page
     const plainText = /^\s*</.test(body) ? '' : body.trim()
     const shownReason = rejection.reason ?? plainText

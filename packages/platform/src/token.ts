@@ -55,11 +55,17 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
     )
 }
 
-/** Replaces a token, and everything that looks like a JWT, with `[token]`. */
+/** Matches a character of a token as it is, or as JSON may escape it. */
+const escapedForms = (char: string): string => {
+  const code = char.charCodeAt(0).toString(16).padStart(4, '0')
+  return `(?:\\\\?\\u${code}|\\\\u${code})`
+}
+
+/** Replaces a token, also one that is escaped in JSON, and everything that looks like a JWT, with `[token]`. */
 export function redact(text: string, token: string): string {
-  const escaped = JSON.stringify(token).slice(1, -1)
-  const forms = token === '' ? [] : [token, escaped, escaped.replaceAll('/', '\\/')]
-  const redacted = forms.reduce((remaining, form) => remaining.replaceAll(form, '[token]'), text)
+  // letters of the codes may be in either case; a token in another case is not worth keeping, either
+  const pattern = new RegExp(Array.from(token, escapedForms).join(''), 'gi')
+  const redacted = token === '' ? text : text.replace(pattern, '[token]')
   // a match begins at the first of three parts: if it could begin at each `eyJ`, the time would be quadratic
   return redacted.replace(
     /(?<![\w-])(?=[\w-]+\.[\w-]+\.[\w-])([\w-]*?)\beyJ[\w-]+\.[\w-]+\.[\w-]+/g,

@@ -180,14 +180,16 @@ test('the plugin parses what looks like JSON, unless shouldParse declines; a bro
 })
 
 test('an error of shouldParse rejects the query, also for a nested text', async () => {
-  const shouldParse = (text: string): boolean => {
-    if (text === '[1]') throw new TypeError('unexpected')
-    return true
-  }
-  const plugin = new ExactJSONResultsPlugin({ shouldParse })
-  for (const text of ['[1]', '{"a":"[1]"}']) {
-    const query = sql`select ${text} as a`.withPlugin(plugin)
-    await expect(query.execute(db.withoutPlugins())).rejects.toThrow('unexpected')
+  for (const failure of [new TypeError('unexpected'), new SyntaxError('unexpected')]) {
+    const shouldParse = (text: string): boolean => {
+      if (text === '[1]') throw failure
+      return true
+    }
+    const plugin = new ExactJSONResultsPlugin({ shouldParse })
+    for (const text of ['[1]', '{"a":"[1]"}', JSON.stringify([JSON.stringify(['[1]'])])]) {
+      const query = sql`select ${text} as a`.withPlugin(plugin)
+      await expect(query.execute(db.withoutPlugins())).rejects.toBe(failure)
+    }
   }
 })
 

@@ -1,4 +1,5 @@
 import { type Client, createClient, type DatabaseError, executeMultiple, readRows } from '@batonsql/core'
+import { openStream } from '@batonsql/core/adapter'
 import { startLocalServer } from '@batonsql/local-server'
 import { type FailureKind, useDatabase } from '@batonsql/local-server/testing'
 import * as libsql from '@libsql/client'
@@ -89,6 +90,16 @@ describe('a failed transaction', () => {
     })
     await failure.remove()
     expect(await countPayments()).toBe(0)
+  })
+
+  test('busy: a ROLLBACK succeeds, and does not count', async () => {
+    const stream = openStream(db)
+    stream.begin()
+    await stream.execute('select 1')
+    const failure = await database.fail('busy', { always: true })
+    await stream.rollback()
+    await stream.close()
+    expect(await failure.count()).toBe(0)
   })
 
   test('busy: a script, whose BEGIN is reported with its position', async () => {

@@ -7,7 +7,8 @@ import { readLines } from './read-lines.ts'
 export type Cell =
   | { readonly type: 'null' }
   | { readonly type: 'integer'; readonly value: string }
-  | { readonly type: 'float'; readonly value: number }
+  /** Null for an infinity. */
+  | { readonly type: 'float'; readonly value: number | null }
   | { readonly type: 'text'; readonly value: string }
   | { readonly type: 'blob'; readonly base64: string }
 

@@ -13,7 +13,7 @@ const MAX_SQL_LENGTH = 2_000
 
 /**
  * Reads a file of `observe` events, one JSON object per line, each with its time in `at`.
- * @returns `skipped`: the number of lines that are not events with a timestamp
+ * @returns `skipped`: the number of lines that are not known events with a timestamp
  */
 export async function readEventLog(
   file: File,
@@ -43,15 +43,16 @@ function parseLine(line: string): unknown {
 class EventLog {
   readonly model = new WireModel()
   readonly #defaultDatabase: string
+  /** The calls in flight, by their ids in the client, which begin at 1 in each process. */
   readonly #calls = new Map<number, WireRequest>()
   readonly #transactions = new Map<number, Span>()
-  #lastNoteNumber = 0
+  #count = 0
 
   constructor(defaultDatabase: string) {
     this.#defaultDatabase = defaultDatabase
   }
 
-  /** Adds an event. @returns false for a value that is not an event with a timestamp */
+  /** Adds an event. @returns false for a value that is not a known event with a timestamp */
   add(value: unknown): boolean {
     const event = (value ?? {}) as ClientEvent
     const at = typeof event.at === 'number' ? event.at : Date.parse(String(event.at))
@@ -92,11 +93,12 @@ class EventLog {
 
   #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
-    const request = createRequest(Number(event.id), at, database, sql)
+    const request = this.#create(at, database, sql)
     request.span = this.#transactions.get(Number(event.transaction ?? Number.NaN)) ?? null
     request.stream = request.span?.stream ?? null
+    // as an immediate transaction does, the default mode, which events do not have
     if (request.span !== null && request.span.lockSince === null) request.span.lockSince = request.span.begin
-    this.#calls.set(request.n, request)
+    this.#calls.set(Number(event.id), request)
     this.model.add(request)
   }
 
@@ -128,18 +130,18 @@ class EventLog {
   }
 
   #addNote(text: string, event: ClientEvent, at: number, database: string): void {
-    this.#lastNoteNumber -= 1
-    const request = createRequest(this.#lastNoteNumber, at, database, [])
+    const request = this.#create(at, database, [])
     this.model.add({ ...request, path: text, end: at, error: errorText(event.error) })
   }
-}
 
-function createRequest(n: number, at: number, database: string, sql: readonly string[]): WireRequest {
-  const statements = sql
-    .slice(0, MAX_STATEMENTS)
-    .map((text) => ({ sql: text.slice(0, MAX_SQL_LENGTH), effects: [] }))
-  const more = sql.length - statements.length
-  return newRequest({ n, at, database, method: '', path: 'call', statements, more })
+  #create(at: number, database: string, sql: readonly string[]): WireRequest {
+    this.#count += 1
+    const statements = sql
+      .slice(0, MAX_STATEMENTS)
+      .map((text) => ({ sql: text.slice(0, MAX_SQL_LENGTH), effects: [] }))
+    const more = sql.length - statements.length
+    return newRequest({ n: this.#count, at, database, method: '', path: 'call', statements, more })
+  }
 }
 
 function errorText(error: unknown): string {

@@ -15,7 +15,7 @@ export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   readonly deadline?: Pick<Deadline, 'remainingMs' | 'timeoutMs'> | undefined
   /** Called when the wait ends early; returns whether the awaited work may have been executed. @default () => false */
   readonly mayHaveRun?: (() => boolean) | undefined
-  /** Whether the wait continues while the client is being closed. */
+  /** Whether the wait continues when `close` aborts pending calls. */
   readonly outlivesClient?: boolean | undefined
 }
 
@@ -56,15 +56,16 @@ export class Lifetime {
     this.#calls += 1
   }
 
+  /** Counts the end of a call. */
   end(): void {
     this.#calls -= 1
     if (this.isClosed) this.#checkEmpty()
   }
 
   /**
-   * Returns a wait that ends at the latest when the deadline passes, the signal is aborted, or (unless `outlivesClient`) the client is
-   * closed.
-   * @throws TransportError after the client was closed
+   * Returns a wait that ends at the latest when the deadline passes, the signal is aborted, or (unless `outlivesClient`) `close` aborts
+   * pending calls.
+   * @throws TransportError after that
    */
   wait<T = void>(options: WaitOptions): Deferred<T> {
     const { deadline, mayHaveRun, outlivesClient, signal, onEnd } = options
@@ -89,7 +90,7 @@ export class Lifetime {
     return waiter.promise
   }
 
-  /** Waits for a time in ms. @throws the signal's reason; TransportError when the client is closed */
+  /** Waits for a time in ms. @throws the signal's reason; TransportError when `close` aborts pending calls */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const waiter = this.wait({ signal, onEnd: () => cancel() })
     const cancel = this.clock.after(ms, () => waiter.resolve())
@@ -111,8 +112,9 @@ export class Lifetime {
   }
 
   /**
-   * Rejects new calls. Waits until all pending ones have settled or the shortest `drainMs` of all calls to `close` has passed;
-   * then aborts pending calls and closes open streams, so that none keeps the write lock.
+   * Rejects new calls. Waits until all pending ones have settled and all streams are closed, or until the shortest `drainMs` of all
+   * calls to `close` has passed; then aborts pending calls and closes open streams, so that none keeps the write lock, and waits for
+   * background work, for at most `CLOSE_TIMEOUT_MS`.
    */
   async close(drainMs: number): Promise<void> {
     this.isClosed = true

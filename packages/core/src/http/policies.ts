@@ -7,7 +7,7 @@ export interface RequestPolicy {
    * the write lock for the rest of its 5 s, or block the rows that a concurrent transaction has changed.
    */
   readonly keepRunning?: true
-  /** Whether the request continues while the client is being closed. */
+  /** Whether the request continues when `close` aborts pending calls. */
   readonly outlivesClient?: true
 }
 

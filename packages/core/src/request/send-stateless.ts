@@ -10,9 +10,11 @@ import type { QueuedCall } from './queued-call.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
- * Sends single statements in order in one request, on a stream that ends with it, and settles each with its own result.
+ * Sends calls of one statement each, with the scope `autocommit`, in order in one request, on a stream that ends with it, and settles each
+ * with its own result.
+ * @param operations the caller may remove one from this array until it is encoded; after a failed attempt, they are encoded again
  * @param writeLimiter limits the requests that may wait for the write lock
- * @throws the request's error if there is no usable response
+ * @throws the request's error if there is no usable response; the calls are then not settled
  */
 export async function sendStateless(
   http: Http,
@@ -24,6 +26,7 @@ export async function sendStateless(
   // only the first operation needs the index: the later ones see at least the same state
   const encode = (index: string | null): string =>
     pipelineBody([
+      // a call outside of transactions has no use for a guard
       ...operations.map((operation, position) => operation.encode(V3_GUARD, position === 0 ? index : null)),
       CLOSE,
     ])

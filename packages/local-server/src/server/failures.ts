@@ -76,7 +76,9 @@ class ActiveFailure implements Failure {
   applies(baton: string | null, statements: readonly string[]): boolean {
     const { sql, on = 1, always = false } = this.#options
     if (this.#kind === 'lost-transaction' && baton === null) return false
-    if (!statements.some((text) => sql === undefined || text.search(sql) >= 0)) return false
+    const mayFail = (text: string): boolean =>
+      (sql === undefined || text.search(sql) >= 0) && !(this.#kind === 'busy' && isRollback(text))
+    if (!statements.some(mayFail)) return false
     this.#matches += 1
     const fails = always ? this.#matches >= on : this.#matches === on
     if (fails) this.#count += 1
@@ -196,6 +198,8 @@ function isStatement(value: unknown): value is SqlEntry {
   return type !== 'store_sql' && type !== 'close_sql' && (typeof sql === 'string' || typeof id === 'number')
 }
 
+const isRollback = (sql: string): boolean => /^\s*rollback/i.test(sql)
+
 /**
  * Responds that each statement is busy, except ROLLBACK. The server runs others in their place, so that it evaluates the conditions of
  * a batch and keeps the stream open, as with a real lock.
@@ -208,7 +212,7 @@ async function respondBusy(
   const text = JSON.stringify(body, (_, value: unknown) => {
     if (!isStatement(value)) return value
     const { sql, sql_id: id } = value
-    if (/^\s*rollback/i.test(sql ?? storedSql.get(id) ?? '')) return value
+    if (isRollback(sql ?? storedSql.get(id) ?? '')) return value
     return { ...value, sql: FAILING_SQL, sql_id: undefined }
   })
   const response = await handle(replaceBody(request, text))
