@@ -278,6 +278,28 @@ test('a lost response of the writes says unknown, and they are not sent again', 
   expect(await readWallets()).toEqual([900, 100])
 })
 
+test('after a read that got no response, no request follows, even if the callback wraps the error', async () => {
+  const impatient = createClient({ ...database.config, url: proxy.url, requestTimeoutMs: 500, maxRetries: 0 })
+  const sent: string[] = []
+  proxy.next = (body) => {
+    sent.push(body)
+    return body.includes('select 3')
+      ? { kind: 'hold-response', until: new Promise(() => {}) }
+      : { kind: 'none' }
+  }
+  const callback = async (tx: OptimisticReader): Promise<InStatement[]> => {
+    await readCents(tx, 1)
+    await readCents(tx, 2)
+    await tx.execute('select 3').catch((cause: unknown) => {
+      throw new Error('wrapped', { cause })
+    })
+    return []
+  }
+  await expect(run(callback, {}, impatient)).rejects.toThrow('wrapped')
+  expect(sent).toHaveLength(3)
+  await impatient.close()
+})
+
 test('a dropped table is a conflict, and then the error of the read', async () => {
   let attempts = 0
   const failing = run(async (tx, attempt) => {

@@ -54,8 +54,8 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     this.changedTables = metadata && metadata.type !== 'select' ? metadata.tables : []
   }
 
-  override run(placeholders?: Record<string, unknown>): Promise<unknown> {
-    return this.#fetch(placeholders, runResult)
+  override async run(placeholders?: Record<string, unknown>): Promise<unknown> {
+    return await this.#fetch(placeholders, runResult)
   }
 
   override async all(placeholders?: Record<string, unknown>): Promise<unknown> {
@@ -67,8 +67,8 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   /** Returns rows as arrays, without decoding. */
-  override values(placeholders?: Record<string, unknown>): Promise<ArrayRow[]> {
-    return this.#fetch(placeholders, ({ rows }) => rows)
+  override async values(placeholders?: Record<string, unknown>): Promise<ArrayRow[]> {
+    return await this.#fetch(placeholders, ({ rows }) => rows)
   }
 
   // The mappers below are used by batches.
@@ -117,7 +117,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   #mapFirst(rows: unknown[]): unknown {
     if (rows.length === 0) return undefined
     const mapped = this.#mapAll(rows.slice(0, 1))
-    // the mapper of a relational query itself returns a single row
+    // the mapper of a relational query itself returns a single row, unless the query is `findMany`, whose rows it returns
     return this.#plan.relationMapper ? mapped : (mapped as unknown[])[0]
   }
 }

@@ -663,3 +663,29 @@ test.each([
     else expect(error, name).toMatchObject({ status: 404 })
   }
 })
+
+test('finding the host of a database to wait for has a time limit', async () => {
+  const { platform } = scriptedPlatform({ hang: true }, { maxRetries: 0 })
+  const wait = platform.databases.waitUntilReady('db', { timeoutMs: 50 })
+  await expect(wait).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('an invalid date, and an invalid option of a wait that is not needed, are TypeErrors', async () => {
+  const { platform, received } = scriptedPlatform({ body: { database } })
+  const seed = { type: 'database', name: 'a', timestamp: new Date(Number.NaN) } as const
+  await expect(platform.databases.create({ name: 'db', group: 'g', seed })).rejects.toThrow(
+    new TypeError('timestamp is an invalid date'),
+  )
+  const options = { wait: 'yes' as never }
+  await expect(platform.databases.ensure({ name: 'db', group: 'default' }, options)).rejects.toThrow(
+    TypeError,
+  )
+  expect(received).toEqual([])
+})
+
+test('a field of the service named raw is only in the original object', async () => {
+  const { platform } = scriptedPlatform({ body: { database: { ...database, raw: 1 } } })
+  const result = await platform.databases.get('db')
+  expect(Object.keys(result)).not.toContain('raw')
+  expect(result.raw).toMatchObject({ Name: 'db', raw: 1 })
+})

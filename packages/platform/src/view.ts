@@ -9,9 +9,9 @@ type JsonObject = Readonly<Record<string, unknown>>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Adds `raw` to an object. */
+/** Adds `raw` to an object, in place of a field of this name. */
 export const withRaw = <T>(view: object, raw: JsonObject): T =>
-  Object.defineProperty(view, 'raw', { value: raw }) as T
+  Object.defineProperty(view, 'raw', { value: raw, enumerable: false }) as T
 
 /**
  * Converts the keys of an object to camel case at all depths, and adds `raw` to each object. Unknown fields and values are kept.
@@ -43,10 +43,13 @@ function camelCase(name: string): string {
     .replace(/^[A-Z]/, (letter) => letter.toLowerCase())
 }
 
-/** Converts keys of objects, also nested ones, to snake case, and dates to ISO 8601. Undefined fields are omitted. */
+/**
+ * Converts keys of objects to snake case, also of nested ones that are not in arrays, and dates to ISO 8601. Undefined fields are omitted.
+ * @throws TypeError for an invalid date
+ */
 export function toBody(input: object): Record<string, unknown> {
   const fields = Object.entries(input).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(fields.map(([name, value]) => [snakeCase(name), encode(value)]))
+  return Object.fromEntries(fields.map(([name, value]) => [snakeCase(name), encode(value, name)]))
 }
 
 /** Like `toBody`, but returns undefined if the result is empty. */
@@ -57,7 +60,10 @@ export function toOptionalBody(input: object): Record<string, unknown> | undefin
 
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-function encode(value: unknown): unknown {
-  if (value instanceof Date) return value.toISOString()
+function encode(value: unknown, name: string): unknown {
+  if (value instanceof Date) {
+    if (Number.isNaN(value.valueOf())) throw new TypeError(`${name} is an invalid date`)
+    return value.toISOString()
+  }
   return isObject(value) ? toBody(value) : value
 }

@@ -145,6 +145,7 @@ describe('query builders', () => {
       .insert(users)
       .values({ name: sql.placeholder('name'), bornAt: sql.placeholder('at') })
       .prepare()
+    await expect((async () => await insert.run({ name: 'Carl' }))()).rejects.toThrow('placeholder "at"')
     await insert.run({ name: 'Carl', at: new Date(9) })
     const carl = db.select({ at: users.bornAt }).from(users).where(eq(users.name, 'Carl'))
     expect(await carl).toEqual([{ at: new Date(9) }])

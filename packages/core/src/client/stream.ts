@@ -88,7 +88,8 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   /**
    * Runs statements outside a transaction in one request, each taking effect separately; stops at the first failure. If the response
    * is too large, the stream is lost, unless the client has already seen that the server evaluates conditions.
-   * @throws SqlError with `statementIndex` and the earlier `results`, whose changes are kept
+   * @throws SqlError with the earlier `results`, whose changes are kept, and with `statementIndex`, which is null if the response is too
+   * large
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
     checkOptions(options, STATEMENT_OPTIONS)
@@ -118,10 +119,11 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /**
    * Rolls back. Does not reject if the transaction no longer exists.
-   * @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight
+   * @throws while a COMMIT is in flight, the signal's reason, or TransportError `TIMEOUT` or `CLOSED`
    */
   async rollback(options: CallOptions = {}): Promise<void> {
     const stream = this.#stream
+    // the live state of the stream, which changes during the wait below
     const { http, state } = stream
     const { transaction } = state
     if (transaction?.isEnding) {

@@ -24,8 +24,8 @@ export class ResultSet<Row = ObjectRow> {
   readonly rowsAffected: number
   /**
    * Rowid of the last row that an INSERT or REPLACE inserted; null if it inserted none, and for every other statement. Use RETURNING
-   * where the server does not report it reliably: for an upsert it is null if a row may have been updated instead, and for a table
-   * WITHOUT ROWID it can be the rowid of an earlier insert.
+   * where the server does not report it reliably: for an upsert it is null if a row may have been updated instead, for rowid 0 it is
+   * null if nothing was inserted before, and for a table WITHOUT ROWID it can be the rowid of an earlier insert.
    */
   readonly lastInsertRowid: bigint | null
   /** Number of rows read by the engine, for billing; 0 if the server does not report it. */

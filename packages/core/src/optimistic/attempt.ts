@@ -120,16 +120,15 @@ export class OptimisticAttempt extends Attempt {
     return this.#reads.length + this.#failedReads.length > 1
   }
 
-  /** Rejects the writes of a callback that has continued after a failed read: they depend on the failure, which cannot be compared. */
+  /** Rejects what a callback does after a failed read that it has caught: it depends on the failure, which cannot be compared. */
   #rejectFailedReads(): void {
     const [error] = this.#failedReads
-    if (error) throw this.#failToCompare(error)
+    if (error) throw this.#failToCompare(error, 'one of them has failed')
   }
 
   /** Checks the reads of a callback that has thrown: if they saw different states, sets `conflict`. Never rejects. */
   async checkAfter(reason: unknown): Promise<void> {
-    const isConnectionError = reason instanceof DatabaseError && !(reason instanceof SqlError)
-    if (this.conflict !== null || isConnectionError || this.#options.signal?.aborted) return
+    if (this.conflict !== null || isConnectionError(reason) || this.#options.signal?.aborted) return
     this.endReads()
     try {
       // a failed read is not compared: its error is assumed to be the reason
@@ -181,9 +180,9 @@ export class OptimisticAttempt extends Attempt {
     return checks
   }
 
-  #failToCompare(cause: unknown): ConflictError {
+  #failToCompare(cause: unknown, reason = `at most ${MAX_COMPARED_CELLS} cells, 4 MB`): ConflictError {
     this.isComparable = false
-    return this.#fail(`the reads cannot be compared (at most ${MAX_COMPARED_CELLS} cells, 4 MB)`, cause)
+    return this.#fail(`the reads cannot be compared (${reason})`, cause)
   }
 
   #fail(message: string, cause: unknown): ConflictError {
@@ -203,7 +202,13 @@ export class TransactionAttempt extends Attempt {
   }
 }
 
-// `readOnly` does not count: the server would execute a WITH that writes
+/** Whether an error, or the one that it wraps, as Drizzle's do, says that the server does not respond as it should. */
+function isConnectionError(error: unknown): boolean {
+  if (error instanceof DatabaseError) return !(error instanceof SqlError)
+  return error instanceof Error && isConnectionError(error.cause)
+}
+
+// a WITH counts as a write if it has a word such as DELETE, even in quotes; `readOnly` does not count: the server would execute a WITH that writes
 function rejectWrite({ sql, kind }: EncodedStatement): void {
   const verb = getVerb(sql)
   if (!/^(?:select|values|with)$/.test(verb) || kind !== 'read')

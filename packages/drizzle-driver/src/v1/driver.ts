@@ -112,7 +112,7 @@ export function drizzle<TRelations extends AnyRelations>(
  * })
  * ```
  * Return an array even for one write: a query that is returned alone would run at once. Executing a write rejects; Drizzle's cache is
- * not used. Reads through `db` are not checked: use `tx`.
+ * not read. Reads through `db` are not checked: use `tx`.
  * @returns the results of the writes
  * @throws the callback's own error; ConflictError with `fallback: 'none'`; the errors of `batch`
  */

@@ -46,7 +46,8 @@ export interface NewDatabase {
 export interface CreateDatabaseOptions extends PlatformCallOptions {
   /**
    * Waits until the database responds: see `waitUntilReady`. The wait has its own timeout, and uses the call's signal unless it is
-   * given another. If it fails, the call rejects although the database has been created; the outcome is `unknown`.
+   * given another. If it fails, the call rejects although the database has been created; the outcome is `unknown`. An error that
+   * `authToken` throws is not changed.
    * @default false
    */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
@@ -242,10 +243,11 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
 /** Databases of the organization. Methods that take a name reject with a PlatformError with status 404 if there is no database with it. */
 export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
-   * Creates a database unless it exists in that group and was branched from that seed. Idempotent, even if a response was lost.
+   * Creates a database unless one of that name exists. Idempotent, even if a response was lost.
    * @param options `wait` applies only if the database is new
    * @returns `created`: whether this call created it; also true if the response was lost and it exists now
-   * @throws PlatformError with code `MISMATCH` if a database of that name is in another group or has another parent
+   * @throws PlatformError with code `MISMATCH` if a database of that name is in another group or was branched from another one; whether it
+   * was created from the same dump, file or time is not known
    */
   ensure(
     database: NewDatabase,
@@ -253,7 +255,8 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
   ): Promise<{ readonly created: boolean; readonly database: models.Database }>
   /**
    * Waits until the database responds at its host, which may take a few seconds after its creation: HTTP 404, 5xx or no response means
-   * that it is not ready yet. @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000)
+   * that it is not ready yet.
+   * @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000); finding the host of a name has the same limit
    */
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
@@ -263,6 +266,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
   const { create, get } = methods
   /** Returns a function that waits for the new database if requested. @throws TypeError for invalid wait options */
   const prepareWait = ({ wait = false, signal }: CreateDatabaseOptions) => {
+    checkOption('wait', wait, 'boolean or object')
     const waitOptions = typeof wait === 'object' ? wait : {}
     checkWaitOptions(waitOptions)
     return async (hostname: string): Promise<void> => {
@@ -301,8 +305,9 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
     async waitUntilReady(database, options = {}) {
       checkOption('database', database, 'string or object')
       checkWaitOptions(options)
-      const { signal } = options
-      const { hostname } = typeof database === 'string' ? await get(database, { signal }) : database
+      const { signal, timeoutMs } = options
+      const { hostname } =
+        typeof database === 'string' ? await get(database, { signal, timeoutMs }) : database
       await waitForDatabase(config, hostname, options)
     },
   }
