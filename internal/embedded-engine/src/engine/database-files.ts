@@ -47,12 +47,12 @@ const DISK_FULL = 2
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
-  /** New files whose directory entries may not be on disk yet. */
-  readonly #newFiles = new Set<number>()
 
   readonly #isDurable: boolean
   /** Whether the file's mark is on disk. */
   #isMarkSynced = false
+  /** Whether the names of all files are on disk. A killed process may have left files whose names are not. */
+  #areNamesSynced = false
   #attachments = 0
 
   /**
@@ -121,16 +121,15 @@ export class DatabaseFiles {
   /** Opens a file. @returns a descriptor; -1 if the file does not exist or may not be accessed */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
-    const isNew = path !== undefined && create && !existsSync(path)
-    const descriptor = path === undefined ? -1 : openPath(path, create)
+    if (path === undefined) return -1
+    if (create && !existsSync(path)) this.#areNamesSynced = false
+    const descriptor = openPath(path, create)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
-    if (descriptor >= 0 && isNew) this.#newFiles.add(descriptor)
     return descriptor
   }
 
   close(descriptor: number): void {
     this.#descriptors.delete(descriptor)
-    this.#newFiles.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -181,12 +180,12 @@ export class DatabaseFiles {
     return attempt(() => {
       if (!this.#isMarkSynced) this.#syncMark()
       fsyncSync(descriptor)
-      if (!this.#newFiles.has(descriptor)) return
+      if (this.#areNamesSynced) return
       // the folder may be new, too
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
       for (const path of [folder, dirname(folder)]) syncFolder(path)
       // only now, so that the next attempt synchronizes the folders if this one has failed
-      this.#newFiles.delete(descriptor)
+      this.#areNamesSynced = true
     })
   }
 
