@@ -22,19 +22,31 @@ let count = 0
 interface Family {
   readonly parent: Client
   readonly child: Client
+  /** Sends a request to the schema database as it is; a client begins a transaction first. */
+  send(request: object): Promise<void>
 }
 /** @param isProven whether the client has already seen that the server evaluates conditions */
 async function createFamily(isProven = false): Promise<Family> {
   const name = `parent-${(count += 1)}`
-  const parent = createClient(await server.createDatabase(name, { isSchema: true }))
+  const address = await server.createDatabase(name, { isSchema: true })
+  const parent = createClient(address)
   const child = createClient(await server.createDatabase(`${name}-child`, { schema: name }))
   onTestFinished(async () => {
     await Promise.all([parent.close(), child.close()])
   })
   await parent.execute('create table t (a)')
   if (isProven) await parent.batch(['select 1', 'select 2'])
-  return { parent, child }
+  const send = async (request: object): Promise<void> => {
+    const body = JSON.stringify({ requests: [request, { type: 'close' }] })
+    const response = await fetch(new URL('v3/pipeline', address.url), { method: 'POST', body })
+    expect(await response.json()).toMatchObject({ results: [{ type: 'ok' }, { type: 'ok' }] })
+  }
+  return { parent, child, send }
 }
+const toBatch = (statements: readonly string[]): object => ({
+  type: 'batch',
+  batch: { steps: statements.map((sql) => ({ stmt: { sql } })) },
+})
 const columnsOf = async (db: Client): Promise<string> =>
   (await db.execute("select group_concat(name, '') as n from pragma_table_info('t')")).rows[0]?.[
     'n'
@@ -247,3 +259,71 @@ test.skipIf(!canCreate)(
     expect((await db.execute('select name from sqlite_schema')).rows).toEqual([])
   },
 )
+
+const FOREIGN_KEYS_OFF = [
+  ...['off', 'OFF', '"off"', "'off'", '[off]', '`off`', 'false', 'no', 'on', 'word'].map(
+    (value) => `pragma foreign_keys = ${value}`,
+  ),
+  ...['0', '00', '-0', '0x0', '1'].map((value) => `pragma foreign_keys = ${value}`),
+  'PRAGMA foreign_keys(off)',
+  'PRAGMA main.foreign_keys=off',
+  '\n\tpragma\tforeign_keys /* d */ = on -- e',
+  'pragma foreign_keys',
+  'pragma user_version',
+  'pragma table_info(t)',
+]
+const FOREIGN_KEYS_ON = [
+  'select 1',
+  '-- a comment\npragma foreign_keys = off',
+  '/* a comment */ pragma foreign_keys = off',
+  'pragma/* a comment */foreign_keys = off',
+  '; pragma foreign_keys = off',
+  'select 1; pragma foreign_keys = off',
+]
+
+test.skipIf(!canCreate)(
+  'any PRAGMA at the start of a migration turns foreign keys off, unless something precedes it',
+  async () => {
+    const { parent, child, send } = await createFamily()
+    const starts = [...FOREIGN_KEYS_OFF, ...FOREIGN_KEYS_ON]
+    const names = starts.map((_, index) => index)
+    await parent.batch(
+      names.flatMap((n) => [
+        `create table p${n} (id integer primary key)`,
+        `create table c${n} (id integer references p${n} on delete cascade)`,
+      ]),
+    )
+    await child.batch(names.flatMap((n) => [`insert into p${n} values (1)`, `insert into c${n} values (1)`]))
+    for (const [n, start] of starts.entries()) {
+      const rebuild = [`create table q${n} (id)`, `drop table p${n}`, `alter table q${n} rename to p${n}`]
+      // both a script and a batch, because the first statement of a script is separated from what precedes it
+      if (n % 2 === 0 || start.startsWith('select 1;')) {
+        await send({ type: 'sequence', sql: [start, ...rebuild].join('\n;') })
+      } else await send(toBatch([start, ...rebuild]))
+    }
+    const counts = names.map((n) => `(select count(*) from c${n})`)
+    const { rows } = await child.execute(`select ${counts.join(', ')}`, [], { rowMode: 'array' })
+    expect(starts.filter((_, n) => rows[0]?.[n] === 1)).toEqual(FOREIGN_KEYS_OFF)
+  },
+)
+
+test.skipIf(!canCreate)('children record the statements of a migration and their kinds', async () => {
+  const { child, send } = await createFamily()
+  const statements: [sql: string, kind: string, changesRows: boolean, isInsert: boolean][] = [
+    ['pragma foreign_keys = off', 'Write', false, false],
+    ['pragma table_info(t)', 'Read', false, false],
+    ['/* a comment */ insert into t values (1) -- another', 'Write', true, true],
+    ['with x as (select 1) insert into t select * from x', 'Write', true, true],
+    ['update t set a = 2', 'Write', true, false],
+    ['explain select 1', 'Read', false, false],
+    ['create table u (a)', 'DDL', false, false],
+  ]
+  await send(toBatch(statements.map(([sql]) => sql)))
+  const { rows } = await child.execute(
+    'select migration from sqlite3_libsql_tasks order by job_id desc limit 1',
+  )
+  const recorded = statements.map(([stmt, kind, is_iud, is_insert]) => ({
+    query: { stmt: { stmt, kind, is_iud, is_insert } },
+  }))
+  expect(JSON.parse(rows[0]?.['migration'] as string)).toMatchObject({ steps: recorded })
+})

@@ -50,18 +50,19 @@ async function startWorker() {
   })
   const run = (id: DatabaseId, stream: number, request: PipelineRequest) =>
     worker.run(createCall(id, stream), { type: 'pipeline', requests: [request], version: 3 })
-  /** Starts a cursor that never ends, and waits until the worker executes it. */
-  const runEndlessCursor = async (id: DatabaseId, stream: number): Promise<RunningCursor> => {
-    const statement = { sql: ENDLESS_READ, sqlId: null, args: [], namedArgs: [], wantRows: undefined }
+  /** Starts a cursor, and waits for its beginning or its first lines. */
+  const runCursor = async (stream: number, sql: string, until: 'onBegin' | 'onLines') => {
+    const statement = { sql, sqlId: null, args: [], namedArgs: [], wantRows: undefined }
     const work = { type: 'cursor', steps: [{ statement, condition: null }] } as const
-    return await new Promise((resolve) => {
-      const cursor = worker.stream(createCall(id, stream), work, {
-        onBegin: () => resolve(cursor),
-        onLines() {},
+    return await new Promise<RunningCursor>((resolve) => {
+      const listener = { onBegin() {}, onLines() {} }
+      const cursor = worker.stream(createCall(first, stream), work, {
+        ...listener,
+        [until]: () => resolve(cursor),
       })
     })
   }
-  return { worker, exits, open, run, runEndlessCursor }
+  return { worker, exits, open, run, runCursor }
 }
 
 const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
@@ -74,7 +75,7 @@ test('a worker ignores messages about a database that is being released, and kee
   open(first)
   // an idle worker does not keep the process alive
   expect(ref).not.toHaveBeenCalled()
-  const released = worker.release({ keep: true })
+  const released = worker.release({ keepsFiles: true })
   expect(ref).toHaveBeenCalledOnce()
   worker.closeStream(1)
   worker.watch(true)
@@ -117,6 +118,82 @@ test('a statement that has blocked another call for a minute is interrupted', as
   expect(exits).toEqual([])
 })
 
+/** Starts a worker that seems to execute one statement of a call, whose number is `current`, until the returned clock says otherwise. */
+async function startBusyWorker(current: number) {
+  const worker = await startWorker()
+  worker.open(first)
+  const interrupt = vi.spyOn(SharedCallState.prototype, 'interrupt')
+  vi.spyOn(SharedCallState.prototype, 'current', 'get').mockReturnValue(current)
+  const execution = vi.spyOn(SharedCallState.prototype, 'execution', 'get').mockReturnValue(1)
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+  const runEndless = (stream: number) =>
+    worker.run(first, stream, { type: 'sequence', sql: ENDLESS_READ, sqlId: null })
+  const runShort = (stream: number) => worker.run(first, stream, { type: 'close' })
+  /** Lets time pass. @returns the calls that were interrupted */
+  const pass = (seconds: number): number[] => {
+    interrupt.mockClear()
+    vi.advanceTimersByTime(1_000 * seconds)
+    return [...new Set(interrupt.mock.calls.map(([call]) => call))]
+  }
+  return { ...worker, execution, runEndless, runShort, pass }
+}
+
+test('a statement that has run alone is interrupted only after another call has waited for a minute', async () => {
+  const { exits, runEndless, runShort, pass } = await startBusyWorker(1)
+  const alone = runEndless(1)
+  expect(pass(64)).toEqual([])
+  const waiting = runShort(2)
+  expect(pass(60)).toEqual([])
+  expect(pass(1)).toEqual([1])
+  expect(await alone).toMatchObject({ text: expect.stringContaining('interrupted') })
+  expect(await waiting).toMatchObject({ isClosed: true })
+  expect(exits).toEqual([])
+})
+
+test('a batch of short statements is not interrupted, however long another call waits for it', async () => {
+  const { worker, execution, runEndless, runShort, pass } = await startBusyWorker(1)
+  const calls = [runEndless(1), runShort(2)]
+  let executions = 1
+  execution.mockImplementation(() => (executions += 1))
+  expect(pass(120)).toEqual([])
+  execution.mockReturnValue(executions)
+  expect([pass(60), pass(1)]).toEqual([[], [1]])
+  await worker.terminate()
+  await Promise.allSettled(calls)
+})
+
+test('a cursor does not wait for a statement while its reader has a chunk', async () => {
+  const { runCursor, runEndless, pass } = await startBusyWorker(2)
+  const cursor = await runCursor(1, 'select 1', 'onLines')
+  const endless = runEndless(2)
+  expect(pass(120)).toEqual([])
+  cursor.readMore()
+  expect([pass(60), pass(1)]).toEqual([[], [2]])
+  await Promise.all([endless, cursor.outcome])
+})
+
+test('a worker is terminated if one interrupted statement does not end, not if later ones of its call follow', async () => {
+  const { worker, exits, execution, runEndless, pass } = await startBusyWorker(1)
+  vi.spyOn(SharedCallState.prototype, 'isInterrupted', 'get').mockReturnValue(true)
+  const terminate = vi.spyOn(worker, 'terminate')
+  const call = runEndless(1)
+  let executions = 1
+  execution.mockImplementation(() => (executions += 1))
+  pass(10)
+  expect(terminate).not.toHaveBeenCalled()
+  execution.mockReturnValue(executions)
+  pass(2)
+  expect(terminate).not.toHaveBeenCalled()
+  pass(1)
+  expect(terminate).toHaveBeenCalled()
+  await expect(call).rejects.toThrow()
+  expect(exits).toEqual(['exit'])
+})
+
 test('a system clock that is set forward interrupts nothing', async () => {
   const { worker, open, run } = await startWorker()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
@@ -137,19 +214,19 @@ test('a system clock that is set forward interrupts nothing', async () => {
   vi.setSystemTime(Date.now() + 3_600_000)
   vi.advanceTimersByTime(1_000)
   expect(interrupt).not.toHaveBeenCalled()
-  await worker.abandon()
+  await worker.terminate()
   await Promise.allSettled(calls)
 })
 
 test('when the worker exits, calls are rejected: as failed if they have begun, otherwise as not begun', async () => {
-  const { worker, exits, open, run, runEndlessCursor } = await startWorker()
+  const { worker, exits, open, run, runCursor } = await startWorker()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   open(first)
-  const { outcome } = await runEndlessCursor(first, 1)
+  const { outcome } = await runCursor(1, ENDLESS_READ, 'onBegin')
   const calls = Promise.allSettled([outcome, run(first, 2, { type: 'close' })])
   expect(vi.getTimerCount()).toBe(1)
-  await worker.abandon()
+  await worker.terminate()
   const message = expect.stringContaining('the engine of this database failed: it exited with code 1')
   expect(await calls).toEqual([
     { status: 'rejected', reason: expect.objectContaining({ status: 500, message }) },

@@ -3,7 +3,7 @@ import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backe
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
 import { getBuffers, type JsonText } from './protocol/json-text.ts'
 import { packWork } from './protocol/packed-work.ts'
-import { SharedCallState } from './protocol/shared-call-state.ts'
+import { nextCallNumber, SharedCallState } from './protocol/shared-call-state.ts'
 import type {
   CallOutcome,
   CallWork,
@@ -17,9 +17,9 @@ import type {
   WorkerStart,
 } from './protocol/worker-messages.ts'
 
-/** How long a statement may block other calls of its database before it is interrupted. */
+/** How long another call of its database may wait for a statement before that statement is interrupted, and later ones of its call. */
 const MAX_BLOCKING_MS = 60_000
-/** How long an interrupted statement may take before its worker is terminated. */
+/** How long a statement may take to end after its call was interrupted; then its worker is terminated. */
 const INTERRUPT_GRACE_MS = 2_000
 /** How long a worker may take to close its connections. */
 const CLOSE_GRACE_MS = 2_000
@@ -32,8 +32,6 @@ const STACK_MB = 32
  * large batches.
  */
 const YOUNG_GENERATION_MB = 24
-/** Call numbers must fit into the cells of the shared state. */
-const MAX_CALL_NUMBER = 0x7fffffff
 
 /** Thrown if the worker exited or was given another database before it began a call. The call can be retried. */
 export class NotBegunError extends Error {}
@@ -80,27 +78,30 @@ interface PendingCall {
   readonly resolve: (outcome: CallOutcome) => void
   readonly reject: (error: Error) => void
   readonly listener: CursorListener | null
+  /** When the call began to wait for the worker, according to `performance.now()`; Infinity while its reader has a chunk. */
+  waitingSince: number
 }
 
 /** A worker thread that runs the engine for one database at a time. */
 export class DatabaseWorker {
   readonly #worker: Worker
   readonly #state = new SharedCallState()
-  /** Resolves with the engine's version when the worker is ready. */
+  /** Resolves with SQLite's version when the worker is ready; rejects if the engine cannot be started. */
   readonly ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
   readonly #listener: WorkerListener
   #database: DatabaseId | null = null
   #lastCall = 0
   #progressTimer: NodeJS.Timeout | null = null
-  #runningCall: { call: number; since: number; interruptedAt: number | null } | null = null
+  /** The latest state of the engine that was seen: it may be a statement that is still running. */
+  #seen: { execution: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #hasExited = false
   #isShuttingDown = false
   #isReusable = true
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
-  /** The replication index of the database that it closed last. */
+  /** The replication index of the database that it closed last at a `release`; null for none. */
   lastIndex: bigint | null = null
   /** When the database was last used, according to `performance.now()`. */
   lastUsedAt = 0
@@ -192,15 +193,15 @@ export class DatabaseWorker {
 
   /**
    * Closes the database, so that the worker can be given another. If calls are in flight, shuts the worker down instead.
-   * `keep: false` means that the files are about to be removed. Later calls are rejected with a `NotBegunError`.
+   * `keepsFiles: false` means that the files are about to be removed. Later calls are rejected with a `NotBegunError`.
    */
-  async release({ keep }: { readonly keep: boolean }): Promise<void> {
+  async release({ keepsFiles }: { readonly keepsFiles: boolean }): Promise<void> {
     if (this.#hasExited) return
     if (this.#release === null) {
       if (this.isBusy) return await this.shutDown()
       this.#release = Promise.withResolvers()
       this.#worker.ref()
-      this.#send({ type: 'release', keep })
+      this.#send({ type: 'release', keepsFiles })
     }
     await this.#release.promise
   }
@@ -217,29 +218,33 @@ export class DatabaseWorker {
     this.#worker.ref()
     this.#state.shutDown()
     this.#send({ type: 'shut-down' })
-    const timer = setTimeout(() => void this.abandon(), CLOSE_GRACE_MS)
+    const timer = setTimeout(() => void this.terminate(), CLOSE_GRACE_MS)
     await exited
     clearTimeout(timer)
   }
 
   /** Ends the worker at once: it closes nothing, and so writes nothing. */
-  async abandon(): Promise<void> {
+  async terminate(): Promise<void> {
     this.#isShuttingDown = true
     await this.#worker.terminate()
   }
 
   #call(call: DatabaseCall, work: CallWork, listener: CursorListener | null): RunningCursor {
-    this.#lastCall = (this.#lastCall % MAX_CALL_NUMBER) + 1
+    this.#lastCall = nextCallNumber(this.#lastCall)
     const number = this.#lastCall
     const { id, stream, permissions, signal } = call
     const abandon = (): void => this.#abandonCall(number)
     const { promise, resolve, reject } = Promise.withResolvers<CallOutcome>()
     const outcome = promise.finally(() => signal.removeEventListener('abort', abandon))
-    const readMore = (): void => this.#send({ type: 'cursor-read', call: number })
+    const pending = { listener, resolve, reject, waitingSince: performance.now() }
+    const readMore = (): void => {
+      pending.waitingSince = performance.now()
+      this.#send({ type: 'cursor-read', call: number })
+    }
     // a released worker may have another database by now
     if (this.#hasExited || this.#database !== id) reject(new NotBegunError('the database was closed'))
     else {
-      this.#calls.set(number, { listener, resolve, reject })
+      this.#calls.set(number, pending)
       // while the database is being closed, a call is not sent: `#onReleased` rejects it
       if (this.#release === null) {
         this.#send({ ...packWork(work), call: number, stream, permissions })
@@ -251,7 +256,7 @@ export class DatabaseWorker {
     return { outcome, abandon, readMore }
   }
 
-  /** Called when the client of a call has disconnected: interrupts its statement, and skips those that have not begun. */
+  /** Called when the result of a call is not needed: interrupts its statement, and skips those that have not begun. */
   #abandonCall(number: number): void {
     if (!this.#calls.has(number)) return // already finished
     this.#state.abandon(number)
@@ -268,8 +273,10 @@ export class DatabaseWorker {
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.listener?.onBegin()
-    else if (message.type === 'cursor-lines') pending.listener?.onLines(message.text)
-    else {
+    else if (message.type === 'cursor-lines') {
+      pending.waitingSince = Number.POSITIVE_INFINITY
+      pending.listener?.onLines(message.text)
+    } else {
       this.#calls.delete(message.call)
       this.#detachIfIdle()
       pending.resolve(message.outcome)
@@ -280,17 +287,25 @@ export class DatabaseWorker {
     this.#send({ type: 'reply', number, reply: await this.#listener.onRequest(id, request) })
   }
 
-  /** Interrupts a statement that blocks other calls for too long, and terminates the worker if that has no effect. */
+  /** Interrupts a statement for which another call has waited too long, and terminates the worker if that has no effect. */
   #checkProgress(): void {
-    const call = this.#state.current
+    const { current, execution } = this.#state
     const now = performance.now()
-    if (call === 0) this.#runningCall = null
-    else if (this.#runningCall?.call !== call) this.#runningCall = { call, since: now, interruptedAt: null }
-    if (this.#runningCall === null) return
-    if (this.#calls.size > 1 && now - this.#runningCall.since > MAX_BLOCKING_MS) this.#state.interrupt(call)
+    if (this.#seen?.execution !== execution) this.#seen = { execution, since: now, interruptedAt: null }
+    if (current === 0) return
+    const latestStart = now - MAX_BLOCKING_MS
+    if (this.#seen.since < latestStart && this.#hasWaitedSince(latestStart, current))
+      this.#state.interrupt(current)
     if (!this.#state.isInterrupted) return
-    this.#runningCall.interruptedAt ??= now
-    if (now - this.#runningCall.interruptedAt > INTERRUPT_GRACE_MS) void this.abandon()
+    this.#seen.interruptedAt ??= now
+    if (now - this.#seen.interruptedAt > INTERRUPT_GRACE_MS) void this.terminate()
+  }
+
+  /** Whether a call other than the current one has been waiting since before a time. */
+  #hasWaitedSince(time: number, current: number): boolean {
+    for (const [number, { waitingSince }] of this.#calls)
+      if (number !== current && waitingSince < time) return true
+    return false
   }
 
   #onReleased({ isReusable, lastIndex }: Extract<FromWorker, { type: 'released' }>): void {
@@ -306,7 +321,7 @@ export class DatabaseWorker {
 
   #onExit(code: number): void {
     this.#hasExited = true
-    this.#failCalls(`it exited with code ${code}${this.#lastError()}`)
+    this.#failCalls(`it exited with code ${code}${this.#loggedError()}`)
     this.#onDatabaseClosed()
     this.#release?.resolve()
   }
@@ -317,8 +332,8 @@ export class DatabaseWorker {
     this.#listener.onClosed(this, id)
   }
 
-  /** Returns the error that the worker has printed, if any. */
-  #lastError(): string {
+  /** Returns the first error in the tail of the worker's log, in parentheses; empty if there is none. */
+  #loggedError(): string {
     const error = /^\w*Error: .*$/m.exec(this.#log)?.[0]
     return error === undefined ? '' : ` (${error})`
   }
@@ -346,7 +361,7 @@ export class DatabaseWorker {
     if (this.#calls.size > 0) return
     if (this.#progressTimer !== null) clearInterval(this.#progressTimer)
     this.#progressTimer = null
-    this.#runningCall = null
+    this.#seen = null
     if (!this.#isShuttingDown) this.#worker.unref()
   }
 }

@@ -9,7 +9,9 @@ import type { Upstream } from './process/upstream.ts'
 
 /** Options of {@link UsageCounts}. */
 export interface UsageCountsOptions {
+  /** Whether libsql-server was given by URL. */
   readonly isRemote: boolean
+  /** Whether a database has its file. If not, asking libsql-server for its counts would create an empty database. */
   readonly hasFile: (id: DatabaseId) => boolean
 }
 
@@ -19,15 +21,15 @@ interface Counts {
 }
 
 /**
- * The usage of each database since the server started. The server keeps its own counts across restarts, so the counts with which it
- * started are subtracted.
+ * The usage of each database since libsql-server started. It keeps its own counts across restarts, so the counts with which it started
+ * are subtracted.
  */
 export class UsageCounts {
   readonly #upstream: Pick<Upstream, 'withAdmin'>
   readonly #options: UsageCountsOptions
   /** Distinguishes the counts since this start from earlier ones. */
   #epoch = ''
-  /** What the server had counted before the first request to each database since its start. */
+  /** What libsql-server had counted before the first request to each database since its start. */
   readonly #baseCounts = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(upstream: Pick<Upstream, 'withAdmin'>, options: UsageCountsOptions) {
@@ -35,13 +37,16 @@ export class UsageCounts {
     this.#options = options
   }
 
-  /** Called when the server has started. The start time of a remote server is unknown: its counts are never subtracted. */
+  /** Called when libsql-server has started. The start time of a remote one is unknown: nothing is subtracted from its counts. */
   restart(): void {
     this.#epoch = this.#options.isRemote ? 'remote' : randomUUID()
     this.#baseCounts.clear()
   }
 
-  /** Must be called before a request is sent, so that the request is counted. @throws MissingFileError */
+  /**
+   * Must be called before a request is sent, so that the request is counted.
+   * @throws MissingFileError if the database has no file and its first counts are still unknown
+   */
   async begin(id: DatabaseId): Promise<void> {
     await this.#getBaseCounts(id).catch((error: unknown) => {
       // after other errors, the next request or sample begins to count
@@ -49,6 +54,7 @@ export class UsageCounts {
     })
   }
 
+  /** Returns the usage of a database. @throws MissingFileError, as `begin`; an error of libsql-server */
   async sample(id: DatabaseId): Promise<UsageSample> {
     for (;;) {
       const epoch = this.#epoch
@@ -65,6 +71,7 @@ export class UsageCounts {
     }
   }
 
+  /** Returns the queries that read and wrote the most rows, as libsql-server counts them: nothing is subtracted. */
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
     const { top_queries: queries = [] } = await this.#upstream.withAdmin((admin) => admin.stats(id))
     return queries.map(({ query, rows_read, rows_written }) => ({
@@ -74,6 +81,7 @@ export class UsageCounts {
     }))
   }
 
+  /** Called when a database is removed. */
   forget(id: DatabaseId): void {
     this.#baseCounts.delete(id)
   }

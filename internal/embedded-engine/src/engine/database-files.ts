@@ -20,7 +20,7 @@ import { claimFile, unclaimFile } from './claim-file.ts'
 /** Name by which the engine opens the database file. */
 export const MAIN_FILE = '/main.db'
 const WAL_FILE = `${MAIN_FILE}-wal`
-/** Folder in which the engine finds read-only copies of other databases. */
+/** Folder in which the engine finds copies of other databases. They are opened like other files; wasm/vfs.c rejects writes to them. */
 const ATTACHED_PREFIX = '/attached/'
 const ATTACHED_FOLDER = 'attached'
 
@@ -41,24 +41,26 @@ const DISK_FULL = 2
  *
  * The engine's locks are in its memory, where other programs cannot see them. To prevent other programs from changing the file or
  * removing its journal while it is open here, the file is marked and its WAL is renamed, so that SQLite does not recognize a database.
- * The mark is removed when the file is closed; after a crash or a power failure, when it is opened and closed again. The WAL of
- * another program is never modified.
+ * The mark is removed when the file is closed; after a crash or a power failure, when it is opened and closed again. A WAL that another
+ * program has left is first checkpointed into the file, by SQLite.
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
-  /** New files whose directory entries may not be on disk yet. */
-  readonly #newFiles = new Set<number>()
 
   readonly #isDurable: boolean
   /** Whether the file's mark is on disk. */
   #isMarkSynced = false
+  /** Whether the names of all files are on disk. A killed process may have left files whose names are not. */
+  #areNamesSynced = false
   #attachments = 0
 
   /**
-   * @param path path of the database file; null for an engine without files
+   * @param path path of the database file; null for an engine without files. Its folder must contain no other database: copies of
+   * attached databases in it, which a killed process may have left, are removed
    * @param isDurable whether to wait until writes are on disk
-   * @throws FileClaimError if another program has the file open, or if it cannot be opened
+   * @throws FileClaimError if another program has the file open, or if the file cannot be opened or its WAL checkpointed; SQLite's
+   * error if the file cannot be locked
    */
   constructor(path: string | null, isDurable = true) {
     this.#isDurable = isDurable
@@ -80,7 +82,10 @@ export class DatabaseFiles {
     if (path !== undefined) releaseFile(path)
   }
 
-  /** Creates a copy of another database, which `copy` writes to a path. If that fails, what was written is removed. */
+  /**
+   * Creates a copy of another database, which `copy` writes to a path.
+   * @throws the error of `copy`; what it has written is removed
+   */
   async attach(copy: (path: string) => Promise<void>): Promise<Attachment> {
     this.#attachments += 1
     const file = `${this.#attachments}.db`
@@ -96,7 +101,7 @@ export class DatabaseFiles {
     try {
       await copy(path)
     } catch (error) {
-      remove()
+      attempt(remove) // an error of `remove` would hide this one
       throw error
     }
     for (const suffix of suffixes) this.#paths.set(`${name}${suffix}`, `${path}${suffix}`)
@@ -121,16 +126,15 @@ export class DatabaseFiles {
   /** Opens a file. @returns a descriptor; -1 if the file does not exist or may not be accessed */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
-    const isNew = path !== undefined && create && !existsSync(path)
-    const descriptor = path === undefined ? -1 : openPath(path, create)
+    if (path === undefined) return -1
+    if (create && !existsSync(path)) this.#areNamesSynced = false
+    const descriptor = openPath(path, create)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
-    if (descriptor >= 0 && isNew) this.#newFiles.add(descriptor)
     return descriptor
   }
 
   close(descriptor: number): void {
     this.#descriptors.delete(descriptor)
-    this.#newFiles.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -158,10 +162,10 @@ export class DatabaseFiles {
 
   /** Returns 0 if everything was written, 1 for an error, 2 if the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
-    const isMarked =
+    const mustMark =
       this.#includesMainHeader(descriptor, offset, bytes.length) && startsWith(bytes, SQLITE_HEADER)
     try {
-      let done = isMarked ? writeSync(descriptor, IN_USE_MARK, 0, IN_USE_MARK.length, 0) : 0
+      let done = mustMark ? writeSync(descriptor, IN_USE_MARK, 0, IN_USE_MARK.length, 0) : 0
       while (done < bytes.length)
         done += writeSync(descriptor, bytes, done, bytes.length - done, offset + done)
       return 0
@@ -181,12 +185,12 @@ export class DatabaseFiles {
     return attempt(() => {
       if (!this.#isMarkSynced) this.#syncMark()
       fsyncSync(descriptor)
-      if (!this.#newFiles.has(descriptor)) return
+      if (this.#areNamesSynced) return
       // the folder may be new, too
       const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
       for (const path of [folder, dirname(folder)]) syncFolder(path)
       // only now, so that the next attempt synchronizes the folders if this one has failed
-      this.#newFiles.delete(descriptor)
+      this.#areNamesSynced = true
     })
   }
 

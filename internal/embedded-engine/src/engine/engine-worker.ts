@@ -21,9 +21,9 @@ import { failureOutcome, OpenDatabase } from './open-database.ts'
 const { module, freesMachineCode, state: memory } = workerData as WorkerStart
 if (!freesMachineCode) keepMachineCode()
 const state = new SharedCallState(memory)
-/** Reused for one database after another. */
+/** Reused for one database after another. It is replaced if it is no longer reusable when a database is opened again after a failure. */
 let instance = new ErasableInstance(module)
-/** The assigned database, and its open instance. */
+/** The assigned database, and what is open of it. */
 let assignedDatabase: DatabaseToOpen | null = null
 let openDatabase: OpenDatabase | null = null
 let isWatched = false
@@ -85,7 +85,10 @@ function sqliteVersion(): string {
   return new EngineInstance(instance, { files: new DatabaseFiles(null), state, fail }).version
 }
 
-/** Handles a message from the server. Ignores messages for a database that was released. */
+/**
+ * Handles a message from the server. Messages do not name their database: those between `release` and the next `open` have no effect,
+ * but calls fail, and later ones apply to the next database. The server sends none for an earlier one.
+ */
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
@@ -118,7 +121,7 @@ function receive(message: ToWorker): void {
       return openDatabase?.closeSession(message.stream)
     case 'release': {
       const lastIndex = openDatabase?.commitCount ?? assignedDatabase?.lastIndex ?? null
-      if (message.keep) openDatabase?.close()
+      if (message.keepsFiles) openDatabase?.close()
       else openDatabase?.drop()
       openDatabase = assignedDatabase = null
       return send({ type: 'released', isReusable: instance.isReusable, lastIndex })

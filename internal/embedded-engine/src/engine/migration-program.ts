@@ -4,7 +4,6 @@ import { getKeyword, type Statement } from '@batonsql/server-common/sql'
 /** A statement of a migration with its arguments. */
 interface MigrationStep {
   readonly sql: string
-  readonly kind: StatementKind
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
   readonly condition: Condition | null
@@ -17,11 +16,17 @@ export interface MigrationProgram {
 
 /** A migration that a client has sent. */
 export interface ClientMigration extends MigrationProgram {
+  readonly steps: readonly ClientStep[]
   /** Whether the client receives the rows. */
   readonly wantRows: boolean
 }
 
-type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Pragma' | 'Other'
+interface ClientStep extends MigrationStep {
+  /** The statement of the client, even if a query replaces it. */
+  readonly statement: Statement
+}
+
+type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Other'
 
 const KINDS: Readonly<Partial<Record<Statement['kind'], StatementKind>>> = {
   schema: 'DDL',
@@ -29,7 +34,6 @@ const KINDS: Readonly<Partial<Record<Statement['kind'], StatementKind>>> = {
   change: 'Write',
   begin: 'TxnBegin',
   end: 'TxnEnd',
-  pragma: 'Pragma',
   query: 'Read',
   explain: 'Read',
 }
@@ -57,7 +61,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): C
   return {
     wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, index) => {
-      const step = { args, namedArgs, condition, sql: statement.sql, kind: KINDS[statement.kind] ?? 'Other' }
+      const step = { args, namedArgs, condition, sql: statement.source, statement }
       if (hasBegin && index === begin) return { ...step, sql: "SELECT 'neutralized txn begin'" }
       const isEnd = endsTransaction(statement)
       if (isEnd && hasBegin && index > lastOther)
@@ -66,6 +70,11 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): C
       return step
     }),
   }
+}
+
+function getKind({ kind, access }: Statement): StatementKind {
+  if (kind === 'pragma') return access === 'read' ? 'Read' : 'Write'
+  return KINDS[kind] ?? 'Other'
 }
 
 /** Whether a statement ends the transaction; SAVEPOINT, RELEASE and ROLLBACK TO are allowed in a migration. */
@@ -93,19 +102,20 @@ export class MigrationError extends Error {
 }
 
 /**
- * Encodes a migration exactly as libsql-server does, because clients can read the text: children store it in their table of tasks,
- * which is part of their dumps. So it has fields that are not decoded.
+ * Encodes a migration as libsql-server does, because clients can read the text: children store it in their table of tasks, which is
+ * part of their dumps. So it has fields that are not decoded. Only the texts of statements in a script differ: those of libsql-server
+ * end with a semicolon.
  */
 export function encodeMigration({ steps, wantRows }: ClientMigration): string {
   return JSON.stringify({
-    steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({
+    steps: steps.map(({ sql, statement, args, namedArgs, condition }) => ({
       cond: condition,
       query: {
         stmt: {
           stmt: sql,
-          kind,
-          is_iud: kind === 'Write',
-          is_insert: /^\s*(?:insert|replace)\b/i.test(sql),
+          kind: getKind(statement),
+          is_iud: statement.kind === 'insert' || statement.kind === 'change',
+          is_insert: statement.kind === 'insert',
           attach_info: null,
         },
         params:
@@ -125,7 +135,7 @@ type EncodedValue = 'Null' | { readonly Integer?: string; Real?: string; Text?: 
 interface EncodedStep {
   readonly cond: Condition | null
   readonly query: {
-    readonly stmt: { readonly stmt: string; readonly kind: StatementKind }
+    readonly stmt: { readonly stmt: string }
     readonly params: {
       readonly Positional?: readonly EncodedValue[]
       readonly Named?: readonly (readonly [string, EncodedValue])[]
@@ -139,7 +149,6 @@ export function decodeMigration(text: string): MigrationProgram {
   return {
     steps: steps.map(({ cond, query: { stmt, params } }) => ({
       sql: stmt.stmt,
-      kind: stmt.kind,
       args: (params.Positional ?? []).map(decodeValue),
       namedArgs: (params.Named ?? []).map(([name, value]) => [name, decodeValue(value)] as const),
       condition: cond,

@@ -237,13 +237,16 @@ export class OpenDatabase {
     }
   }
 
-  #request(request: WorkerRequest): Promise<Reply> {
+  /** Sends a request to the server. @returns the error for the client; null on success @throws Error for an internal error */
+  async #request(request: WorkerRequest): Promise<string | null> {
     this.#lastRequest += 1
     const number = this.#lastRequest
-    return new Promise((resolve) => {
+    const reply = await new Promise<Reply>((resolve) => {
       this.#requests.set(number, resolve)
       this.#send({ type: 'request', number, request })
     })
+    if (reply !== null && typeof reply !== 'string') throw new Error(reply.internalError)
+    return reply
   }
 
   /**

@@ -18,8 +18,8 @@ const STATUS_SUCCESS = 4
 /**
  * Runs a migration and rolls it back.
  * @param permissions those of the client that sends it to a schema database; a child executes it without limits
- * @returns the results of its statements as JSON
- * @throws MigrationError
+ * @returns the results of its statements as JSON; null for those whose condition is not met
+ * @throws MigrationError for a statement that fails; ResultError if the transaction cannot begin
  */
 export async function dryRunMigration(
   session: Session,
@@ -31,15 +31,16 @@ export async function dryRunMigration(
   )
 }
 
-/** A migration as text, and its number. */
 interface MigrationJob {
+  /** The migration as text, as encoded by `encodeMigration`. */
   readonly text: string
+  /** Number of the job. */
   readonly job: number
 }
 
 /**
  * Runs a migration, unless the database has already executed it: a job that was interrupted is run again.
- * @throws MigrationError; in that case nothing is changed
+ * @throws MigrationError, ResultError; nothing is changed if it rejects
  */
 export async function runMigration(
   session: Session,
@@ -91,7 +92,7 @@ async function runInTransaction<T>(
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // before BEGIN, because the pragma has no effect inside a transaction; foreign keys stay off, because no client uses the session
+  // before BEGIN, because the pragma has no effect inside a transaction; foreign keys stay off, because no client uses this session
   if (disablesForeignKeys(program)) session.internalEngine.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {
@@ -103,10 +104,10 @@ async function runInTransaction<T>(
   }
 }
 
-/** Whether a leading pragma turns foreign keys off. */
-function disablesForeignKeys({ steps }: MigrationProgram): boolean {
-  const first = steps.findIndex(({ kind }) => kind !== 'Pragma')
-  return steps
-    .slice(0, first < 0 ? steps.length : first)
-    .some(({ sql }) => /\bforeign_keys\s*[=(]\s*'?(?:off|0|false|no)\b/i.test(sql))
+/**
+ * Whether foreign keys are off during a migration. In libsql-server, any PRAGMA at the start of a migration turns them off, even
+ * `foreign_keys = on`, unless a comment or semicolon precedes it, or a comment directly follows the word.
+ */
+function disablesForeignKeys({ steps: [first] }: MigrationProgram): boolean {
+  return /^\s*pragma\s/i.test(first?.sql ?? '')
 }

@@ -1,9 +1,9 @@
 import type { StatementUsage } from '../protocol/worker-messages.ts'
 
-/** Longer statements are identified by their beginning. */
+/** Statements are counted together if they begin with the same text of this length. */
 const MAX_TEXT_CHARACTERS = 1_000
 
-/** Counts the rows that the statements of a database read and write. */
+/** Counts the rows that the successful statements of a database read and write. */
 export class UsageMeter {
   readonly #statements = new Map<string, { rowsRead: number; rowsWritten: number }>()
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SharedCallState } from './shared-call-state.ts'
+import { nextCallNumber, SharedCallState } from './shared-call-state.ts'
 
 test('a call that has begun stays marked as begun, regardless of later calls', () => {
   const server = new SharedCallState()
@@ -13,6 +13,18 @@ test('a call that has begun stays marked as begun, regardless of later calls', (
     true,
     false,
   ])
+})
+
+test('the greatest number of a call is followed by 1, also for calls that have begun', () => {
+  const greatest = 2 ** 31 - 1
+  expect([0, 1, greatest - 1, greatest].map(nextCallNumber)).toEqual([1, 2, greatest, 1])
+  const calls = [greatest - 1, greatest, 1, 2]
+  const state = new SharedCallState()
+  const begun = calls.map((last) => {
+    state.begin(last)
+    return calls.filter((call) => state.hasBegun(call))
+  })
+  expect(begun).toEqual(calls.map((_, index) => calls.slice(0, index + 1)))
 })
 
 test('interrupts only the specified call, unless the worker is about to exit', () => {

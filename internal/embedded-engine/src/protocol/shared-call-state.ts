@@ -1,8 +1,16 @@
 const CURRENT_CELL = 0
 const LAST_BEGUN_CELL = 1
 const SHUTDOWN_CELL = 2
-const FIRST_SLOT_CELL = 3
+const EXECUTION_CELL = 3
+const FIRST_SLOT_CELL = 4
 const SLOT_COUNT = 1_024
+/** The greatest that fits into a cell and can be negated. */
+const MAX_CALL_NUMBER = 0x7fffffff
+
+/** Returns the number of the call after `last`, where 0 means that there was none. The greatest is followed by 1. */
+export function nextCallNumber(last: number): number {
+  return (last % MAX_CALL_NUMBER) + 1
+}
 
 /**
  * State that the server and a worker share in memory, because a busy worker does not read messages: the call that its engine
@@ -23,7 +31,13 @@ export class SharedCallState {
   }
 
   set current(call: number) {
+    Atomics.add(this.#cells, EXECUTION_CELL, 1)
     Atomics.store(this.#cells, CURRENT_CELL, call)
+  }
+
+  /** Changes whenever `current` is set. If it does not change, the engine is executing the same statement. */
+  get execution(): number {
+    return Atomics.load(this.#cells, EXECUTION_CELL)
   }
 
   /** Whether the current call must be interrupted. */
@@ -48,9 +62,10 @@ export class SharedCallState {
     return Atomics.load(this.#cells, interruptSlot(call)) === -call
   }
 
+  /** Whether a call has begun. Fewer than half of all numbers may be in use, because the greatest is followed by 1. */
   hasBegun(call: number): boolean {
-    // compares the difference, so that numbers may wrap around
-    return ((Atomics.load(this.#cells, LAST_BEGUN_CELL) - call) | 0) >= 0
+    const lead = Atomics.load(this.#cells, LAST_BEGUN_CELL) - call + MAX_CALL_NUMBER
+    return lead % MAX_CALL_NUMBER < MAX_CALL_NUMBER / 2
   }
 
   /** Marks a call as begun, before any part of it is executed. */

@@ -27,16 +27,19 @@ export type ToWorker =
   /** Starts or stops reporting committed changes, with `changes`. */
   | { readonly type: 'watch'; readonly isWatched: boolean }
   | { readonly type: 'cursor-read'; readonly call: number }
-  /** The client of a call has disconnected. */
+  /** The result of a call is no longer needed, for example because its client has disconnected. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
   /** Buffers of earlier results, which have been sent. */
   | { readonly type: 'recycle'; readonly buffers: readonly ArrayBuffer[] }
   /** The response to a `request`. */
   | { readonly type: 'reply'; readonly number: number; readonly reply: Reply }
-  /** Closes the database, or drops it without a checkpoint before its removal; acknowledged by `released`. */
-  | { readonly type: 'release'; readonly keep: boolean }
-  /** Closes all connections, so that the WAL is empty, and exits. */
+  /**
+   * Closes the database; acknowledged by `released`. `keepsFiles: false` means that its files are about to be removed: there is no
+   * checkpoint.
+   */
+  | { readonly type: 'release'; readonly keepsFiles: boolean }
+  /** Closes all connections, which checkpoints the WAL unless the disk is full, and exits. */
   | { readonly type: 'shut-down' }
 
 /** The database that a worker opens. */
@@ -101,7 +104,7 @@ export type StreamCall = PackedWork & {
 
 /** A worker's request to the server that concerns other databases. */
 export type WorkerRequest =
-  /** Requests a copy of a database that a statement attaches. */
+  /** Requests that a copy of a database that a statement attaches is written to `path`. `allowed`: what the client may attach. */
   | {
       readonly type: 'attach'
       readonly stream: number
@@ -117,11 +120,15 @@ export const NO_ATTACH_PERMISSION = 'not permitted'
 /** The reply to an ATTACH of a database whose settings do not allow it, or that does not exist. */
 export const NOT_ATTACHABLE = 'not allowed'
 
-/** Null on success; otherwise the error. */
-export type Reply = string | null
+/**
+ * Null on success; otherwise the error, as text for the client: for ATTACH, one of the two constants. An internal error fails the whole
+ * request of the client, which does not receive its text.
+ */
+export type Reply = string | null | { readonly internalError: string }
 
 /** The outcome of a call: text for the client, or the error. */
 export type CallOutcome =
+  /** `isClosed`: whether the stream was closed. */
   | { readonly type: 'results'; readonly text: JsonText; readonly isClosed: boolean }
   | {
       readonly type: 'failure'
@@ -133,13 +140,14 @@ export type CallOutcome =
 /** The number of rows of a table that a transaction has changed. */
 export interface TableChanges {
   readonly table: string
+  /** Changes that SQLite reports with a code other than those of the three below. */
   unknown: number
   delete: number
   insert: number
   update: number
 }
 
-/** The rows read and written by all statements with the same SQL. */
+/** The rows read and written by all statements whose SQL begins with the same text: `query` is at most 1,000 characters of it. */
 export interface StatementUsage {
   readonly query: string
   readonly rowsRead: number
@@ -158,10 +166,10 @@ export type FromWorker =
       /** Usage since the last outcome that the worker sent. */
       readonly usage: readonly StatementUsage[]
     }
-  /** A transaction was committed; sent before the outcome of its call. */
+  /** A transaction that changed rows was committed; sent only to watchers, before the outcome of its call. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
   /** Expects a `reply`. */
   | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
-  /** The batch of a cursor was accepted. Its first lines follow at once, and more after each `cursor-read`. */
+  /** The batch of a cursor was accepted, or a dump begins. The first lines follow at once, and more after each `cursor-read`. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: JsonText }

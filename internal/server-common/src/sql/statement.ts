@@ -39,7 +39,10 @@ const KIND_BY_VERB: ReadonlyMap<string, StatementKind> = new Map(
 export interface Statement {
   /** Without surrounding white space and comments. */
   readonly sql: string
-  /** The text that the engine compiles: the whole text if it is the only statement, so that names and positions match. */
+  /**
+   * The text that the engine compiles. So that names and positions match, it is the whole text if there is only one statement, and
+   * that of the first of several includes what precedes it.
+   */
   readonly source: string
   readonly kind: StatementKind
   /** The permission it needs. */
@@ -80,8 +83,8 @@ export function parseStatements(text: string): Statement[] {
   if (nul >= 0) throw parseError(`unrecognized token at ${formatPosition(text, nul, 1)}`)
   checkTokens(text, tokens)
   const ranges = splitStatements(text, tokens)
-  return ranges.map((range) => {
-    const statement = toStatement(text, range, ranges.length === 1)
+  return ranges.map((range, index) => {
+    const statement = toStatement(text, range, { isFirst: index === 0, isOnly: ranges.length === 1 })
     if (!isSupported(statement.sql, statement.tokens)) throw parseError(`unsupported statement: ${text}`)
     return statement
   })
@@ -107,10 +110,15 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
 /** Returns the first statement of the SQL text, even if the service does not support it. */
 export function parseFirstStatement(text: string): Statement | null {
   const ranges = splitStatements(text, scanSql(text))
-  return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)
+  const isOnly = ranges.length === 1
+  return ranges[0] === undefined ? null : toStatement(text, ranges[0], { isFirst: true, isOnly })
 }
 
-function toStatement(text: string, range: StatementRange, isOnly: boolean): Statement {
+function toStatement(
+  text: string,
+  range: StatementRange,
+  { isFirst, isOnly }: { readonly isFirst: boolean; readonly isOnly: boolean },
+): Statement {
   const offset = (range.tokens[0] as Token).start
   const lastEnd = (range.tokens.at(-1) as Token).end
   const sql = text.slice(offset, lastEnd)
@@ -122,7 +130,7 @@ function toStatement(text: string, range: StatementRange, isOnly: boolean): Stat
   const kind = classify(sql, tokens)
   return {
     sql,
-    source: isOnly ? text : sql,
+    source: text.slice(isFirst ? 0 : offset, isOnly ? text.length : lastEnd),
     kind,
     access: getAccess(kind, sql, tokens),
     needsWriteLock: needsWriteLock(kind, sql, tokens),

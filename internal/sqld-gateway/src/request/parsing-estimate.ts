@@ -1,11 +1,17 @@
 import { PipelineFailure, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { visitTokens } from '@batonsql/server-common/sql'
 
-/** Maximum number of SQL tokens in a request, outside of the rows of VALUES; checking that many takes about a second, during which other requests wait. */
+/**
+ * Maximum number of SQL tokens in a request, outside of rows of literals. The check of that many by the SQL guard takes about a second,
+ * during which other requests wait. A body with at most this number of characters cannot have more, and is not estimated.
+ */
 export const MAX_TOKENS = 1_000_000
-/** Maximum number of literals in the rows of VALUES, which are scanned but not checked one by one. */
+/**
+ * Maximum number of literals in the rows of VALUES, which the guard skips. Counting that many takes more than a second, too. Literals of
+ * a row that turns out to contain something else also count as tokens, so the estimate can be too high.
+ */
 export const MAX_LITERALS = 1_500_000
-/** Memory that libsql-server takes to parse a literal or another token, as measured with an INSERT of many rows. */
+/** Memory that libsql-server takes to parse each literal and each other token, as measured with an INSERT of many rows. */
 const TOKEN_BYTES = 600
 
 /**

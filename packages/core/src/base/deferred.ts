@@ -1,27 +1,29 @@
 import type { Clock } from './clock.ts'
 
 export interface DeferredOptions {
-  /** Time limit in ms. @default Infinity */
+  /** Time limit of the wait in ms. @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Returns the error of a timeout. Without it, the promise resolves at the timeout. */
   readonly onTimeout?: (() => unknown) | undefined
-  /** Called when the promise settles. */
+  /** Called once, when the promise settles. */
   readonly onEnd?: (() => void) | undefined
 }
 
-/** A promise that is settled by its owner, by a signal (with its reason), or by a timeout. */
+/** A promise that is settled by its owner, by a signal (with its reason), or by a timeout. Only the first of these has an effect. */
 export class Deferred<T = void> {
   readonly promise: Promise<T>
   resolve!: (value: T) => void
   reject!: (reason: unknown) => void
   isSettled = false
+  /** Whether it was resolved; false while it is pending, and after a rejection. */
   isResolved = false
 
   constructor(clock: Clock, { ms = Infinity, signal, onTimeout, onEnd }: DeferredOptions) {
     this.promise = new Promise((resolve, reject) => {
       const abort = (): void => this.reject(signal?.reason)
       const end = (): void => {
+        if (this.isSettled) return
         this.isSettled = true
         cancel()
         signal?.removeEventListener('abort', abort)

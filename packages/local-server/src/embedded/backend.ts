@@ -376,7 +376,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       await this.#snapshot(target, path)
       return this.#isAttachable(target) ? null : NOT_ATTACHABLE
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      return { internalError: error instanceof Error ? error.message : String(error) }
     }
   }
 

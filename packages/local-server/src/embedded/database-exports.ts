@@ -5,10 +5,10 @@ import type { WorkerPool } from './worker-pool.ts'
 
 /** Dependencies of {@link DatabaseExports}. */
 export interface ExportDependencies {
-  /** Directory of the exports. */
+  /** Directory of the exports, used for nothing else. */
   readonly directory: string
   readonly workers: WorkerPool
-  /** Copies the file of a database, and its WAL to a second file. */
+  /** Copies the file of a database, and its WAL to `<path>-wal`. */
   readonly snapshot: (id: DatabaseId, path: string, signal: AbortSignal) => Promise<void>
 }
 
@@ -21,19 +21,23 @@ export class DatabaseExports {
     this.#dependencies = dependencies
   }
 
-  /** Removes files that a killed process has left. */
+  /** Removes the directory, with files that a killed process has left. Must be called before `create`. */
   async removeLeftovers(): Promise<void> {
     await rm(this.#dependencies.directory, { recursive: true, force: true })
   }
 
-  /** Creates a copy of the current state of a database. @returns the file, and a function that removes it */
+  /**
+   * Creates a copy of the current state of a database.
+   * @param signal aborts the snapshot, but not the work that completes the copy
+   * @returns the file, and a function that removes it
+   */
   async create(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
     const { directory, workers, snapshot } = this.#dependencies
     await mkdir(directory, { recursive: true })
     this.#lastNumber += 1
     const path = join(directory, `${this.#lastNumber}.db`)
     const remove = async (): Promise<void> => {
-      // the engine renames the WAL to `.wal` while it has the file open
+      // `completeCopy` renames the WAL to `.wal`
       for (const suffix of ['', '-wal', '.wal']) await rm(`${path}${suffix}`, { force: true })
     }
     try {

@@ -23,9 +23,11 @@ export function readListenQuery(query: string): Subscription {
   })
   const table = readSingle(parameters, 'table')
   if (table === null) throw PipelineFailure.query('missing field `table`')
+  // the service documents `action` as required, but libsql-server does not require it
   return { table, actions: new Set<Action>(actions.length === 0 ? ACTIONS : actions) }
 }
 
+/** Returns the value of a parameter; null if it is absent. @throws PipelineFailure with 400 if it occurs more than once */
 function readSingle(parameters: URLSearchParams, name: string): string | null {
   const values = parameters.getAll(name)
   if (values.length > 1) throw PipelineFailure.query(`duplicate field \`${name}\``)

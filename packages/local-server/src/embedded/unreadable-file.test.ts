@@ -1,7 +1,7 @@
-// A database whose file cannot be opened.
+// Databases whose files cannot be opened, copied or written.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
@@ -55,4 +55,46 @@ test('requests are rejected without starting new workers, and succeed when the f
   rmSync(file, { recursive: true })
   renameSync(movedFile, file)
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
+})
+
+test('a copy for ATTACH that fails is an internal error with its reason, not a missing permission', async () => {
+  const directory = createTemporaryDirectory()
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
+  await backend.start()
+  onTestFinished(() => backend[Symbol.asyncDispose]())
+  await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
+  const settings = { ...DEFAULT_SETTINGS, allowAttach: true }
+  await backend.create('other' as DatabaseId, { type: 'empty' }, settings)
+  await send(backend, 'select 1')
+  const folder = join(directory, ID, 'attached')
+  mkdirSync(folder)
+  writeFileSync(join(folder, '1.db'), '')
+  const failed = await send(backend, 'attach "other" as o')
+  expect(failed).toEqual({ status: 500, body: expect.stringMatching(/Internal Error.*EEXIST/) })
+  // what was written cannot be removed either
+  rmSync(folder, { recursive: true })
+  writeFileSync(folder, '')
+  const failedAgain = await send(backend, 'attach "other" as o')
+  expect(failedAgain).toEqual({ status: 500, body: expect.stringMatching(/Internal Error.*mkdir/) })
+  rmSync(folder)
+  expect((await send(backend, 'attach "other" as o')).status).toBe(200)
+  await backend.applySettings('other' as DatabaseId, DEFAULT_SETTINGS)
+  const rejected = await send(backend, 'attach "other" as o')
+  expect(rejected).toEqual({ status: 403, body: expect.stringContaining("doesn't allow attach") })
+})
+
+test('an internal error of a migration is not shown as an error of its statements', async () => {
+  const directory = createTemporaryDirectory()
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
+  await backend.start()
+  onTestFinished(() => backend[Symbol.asyncDispose]())
+  await backend.create(ID, { type: 'schema' }, DEFAULT_SETTINGS)
+  await send(backend, 'create table t(a)')
+  // the file that will replace the record of migrations cannot be written
+  const folder = join(directory, 'shared-schemas.json.new')
+  mkdirSync(folder)
+  const failed = await send(backend, 'create table u(a)')
+  expect(failed).toEqual({ status: 500, body: expect.stringMatching(/Internal Error.*EISDIR/) })
+  rmdirSync(folder)
+  expect((await send(backend, 'create table u(a)')).status).toBe(200)
 })

@@ -129,7 +129,7 @@ test.each([
       isClosed: true,
       text: expect.not.stringContaining('error'),
     })
-    await worker.release({ keep: true })
+    await worker.release({ keepsFiles: true })
     expect((await pool.get(second)) === worker).toBe(isReused)
     if (!isReused) await expect.poll(() => worker.hasExited).toBe(true)
   },
@@ -150,7 +150,7 @@ test('the replication index of a database does not change while it is closed', a
     return /"replication_index":("\d+"|null)/.exec(toText(outcome.text))?.[1]
   }
   const close = async (): Promise<void> => {
-    await (pool.find(id) as DatabaseWorker).release({ keep: true })
+    await (pool.find(id) as DatabaseWorker).release({ keepsFiles: true })
     expect(pool.find(id)).toBeUndefined()
   }
   const first = await readIndex('create table t (a)')

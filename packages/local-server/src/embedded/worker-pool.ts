@@ -191,7 +191,7 @@ export class WorkerPool {
     this.#evictedIds.add(id)
     const [oldest] = this.#evictedIds
     if (this.#evictedIds.size > MAX_EVICTED && oldest !== undefined) this.#evictedIds.delete(oldest)
-    await this.#workers.get(id)?.release({ keep: true })
+    await this.#workers.get(id)?.release({ keepsFiles: true })
   }
 
   /** Returns the change feed of a database. */
@@ -218,7 +218,7 @@ export class WorkerPool {
     this.#evictedIds.delete(id)
     this.#indexes.delete(id)
     this.closeFeed(id)
-    await this.#workers.get(id)?.release({ keep: false })
+    await this.#workers.get(id)?.release({ keepsFiles: false })
   }
 
   /** Writes the WAL of a copy, if there is one, into the file, so that all programs can read it. @throws Error if the disk is full */
@@ -229,7 +229,7 @@ export class WorkerPool {
     const { isDurable } = this.#options
     const copy = { id, path, role: 'plain', dialect: null, isDurable, settings: DEFAULT_SETTINGS } as const
     const worker = this.#openWith({ ...copy, lastIndex: null })
-    await worker.release({ keep: true })
+    await worker.release({ keepsFiles: true })
     if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
       throw new Error('the WAL of a copy could not be checkpointed into its file (is the disk full?)')
   }
@@ -237,7 +237,7 @@ export class WorkerPool {
   /** Ends all workers at once, without closing their databases. */
   async abandon(): Promise<void> {
     this.#isClosed = true
-    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.abandon()))
+    await Promise.all([...this.#workers.values(), ...this.#spares].map((worker) => worker.terminate()))
   }
 
   async close(): Promise<void> {
@@ -299,7 +299,7 @@ export class WorkerPool {
     const idleSince = performance.now() - IDLE_MS
     for (const [id, worker] of this.#workers) {
       if (worker.lastUsedAt > idleSince) break
-      if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
+      if (!this.#isInUse(id, worker)) void worker.release({ keepsFiles: true })
     }
     const excess = Math.max(0, this.#spares.length - MAX_SPARE_WORKERS)
     this.#endSpares(this.#spares.filter(({ lastUsedAt }) => lastUsedAt <= idleSince).slice(0, excess))

@@ -6,21 +6,28 @@ import {
   type ServiceResponse,
 } from '@batonsql/server-common/http'
 
-/** Errors with status 500 that concern only the client's own request, as the service words them. */
+/**
+ * Errors with status 500 whose text clients receive. Most concern only the client's own request: the service words them, and both
+ * libsql-server and the embedded engine (`ResultError`, `TextEncodingError`) produce them. The last two are ours and contain no path:
+ * `UNUSABLE_MESSAGE` of groups.ts, and `IN_USE_MESSAGE` of claim-file.ts, which the user can act on.
+ */
 const FOR_CLIENTS =
   /^\{"error":"(?:Internal Error: `(?:SQL |SQLite |Specifying both positional |Arguments do not match |Transaction timed|Server cannot handle |Operation was blocked|Response is too large)|(?:invalid utf-8|incomplete utf-8 byte) sequence|libsql-server cannot use this database|(?:Internal Error: )?`?the database file is open in another program)/
 
 /** Receives what the client does not: a reference that the client also receives, and the details. */
 export type ReportInternalError = (reference: string, details: string) => void
 
-/** Replaces the text of an internal error, which may contain paths, ports, process ids and backtraces. */
+/**
+ * Replaces the text of an internal error, which may contain paths, ports, process ids and backtraces. A body that is not a string is
+ * not changed: it is a stream, or the Buffer of a failure that `failures.ts` injects.
+ */
 export function hideInternalError(response: ServiceResponse, report: ReportInternalError): ServiceResponse {
   const { status, body } = response
   if (status !== 500 || typeof body !== 'string' || FOR_CLIENTS.test(body)) return response
   return internalError(body, report)
 }
 
-/** Converts an error that a request was rejected with to its response. */
+/** Converts an error that a request was rejected with to its response, which is never sent if the client has disconnected. */
 export function toErrorResponse(
   error: unknown,
   request: Pick<ServiceRequest, 'controller' | 'body'>,
@@ -48,7 +55,9 @@ function internalError(details: string, report: ReportInternalError): ServiceRes
 
 /** Describes an error for the operator, with its stack and its causes. */
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const cause = error.cause === undefined ? '' : `\ncaused by ${describe(error.cause)}`
-  return `${error.stack ?? String(error)}${cause}`
+  // a set, because causes may be cyclic
+  const chain = new Set([error])
+  for (const link of chain) if (link instanceof Error && link.cause !== undefined) chain.add(link.cause)
+  const texts = [...chain].map((link) => (link instanceof Error && link.stack) || String(link))
+  return texts.join('\ncaused by ')
 }

@@ -28,7 +28,7 @@ import { Service } from './service.ts'
 /** The address of a database, in the form that clients accept as their configuration. */
 export interface DatabaseAddress {
   readonly url: string
-  /** Present if the server was started with `auth`. */
+  /** Present if the server takes tokens. */
   readonly authToken?: string
 }
 
@@ -53,7 +53,10 @@ const OPTIONS: RulesOf<LocalServerOptions> = {
 }
 const CONDITION: RulesOf<ReplicaCondition> = { lagMs: 'number', isDown: 'boolean' }
 
-/** Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`. */
+/**
+ * Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`.
+ * @throws TypeError or RangeError for an option; Error if the server cannot start
+ */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
   checkOptions(options, OPTIONS, 'startLocalServer')
   const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
@@ -65,7 +68,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   checkReplicas(options)
   if (options.inspector === true && takesTokens(options))
     throw new TypeError(
-      'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
+      'startLocalServer: inspector cannot be combined with tokens (auth, or platform without auth: false), because it shows the statements of every database without a token',
     )
   const log = new ServerLog(options.log ?? 'none')
   const service = await Service.start({ ...options, listenHost: host, log })
@@ -105,7 +108,7 @@ function checkCondition(subject: string, condition: ReplicaCondition): void {
     throw new RangeError(`${subject}: the lag must be a whole number of milliseconds below 2^31`)
 }
 
-// functions, so that the declarations of the package do not contain the parts of a server
+// set by the static block of the class: a public constructor would put `Service` into the declarations of the package
 let newServer: (service: Service, http: Server) => LocalServer
 let servePlatform: (server: LocalServer, options: PlatformOptions) => Promise<void>
 
@@ -133,7 +136,7 @@ export class LocalServer implements AsyncDisposable {
     return getLocalUrl(this.#service.parts.host, this.port)
   }
 
-  /** URL of the request inspector; null without `inspector`, or if the server does not listen on a loopback address. */
+  /** URL of the request inspector; null without `inspector`, or if the server cannot be reached at a loopback address. */
   get inspectorUrl(): string | null {
     return this.#service.parts.inspector && isLoopback(new URL(this.url).hostname)
       ? `${this.url}${INSPECTOR_PATH}`
@@ -159,11 +162,15 @@ export class LocalServer implements AsyncDisposable {
     return this.#service.parts.takesTokens
   }
 
+  /** Names of the databases that are ready, of the operator's organization only. */
   get databaseNames(): readonly string[] {
     return this.#service.databaseNames
   }
 
-  /** Returns the URL of a database. It ends with a slash, because some clients would drop the last segment of the path. */
+  /**
+   * Returns the URL of a database. Unless it is that of `default`, it ends with a slash, because some clients would drop the last
+   * segment of the path.
+   */
   urlOf(name: string): string {
     return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
   }
@@ -174,7 +181,10 @@ export class LocalServer implements AsyncDisposable {
     return Object.fromEntries(paths.map(([location, path]) => [location, `${this.url}/${path}/`]))
   }
 
-  /** Creates a database. Names have 1 to 64 characters: `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
+  /**
+   * Creates a database. Names have 1 to 64 characters, `a-z`, `0-9` and `-`, and begin with a letter or digit. Rejects if the name is
+   * taken or reserved, and after `close()`.
+   */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     return await this.#addressOf(name)
@@ -225,7 +235,7 @@ export class LocalServer implements AsyncDisposable {
   /**
    * Keeps a copy of the current state of a database in the data directory, while reads and writes continue. A database has at most
    * 50 snapshots, which are removed with it. Rejects with a libsql-server given by URL.
-   * @param name 1 to 64 characters `a-z`, `0-9` and `-`. @default the time
+   * @param name 1 to 64 characters, `a-z`, `0-9` and `-`, not beginning with `-`. @default the time
    */
   async createSnapshot(database: string, name?: string): Promise<Snapshot> {
     return await this.#service.createSnapshot(database, name)
@@ -240,7 +250,7 @@ export class LocalServer implements AsyncDisposable {
    * Replaces the content of a database with one of its snapshots. First, its requests and transactions are aborted; if this
    * rejects, it keeps its content. It keeps its name, group, settings and snapshots, and gets a new id: tokens for this database
    * are invalid from then on, those for its group remain valid.
-   * @returns its address, with a new token on a server with `auth`
+   * @returns its address, with a new token if the server takes tokens
    */
   async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
     await this.#service.restoreSnapshot(database, name)
@@ -252,7 +262,7 @@ export class LocalServer implements AsyncDisposable {
     await this.#service.deleteSnapshot(database, name)
   }
 
-  /** Creates a token for a database. Rejects on a server without `auth`. */
+  /** Creates a token for a database. Rejects if the server takes no tokens. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     return await this.#service.createToken(name, options)
   }
@@ -281,7 +291,10 @@ export class LocalServer implements AsyncDisposable {
     this.#platform = { server, local }
   }
 
-  /** Returns the number of HTTP requests since the start, to one database or to all. */
+  /**
+   * Returns the number of HTTP requests since the start, to one database or to all. That of a database begins again at 0 when a snapshot
+   * of it is restored; it is 0 for an unknown name.
+   */
   requestCount(name?: string): number {
     return this.#service.parts.router.requestCount(name)
   }

@@ -89,6 +89,7 @@ test('a closed server changes no database, and its directory stays as it is', as
     () => service.deleteSnapshot('default', 'kept'),
     () => service.deleteDatabase('default'),
     () => service.openDatabase('default'),
+    () => service.createToken('default'),
     () => service.exportDatabase('default', join(directory, 'export.db')),
     () => service.setReplica('fra', { isDown: true }),
   ]

@@ -284,6 +284,7 @@ export class Service {
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_RULES, 'createToken')
     const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
+    this.#checkOpen()
     if (!this.parts.takesTokens)
       throw new Error('this server does not use tokens; start it with `auth: true`')
     const database = this.#getDatabase(name)
@@ -295,7 +296,7 @@ export class Service {
     return mintDatabaseToken(database, { authorization, expiresInSeconds, attach, tables: [] })
   }
 
-  /** Returns a token for the creator of a database; undefined without `auth`. */
+  /** Returns a token for the creator of a database; undefined if the server takes no tokens. */
   async getOwnerToken(name: string): Promise<string | undefined> {
     return this.parts.takesTokens ? await this.createToken(name) : undefined
   }
