@@ -19,7 +19,7 @@ import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } fr
 /** Block reason of a database whose content is being replaced. */
 const RESTORE_REASON = 'the database is being restored from a snapshot'
 
-/** Ends the name of a copy until it replaces its database. No database can have such a name. */
+/** Suffix of the name of a copy until the copy replaces its database. No database name can end with it. */
 const RESTORED_SUFFIX = '.restored'
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {

@@ -17,7 +17,7 @@ import type {
   WorkerStart,
 } from './protocol/worker-messages.ts'
 
-/** How long another call of its database may wait for a statement before that statement is interrupted, and later ones of its call. */
+/** How long another call of the same database may wait before the running statement, and later ones of its call, are interrupted. */
 const MAX_BLOCKING_MS = 60_000
 /** How long a statement may take to end after its call was interrupted; then its worker is terminated. */
 const INTERRUPT_GRACE_MS = 2_000
@@ -93,7 +93,7 @@ export class DatabaseWorker {
   #database: DatabaseId | null = null
   #lastCall = 0
   #progressTimer: NodeJS.Timeout | null = null
-  /** The latest state of the engine that was seen: it may be a statement that is still running. */
+  /** The last observed state of the engine, which may still be executing the same statement. */
   #seen: { execution: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #hasExited = false

@@ -202,7 +202,7 @@ class Prompt implements Session {
     }
   }
 
-  /** Whether a COMMIT may have taken effect whose response is missing. */
+  /** Whether a COMMIT may have taken effect although its response is missing. */
   #mayHaveCommitted(error: unknown): boolean {
     // the error after an abort has no outcome
     if (error instanceof DatabaseError) return error.outcome === 'unknown'

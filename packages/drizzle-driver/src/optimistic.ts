@@ -25,7 +25,7 @@ export function runOptimisticTransaction<
   const { runner = null } = (session ?? {}) as Partial<OptimisticSession<Tx>>
   if (!runner || runner.isTransaction)
     throw new TypeError(
-      'optimistic() needs a database that drizzle() of this package returned, no transaction',
+      'optimistic() needs a database that drizzle() of this package returned, not a transaction',
     )
   const result = runner.runTransaction<BatchResults<Q>>(
     (run) => runOptimistically(client, run, options),

@@ -6,7 +6,7 @@ const connections = new WeakMap<SingleConnectionProvider, BatonConnection>()
 let isInstalled = false
 
 /**
- * Makes a query reject that has waited for the client's `requestTimeoutMs` while the body of a loop over `stream()` of the same
+ * Rejects a query that has waited for the client's `requestTimeoutMs` while the body of a loop over `stream()` of the same
  * connection or transaction runs: if the body awaits the query, each would wait for the other for ever. Kysely queues queries before they
  * reach the dialect, so this replaces a method of its queue; for other dialects nothing changes.
  */

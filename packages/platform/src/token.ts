@@ -63,7 +63,7 @@ const escapedForms = (char: string): string => {
 
 /** Replaces a token, also one that is escaped in JSON, and everything that looks like a JWT, with `[token]`. */
 export function redact(text: string, token: string): string {
-  // letters of the codes may be in either case; a token in another case is not worth keeping, either
+  // the hex digits of an escape may be in either case; that this also redacts the token in another case does no harm
   const pattern = new RegExp(Array.from(token, escapedForms).join(''), 'gi')
   const redacted = token === '' ? text : text.replace(pattern, '[token]')
   // a match begins at the first of three parts: if it could begin at each `eyJ`, the time would be quadratic

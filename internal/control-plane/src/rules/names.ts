@@ -7,7 +7,7 @@ const NAME = /^[a-z0-9-]+$/
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 
-/** Limits the length of a requested name that an error repeats. */
+/** Truncates a requested name for an error message. */
 export const shorten = (name: string): string => name.slice(0, 80)
 
 /** Returns the first label of a database's host name. */

@@ -4,7 +4,7 @@ const SHUTDOWN_CELL = 2
 const EXECUTION_CELL = 3
 const FIRST_SLOT_CELL = 4
 const SLOT_COUNT = 1_024
-/** The greatest that fits into a cell and can be negated. */
+/** The greatest call number: it fits into a cell and can be negated. */
 const MAX_CALL_NUMBER = 0x7fffffff
 
 /** Returns the number of the call after `last`, where 0 means that there was none. The greatest is followed by 1. */

@@ -76,7 +76,7 @@ export class WriteService {
     return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'libsql-server does not respond'
   }
 
-  /** Must be called before a write enters, also one through a replica. @throws MissingFileError */
+  /** Must be called before each write, including one through a replica. @throws MissingFileError */
   async beforeWrite(id: DatabaseId): Promise<void> {
     await this.#options.beforeWrite(id)
   }

@@ -23,7 +23,7 @@ export interface Comparison {
   }[]
   /** Columns whose values have other types, such as `pet.age: 12 text -> 12 integer`. */
   readonly types: readonly string[]
-  /** Columns in which values of as many rows have changed, as far as their sums show, such as `pet.name`. */
+  /** Columns whose values have changed according to their sums, in tables with as many rows as before, such as `pet.name`. */
   readonly values: readonly string[]
   readonly losses: readonly Loss[]
   /** What is wrong afterwards and was not before. */

@@ -202,7 +202,7 @@ export class TransactionAttempt extends Attempt {
   }
 }
 
-/** Whether an error, or the one that it wraps, as Drizzle's do, says that the server does not respond as it should. */
+/** Whether an error, or one that it wraps (as Drizzle's errors do), means that the server did not respond as it should. */
 function isConnectionError(error: unknown): boolean {
   if (error instanceof DatabaseError) return !(error instanceof SqlError)
   return error instanceof Error && isConnectionError(error.cause)

@@ -39,7 +39,7 @@ import { holdsLock, isInTransaction, nextWake, type StreamLoss } from './stream-
 
 const FLUSH = { type: 'flush' } as const
 
-/** What a call has from its caller: its time limit, and for a call of a transaction, the state of the handle that makes it. */
+/** What the caller specifies for a call: its time limit and, in a transaction, the state of the handle that makes it. */
 export type CallContext = Pick<QueuedCall, 'deadline' | 'handleState'>
 
 /** The shell of a stream: performs what `step` decides, and reports what happens. Decides nothing. */

@@ -7,7 +7,7 @@ const KINDS = ['lost-request', 'lost-response', 'lost-transaction', 'busy', 'no-
  * - `lost-request`: the connection is lost before the server has received the request;
  * - `lost-response`: the server runs the request, and the connection is lost before its response;
  * - `lost-transaction`: the server has rolled the transaction back and closed its stream, as after a restart; only requests that
- *   continue a stream fail, and count: not the first one of a transaction;
+ *   continue a stream fail and are counted, so the first request of a transaction is not;
  * - `busy`: each statement except ROLLBACK fails with `SQLITE_BUSY`;
  * - `no-response`: the server neither runs the request nor responds, until the client disconnects;
  * - a number: a proxy responds with this HTTP status, and the server does not receive the request.

@@ -54,7 +54,7 @@ export interface LocalServerOptions {
   /**
    * Serves the request inspector at `/_baton`: a page that shows live requests, statements, transactions and who holds the write
    * lock. It is limited to this machine: other machines and other web pages are rejected. It cannot be combined with tokens
-   * (`auth`, or `platform` without `auth: false`), because it shows the statements of every database without one. @default false
+   * (`auth`, or `platform` without `auth: false`), because it shows the statements of every database to anyone. @default false
    */
   readonly inspector?: boolean
   /**

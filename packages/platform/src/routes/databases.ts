@@ -46,7 +46,7 @@ export interface NewDatabase {
 export interface CreateDatabaseOptions extends PlatformCallOptions {
   /**
    * Waits until the database responds: see `waitUntilReady`. The wait has its own timeout, and uses the call's signal unless it is
-   * given another. If it fails, the call rejects although the database has been created; the outcome is `unknown`. An error that
+   * given another. If the wait fails, the call rejects although the database has been created; the outcome is `unknown`. An error that
    * `authToken` throws is not changed.
    * @default false
    */
