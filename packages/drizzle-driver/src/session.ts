@@ -8,7 +8,7 @@ import {
 } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
-// 0.44.0 to 0.44.3 export it only from this path
+// not from the main entry, because 0.44.0 to 0.44.3 export it only here
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   type SQLiteAsyncDialect,

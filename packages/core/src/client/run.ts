@@ -9,7 +9,7 @@ import { ServerStream } from '../stream/server-stream.ts'
 
 /** How a call is sent. */
 export interface RunContext {
-  /** Sends a statement together with others. */
+  /** Sends a statement together with others; absent if it must be sent alone. */
   readonly coalescer?: Coalescer
   /** Whether it is the rest of a call that began before the client was closed. */
   readonly isContinuation?: boolean
@@ -28,7 +28,9 @@ export function run(
     if (options.foreignKeys !== 'off') rejectForeignKeys(statements)
     // the request is sent some microtasks later, when the client may be closing
     http.lifetime.begin(isContinuation)
+    // `true`: its request is part of the call that was just counted
     const stream = new ServerStream(http, true)
+    // emits the events of the query itself
     const results = stream.run(statements, scope, options)
     // in the same tick, so that the request also closes the stream
     void stream.close()

@@ -33,6 +33,7 @@ export class InsertedRowids {
     if (count === 0 || kind !== 'insert') return null
     if (!mayBeRepeated && BEGINS_WITH_INSERT.test(sql)) return BigInt(rowid)
     const text = sql.replace(SEPARATORS, ' ')
+    // 0 repeated: nothing was inserted before, nor perhaps by this statement, as into a table WITHOUT ROWID
     if (mayBeRepeated && (rowid === '0' || DO_UPDATE.test(text))) return null
     return inserts(text) ? BigInt(rowid) : null
   }
@@ -46,7 +47,7 @@ export class InsertedRowids {
 /** Matches quoted text, comments and whitespace. */
 const SEPARATORS = /* @__PURE__ */ (() =>
   new RegExp(`${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\\[[^\\]]*(?:\\]|$)|${BLANK}`, 'g'))()
-/** Matches most inserts. Others begin with a comment, or with WITH, and are examined further. */
+/** A shortcut: matches most inserts. Others begin with a comment, or with WITH, and are examined further. */
 const BEGINS_WITH_INSERT = /^\s*(?:insert|replace)\s/i
 /** An INSERT without these words updates nothing. */
 const DO_UPDATE = /(?<![\w$])do +update(?![\w$])/i

@@ -1,5 +1,6 @@
-import { ConflictError, DatabaseError, SqlError, StreamError, withoutSteps } from '../base/errors.ts'
+import { ConflictError, SqlError, StreamError, withoutSteps } from '../base/errors.ts'
 import { withSignals } from '../base/join-signals.ts'
+import { findDatabaseError } from '../base/violation.ts'
 import type { WireResult } from '../base/wire.ts'
 import { run } from '../client/run.ts'
 import { SqlExecutor } from '../client/sql-executor.ts'
@@ -61,12 +62,16 @@ export abstract class Attempt extends SqlExecutor {
 
 class Writer extends SqlExecutor {}
 
-/** An attempt that reads without a transaction. */
+/**
+ * An attempt that reads without a transaction. After it has failed, `conflict`, `isComparable` and `parseError` tell `optimistic` what to
+ * do next.
+ */
 export class OptimisticAttempt extends Attempt {
   readonly #http: Http
   readonly #options: CallOptions
   readonly #reads: RecordedRead[]
   readonly #failedReads: SqlError[]
+  /** Whether the writes were sent, or would have been: from then on, nothing else is checked. */
   #isCommitting = false
   /** Set if the attempt kept nothing and must be repeated. */
   conflict: ConflictError | null = null
@@ -128,7 +133,9 @@ export class OptimisticAttempt extends Attempt {
 
   /** Checks the reads of a callback that has thrown: if they saw different states, sets `conflict`. Never rejects. */
   async checkAfter(reason: unknown): Promise<void> {
-    if (this.conflict !== null || isConnectionError(reason) || this.#options.signal?.aborted) return
+    const error = findDatabaseError(reason)
+    const isConnectionError = error !== null && !(error instanceof SqlError)
+    if (this.conflict !== null || isConnectionError || this.#options.signal?.aborted) return
     this.endReads()
     try {
       // a failed read is not compared: its error is assumed to be the reason
@@ -200,12 +207,6 @@ export class TransactionAttempt extends Attempt {
       )
     super(options, send, send)
   }
-}
-
-/** Whether an error, or one that it wraps (as Drizzle's errors do), means that the server did not respond as it should. */
-function isConnectionError(error: unknown): boolean {
-  if (error instanceof DatabaseError) return !(error instanceof SqlError)
-  return error instanceof Error && isConnectionError(error.cause)
 }
 
 // a WITH counts as a write if it has a word such as DELETE, even in quotes; `readOnly` does not count: the server would execute a WITH that writes
