@@ -40,13 +40,15 @@ export const ON_EACH_SERVER = [
   'test/server/real-clients.test.ts',
 ]
 /**
- * Tests of third-party tools, of an example and of rehearsals, which start many programs and send the same requests to each server.
- * They run on one server only, except before a release. `test/command/on-our-servers/migrate.test.ts` rehearses on each server.
+ * Tests of third-party tools, of an example, of rehearsals and of commands that find a running server, which start many programs and send
+ * the same requests to each server. They run on one server only, except before a release. `test/command/on-our-servers/migrate.test.ts`
+ * rehearses on each server.
  */
 const SLOW_PROGRAMS = [
   'test/adapters/drizzle/kit.test.ts',
   'test/adapters/kysely/tools.test.ts',
   'test/command/on-each-server/rehearse.test.ts',
+  'test/command/on-our-servers/{branch-database,running-server}.test.ts',
   'test/platform/migrate-tenants.test.ts',
 ]
 
