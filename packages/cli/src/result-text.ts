@@ -53,8 +53,9 @@ export function formatLines({ columns, rows }: Pick<ResultSet<ArrayRow>, 'column
 }
 
 /**
- * Formats a row as a line of JSON. Integers beyond 2^53 become text, infinities the text NaN, because servers do not send their sign, and blobs become `{"base64": …}`. If several
- * columns have the same name, the last one wins. Names that are integers come first, as in any JavaScript object.
+ * Formats a row as a line of JSON. Integers beyond 2^53 become text, and blobs `{"base64": …}`. Infinities become the text NaN, because
+ * servers do not send their sign. If several columns have the same name, the last one wins. Names that are integers come first, as in
+ * any JavaScript object.
  */
 export function formatJson(cells: readonly Value[], columns: readonly string[]): string {
   const row = Object.fromEntries(columns.map((name, index) => [name, cells[index]]))

@@ -63,7 +63,7 @@ export async function runQuery(
 /** Thrown in a transaction so that it is rolled back. */
 class Rollback extends Error {}
 
-/** Returns the values of a row for JSON: integers beyond 2^53 as text, infinities as the text NaN, blobs as base64, long values truncated. */
+/** Returns the values of a row for JSON: integers beyond 2^53 as text, infinities as NaN, blobs as base64, long values truncated. */
 const toJsonValues = (row: ArrayRow): unknown[] => Array.from(row, toJsonValue)
 
 function toJsonValue(value: Value): unknown {

@@ -10,8 +10,8 @@ interface RowidResult {
 /**
  * Determines the rowid that a statement inserted, from the results of one stream in order. After a statement that inserts nothing, the
  * server repeats the previous rowid, or 0 on a new stream. So the rowid of an upsert is known only if it differs from the previous one:
- * otherwise, the upsert may have updated a row. The same applies to a rowid of 0, which may mean that nothing was inserted. An insert into a table WITHOUT ROWID cannot be recognized, and gets the rowid of an
- * earlier insert.
+ * otherwise, the upsert may have updated a row. The same applies to a rowid of 0, which may mean that nothing was inserted. An insert
+ * into a table WITHOUT ROWID cannot be recognized, and gets the rowid of an earlier insert.
  */
 export class InsertedRowids {
   /** The last rowid of the connection; null if it is unknown. */

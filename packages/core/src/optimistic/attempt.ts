@@ -209,7 +209,8 @@ export class TransactionAttempt extends Attempt {
   }
 }
 
-// a WITH counts as a write if it has a word such as DELETE, even in quotes; `readOnly` does not count: the server would execute a WITH that writes
+// a WITH counts as a write if it has a word such as DELETE, even in quotes; `readOnly` does not count, because the server would execute a
+// WITH that writes
 function rejectWrite({ sql, kind }: EncodedStatement): void {
   const verb = getVerb(sql)
   if (!/^(?:select|values|with)$/.test(verb) || kind !== 'read')

@@ -292,8 +292,8 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /**
-   * Returns the number of HTTP requests since the start, to one database or to all. The count of a database begins again at 0 when a snapshot
-   * of it is restored; it is 0 for an unknown name.
+   * Returns the number of HTTP requests since the start, to one database or to all. The count of a database begins again at 0 when a
+   * snapshot of it is restored; it is 0 for an unknown name.
    */
   requestCount(name?: string): number {
     return this.#service.parts.router.requestCount(name)
