@@ -39,7 +39,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 export function describeError(error: unknown): string {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof Error)) return `baton: ${String(error)}`
-  return `baton: ${withHint(escapeLines(error.message))}`
+  // of a DatabaseError, or a PlatformError with its method: the classes are not loaded for commands that send nothing
+  const { outcome, method } = error as Error & { readonly outcome?: string; readonly method?: string }
+  const isUnknown = outcome === 'unknown' && method !== 'GET'
+  const note = isUnknown ? '\nIt is unknown whether the changes were applied.' : ''
+  return `baton: ${withHint(escapeLines(error.message))}${note}`
 }
 
 function withHint(message: string): string {

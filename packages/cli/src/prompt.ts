@@ -186,12 +186,8 @@ class Prompt implements Session {
       await work(stream, signal)
     } catch (error) {
       // a failed statement does not end the transaction
-      if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.print(
-          this.#mayHaveCommitted(error)
-            ? 'It is unknown whether the transaction was committed.'
-            : 'The transaction was rolled back.',
-        )
+      const hasEnded = this.#stream && !(error instanceof StatementError) && !stream.inTransaction
+      if (hasEnded && !this.#mayHaveCommitted(error)) await this.print('The transaction was rolled back.')
       throw this.#runController.signal.aborted ? new Error(this.#describeCancellation()) : error
     } finally {
       this.#runController = null
@@ -206,14 +202,20 @@ class Prompt implements Session {
   #mayHaveCommitted(error: unknown): boolean {
     // the error after an abort has no outcome
     if (error instanceof DatabaseError) return error.outcome === 'unknown'
+    return this.#isCommitting
+  }
+
+  get #isCommitting(): boolean {
     return this.#statements.some(({ sql }) => statementKind(sql) === 'commit')
   }
 
   /** The server may complete a statement whose request was aborted. */
   #describeCancellation(): string {
-    const mayBeApplied =
+    const isWriting =
       this.#stream === null && this.#statements.some(({ sql }) => statementKind(sql) !== 'read')
-    return mayBeApplied ? 'Canceled. It is unknown whether the changes were applied.' : 'Canceled.'
+    return isWriting || this.#isCommitting
+      ? 'Canceled. It is unknown whether the changes were applied.'
+      : 'Canceled.'
   }
 
   /** Warns before the open transaction times out, and reports when it has timed out. */

@@ -214,6 +214,17 @@ describe('errors', () => {
       const printed = [print(error), error.body, JSON.stringify(error.headers)]
       for (const secret of [TOKEN, TOKEN.slice(1), jwt]) expect(printed.join()).not.toContain(secret)
     }
+    // long, and with characters that JSON may escape
+    const longToken = `${'a'.repeat(20_000)}b/c`
+    const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+    const escapes = Array.from(longToken, escape).join('')
+    for (const written of [longToken, longToken.replace('/', '\\/'), escapes, escapes.replace('2f', '2F')]) {
+      const script = { status: 400, text: `{"error":"was ${written} and \\\\u0061"}` }
+      const { platform: other } = scriptedPlatform(script, { maxRetries: 0, token: longToken })
+      const error = await getRejection(other.users.current())
+      expect(error).toMatchObject({ code: 'HTTP_STATUS', body: '{"error":"was [token] and \\\\u0061"}' })
+      expect(error.message).toContain('was [token] and \\u0061')
+    }
     const fetch = (): never => {
       throw Object.assign(new TypeError(`Bearer ${TOKEN} is not a header`), {
         headers: { authorization: TOKEN },

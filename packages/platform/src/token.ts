@@ -55,17 +55,21 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
     )
 }
 
-/** Matches a character of a token as it is, or as JSON may escape it. */
-const escapedForms = (char: string): string => {
-  const code = char.charCodeAt(0).toString(16).padStart(4, '0')
-  return `(?:\\\\?\\u${code}|\\\\u${code})`
-}
+/** Replaces JSON escapes such as `\u0061`, in which a token could hide, with the characters that they stand for. */
+const unescapeAscii = (text: string): string =>
+  // matches other escapes, too: the second character of `\\` begins no escape
+  text.replace(/\\(?:u00([2-7][\da-f])|[^])/gi, (escape: string, code?: string) => {
+    const char = code === undefined ? '' : String.fromCharCode(Number.parseInt(code, 16))
+    return /^[^"\\\u007f]$/.test(char) ? char : escape
+  })
 
 /** Replaces a token, also one that is escaped in JSON, and everything that looks like a JWT, with `[token]`. */
 export function redact(text: string, token: string): string {
-  // the hex digits of an escape may be in either case; that this also redacts the token in another case does no harm
-  const pattern = new RegExp(Array.from(token, escapedForms).join(''), 'gi')
-  const redacted = token === '' ? text : text.replace(pattern, '[token]')
+  const escaped = JSON.stringify(token).slice(1, -1)
+  const forms = token === '' ? [] : [token, escaped, escaped.replaceAll('/', '\\/')]
+  const unescaped = unescapeAscii(text)
+  const source = forms.some((form) => unescaped.includes(form)) ? unescaped : text
+  const redacted = forms.reduce((remaining, form) => remaining.replaceAll(form, '[token]'), source)
   // a match begins at the first of three parts: if it could begin at each `eyJ`, the time would be quadratic
   return redacted.replace(
     /(?<![\w-])(?=[\w-]+\.[\w-]+\.[\w-])([\w-]*?)\beyJ[\w-]+\.[\w-]+\.[\w-]+/g,

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   batonCommand,
   batonEnv,
@@ -10,6 +10,7 @@ import {
   killAfterTests,
   runBaton,
 } from '../../support/baton-command.ts'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -149,6 +150,23 @@ test('a statement that is not allowed where it stands is shown with its position
     expect(errors).toContain(`baton: ${reason}`)
     expect(errors).toContain(`\n${position}:\n`)
   }
+})
+
+test('a script says that it is unknown whether changes were applied if the response to a write or a COMMIT is lost', async () => {
+  const proxy = await FaultProxy.start(url)
+  onTestFinished(() => proxy.close())
+  const runLost = async (script: string, lost: string): Promise<string> => {
+    proxy.next = (body) => (body.includes(lost) ? { kind: 'drop-after' } : NO_FAULT)
+    const { code, errors } = await runBaton(['sql', proxy.url, script], { env })
+    expect(code).toBe(1)
+    return errors
+  }
+  const unknown = '\nIt is unknown whether the changes were applied.\n'
+  const write = 'update person set name = name where id = 5'
+  expect(await runLost(write, 'update')).toContain(unknown)
+  expect(await runLost(`begin; ${write}; commit`, 'COMMIT')).toContain(unknown)
+  expect(await runLost(`begin; ${write}; commit`, 'update')).not.toContain('unknown')
+  expect(await runLost('select 9', 'select 9')).not.toContain('unknown')
 })
 
 test('a terminal is told how many rows have changed, unless some of it was rolled back', async ({ skip }) => {
