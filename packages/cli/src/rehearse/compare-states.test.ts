@@ -88,6 +88,23 @@ test.each<[readonly string[], Partial<Texts>]>([
   expect(await compare(TABLES, statements)).toMatchObject({ losses: [], ...comparison })
 })
 
+test.each([
+  ['123456', '193456'],
+  ['123456', '123956'],
+  ['0.125', '0.25'],
+  ['9e999', '-9e999'],
+  ...[0, 1, 2, 3, 4].map((index) => ["'abcde'", `'${'abcde'.slice(0, index)}x${'abcde'.slice(index + 1)}'`]),
+  ["x'0102030405'", "x'0102030605'"],
+])('a change from %s to %s is found, beside infinities', async (from, to) => {
+  const before = [
+    'create table measure (id integer primary key, amount, limits)',
+    `insert into measure values (1, ${from}, 9e999), (2, 'other', -9e999)`,
+  ]
+  expect((await compare(before, [`update measure set amount = ${to} where id = 1`])).values).toEqual([
+    'measure.amount',
+  ])
+})
+
 test('an empty text that becomes NULL is no loss', async () => {
   const empty = [...TABLES, "update pet set name = ''"]
   expect((await compare(empty, ['update pet set name = null'])).losses).toEqual([])
