@@ -126,6 +126,23 @@ test('non-finite values are returned as NaN or null', async () => {
   expect(rows).toEqual([{ a: Number.NaN, b: Number.NaN, c: null }])
 })
 
+test.each([
+  ['out of domain', ['sqrt(-1)', 'acos(2)', 'asin(2)', 'acosh(0)', 'atanh(2)', 'atanh(9e999)', 'log(-1)']],
+  ['out of range', ['atanh(1)', 'sinh(711)', 'cosh(-711)', 'log(0)', 'exp(710)', 'power(10, 309)']],
+])('a mathematical function fails if its argument or its result is %s', async (message, expressions) => {
+  for (const expression of expressions) {
+    const error = await db.execute(`select ${expression}`).catch((reason: unknown) => reason)
+    expect([expression, String(error)]).toEqual([expression, expect.stringContaining(message)])
+  }
+})
+
+test('a mathematical function of an infinity, and an integer of a number that is too large', async () => {
+  const sql = 'select sin(9e999) as a, cos(-9e999) as b, tan(9e999) as c, cot(9e999) as d, sqrt(9e999) as e'
+  expect((await db.execute(sql)).rows).toEqual([{ a: null, b: null, c: null, d: null, e: Number.NaN }])
+  const { rows } = await db.execute('select floor(1e19) as a, ceil(9e999) as b, ceil(-1e19) as c')
+  expect(rows).toEqual([{ a: -(2n ** 63n), b: -(2n ** 63n), c: -(2n ** 63n) }])
+})
+
 test('returns integers as requested with intMode', async () => {
   const sql = 'select 1 as small, 9007199254740993 as large'
   for (const [intMode, row] of [
