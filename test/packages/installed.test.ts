@@ -178,10 +178,11 @@ describe('the README, from its first line', () => {
 
   const commonJs: [string, string[]][] = [
     [`TypeScript ${OLDEST_TYPESCRIPT}`, ['--module', 'commonjs', '--moduleResolution', 'node10']],
-    [TYPESCRIPT_6, ['--module', 'nodenext']],
   ]
+  // each takes 15 s of CPU time
   if (IS_RELEASE)
     commonJs.push(
+      [TYPESCRIPT_6, ['--module', 'nodenext']],
       [TYPESCRIPT_6, ['--module', 'node18']],
       [`TypeScript ${OLDEST_TYPESCRIPT}`, ['--module', 'node16']],
       [TYPESCRIPT_6, ['--module', 'commonjs', '--moduleResolution', 'node10', '--ignoreDeprecations', '6.0']],

