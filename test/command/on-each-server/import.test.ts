@@ -247,6 +247,25 @@ test('Ctrl-C keeps whole transactions, and says how to continue', async () => {
   )
 })
 
+test('an import whose last response is lost is complete, and a resumed one keeps what it has imported', async () => {
+  const file = await writeCsv('item.csv', `id\n${Array.from({ length: 1_500 }, (_, n) => n).join('\n')}\n`)
+  const { url, environment: env, select, baton } = await openDatabase()
+  await using proxy = await FaultProxy.start(url)
+  proxy.next = (body) => (body.includes('drop table') ? { kind: 'drop-after' } : NO_FAULT)
+  const { code, errors } = await runBaton(['import', proxy.url, file], { env })
+  expect(code).toBe(1)
+  expect(errors).toMatch(
+    /\nAll rows were handled\. If the table "baton_import_item" still exists, drop it\.\n$/,
+  )
+  expect(await select('select count(*) from item')).toEqual([[1_500n]])
+
+  proxy.next = (body) => (body.includes('update') ? { kind: 'drop-before' } : NO_FAULT)
+  const other = await writeCsv('other.csv', `id\n${'1\n'.repeat(1_500)}x,y\n`)
+  expect((await runBaton(['import', proxy.url, other, '--skip-bad-rows'], { env })).code).toBe(1)
+  expect((await baton(['import', other, '--resume'])).errors).toContain('so nothing more was imported')
+  expect(await select('select count(*) from other')).toEqual([[1_000n]])
+})
+
 test('files without a header row, with another delimiter and with given types can be imported', async () => {
   const { baton, select } = await openDatabase()
   const file = await writeCsv('plain.csv', '1;2.50\n2;3\n')

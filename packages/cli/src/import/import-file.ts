@@ -35,7 +35,7 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
     const scan = await scanRows(source, { target, types, columns, signal: context.signal })
     const loader = new RowLoader(db, { scan, target, source, skipsBadRows, signal: context.signal })
     await loader.prepare(resume)
-    if (!skipsBadRows) rejectBadRows(scan)
+    if (!skipsBadRows) rejectBadRows(scan, resume)
     const report = (): void =>
       progress.show(`${loader.position.toLocaleString('en')} rows`, loader.position / (scan.rowCount || 1))
     await loader.load(report).catch(async (error: unknown) => {
@@ -69,7 +69,9 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
 export const tableOf = (file: string): string => basename(file).replace(/\.[^.]*$/, '')
 
 /** Returns what was kept, and how to continue. @param isKnown whether the progress was read from the database */
-function describeInterruption(isKnown: boolean, { position, hasProgress, progressTable }: RowLoader): string {
+function describeInterruption(isKnown: boolean, loader: RowLoader): string {
+  const { position, hasProgress, isComplete, progressTable } = loader
+  if (isComplete) return `All rows were handled. If the table "${progressTable}" still exists, drop it.`
   if (!isKnown)
     return `It is unknown whether rows were imported. If the table "${progressTable}" exists, run the same command with --resume.`
   if (!hasProgress) return 'Nothing was imported.'

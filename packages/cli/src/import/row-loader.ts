@@ -52,6 +52,8 @@ export class RowLoader {
   readonly problems: string[] = []
   /** Whether the progress table exists. */
   hasProgress = false
+  /** Whether all rows have been handled, so that only the progress table remains to be dropped. */
+  isComplete = false
 
   constructor(db: Client, options: LoaderOptions) {
     this.#db = db
@@ -123,6 +125,7 @@ export class RowLoader {
       await this.#apply(chunk)
       onProgress()
     }
+    this.isComplete = true
     if (!this.hasProgress) return
     await this.#db.execute(`drop table if exists ${quoteName(this.progressTable)}`, [], {
       signal: this.#options.signal,

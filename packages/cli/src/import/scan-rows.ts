@@ -36,13 +36,13 @@ export interface Scan {
 }
 
 /** Rejects a file with rows that cannot be stored. @throws Error that lists the first of them */
-export function rejectBadRows({ columns, badCount, problems }: Scan): void {
+export function rejectBadRows({ columns, badCount, problems }: Scan, isResumed: boolean): void {
   if (badCount === 0) return
   const hints = findDelimiterNotes(columns.map(({ name }) => name))
   const more = badCount - problems.length
   const list = [...problems, ...(more > 0 ? [`and ${more} more`] : [])]
   throw new Error(
-    `${badCount === 1 ? 'a row' : `${badCount} rows`} cannot be stored, so nothing was imported; --skip-bad-rows imports the others:\n  ${[...list, ...hints].join('\n  ')}`,
+    `${badCount === 1 ? 'a row' : `${badCount} rows`} cannot be stored, so nothing${isResumed ? ' more' : ''} was imported; --skip-bad-rows imports the others:\n  ${[...list, ...hints].join('\n  ')}`,
   )
 }
 
