@@ -54,6 +54,19 @@ async function serve(listener: RequestListener): Promise<number> {
   return (httpServer.address() as AddressInfo).port
 }
 
+test.each([
+  ['parentheses', `select ${'('.repeat(200)}1${')'.repeat(200)}`],
+  ['signs', `select ${'+'.repeat(200)}1`],
+  ['subqueries', `select ${'(select '.repeat(200)}1${')'.repeat(200)}`],
+])('too deeply nested %s are a syntax error: no statement of a script is executed', async (_, sql) => {
+  await expect(db.execute(sql)).rejects.toMatchObject({
+    code: 'SQL_PARSE_ERROR',
+    message: expect.stringContaining('parser overflowed its stack'),
+  })
+  await expect(executeMultiple(db, `create table nested (a); ${sql}`)).rejects.toThrow('overflowed')
+  expect((await db.execute("select 1 from sqlite_schema where name = 'nested'")).rows).toEqual([])
+})
+
 test("a failed assertion is known by its statement, so a batch's own invalid JSON is not one", async () => {
   const guard = (condition: string): string => `select ${failWhen(condition, 'guard')}`
   const failed = await catchError(() => db.batch([guard('true'), "select json('own')"]))

@@ -88,6 +88,9 @@ export function findSyntaxProblem(
       isIncomplete: true,
     }
   }
+  // the service also returns where, but SQLite does not report it
+  if (message === 'parser stack overflow')
+    return { error: parseError('parser overflowed its stack'), isIncomplete: false }
   const badToken = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
   if (badToken !== undefined) {
     const position = formatPosition(text, offset + sql.indexOf(badToken), 1)
