@@ -101,6 +101,21 @@ describe('a query that waits for the rows of a loop', () => {
     expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
   })
 
+  test('is not run after the loop either, if it was rejected', async () => {
+    await db.transaction().execute(async (trx) => {
+      for await (const _ of trx.selectFrom('measurement').select('id').where('id', '<', 3).stream(1)) {
+        vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+        const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
+        waiting.catch(() => {})
+        vi.advanceTimersByTime(client.requestTimeoutMs)
+        vi.useRealTimers()
+        await expect(waiting).rejects.toThrow(TypeError)
+      }
+      await trx.selectFrom('measurement').select('id').execute()
+    })
+    expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
+  })
+
   test('runs after the loop if it is not awaited there, however long it takes', async () => {
     // the server's own time limits are longer
     await using otherClient = createClient({ ...database.config, requestTimeoutMs: 1_000 })
