@@ -10,7 +10,7 @@ import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.t
 import { readChoice } from './read-choice.ts'
 import { readPort } from './read-port.ts'
 import { UsageError } from './usage-error.ts'
-import { writeTokenFile } from './write-token-file.ts'
+import { writeAtomically } from './write-atomically.ts'
 
 /** Serves databases until a signal stops the process. */
 export const runDev = ({ values, context }: CommandInput<typeof DEV_OPTIONS>): Promise<void> =>
@@ -52,8 +52,7 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
     control = await openControl(server)
     const order = [...files.keys(), ...server.databaseNames.filter((name) => !files.has(name))]
     const tokenFile = values['token-file']
-    if (tokenFile !== undefined)
-      await writeTokenFile(tokenFile, `${JSON.stringify(await describeServer(server, order, true))}\n`)
+    if (tokenFile !== undefined) await writeTokenFile(tokenFile, await describeServer(server, order, true))
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
     const announcement = await describeServer(server, order, process.stdout.isTTY && tokenFile === undefined)
     if (values.json === true) console.log(JSON.stringify(announcement))
@@ -95,6 +94,13 @@ function nameFile(error: unknown, files: ReadonlyMap<string, string>): unknown {
   const file = name === undefined ? undefined : files.get(name)
   if (file === undefined) return error
   return new UsageError(`baton: --open ${file}: ${message}; rename the file`)
+}
+
+async function writeTokenFile(path: string, announcement: Announcement): Promise<void> {
+  const text = `${JSON.stringify(announcement)}\n`
+  await writeAtomically(path, text, 0o600).catch((error: Error) => {
+    throw new Error(`the tokens could not be written to ${path}: ${error.message}`, { cause: error })
+  })
 }
 
 /** Describes the database of a file. @param isNew whether this start has made the copy; false if an earlier one did */

@@ -8,7 +8,7 @@ import { loadServer } from './load-server.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
-import { createFolderOf, writeNewFile } from './write-new-file.ts'
+import { createFolderOf, writeNewFile } from './write-atomically.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
