@@ -1,11 +1,12 @@
 import { resolve } from 'node:path'
+import type { DatabaseAddress, NewDatabaseOptions } from '@batonsql/local-server'
 import { type DatabaseConfiguration, databaseUrl, type PlatformClient } from '@batonsql/platform'
 import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { type CommandOutput, describeDeletion, formatFields } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
-import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
+import type { ControlRequest, ListedDatabase } from './control/control-server.ts'
 import { fillFromDump } from './fill-from-dump.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
@@ -22,7 +23,7 @@ import { UsageError } from './usage-error.ts'
 /** Prints a line for each database, with its name and URL, and its group in a platform API. */
 export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, context }) => {
-    const json = await control<readonly ControlledDatabase[]>(values, { command: 'list' }, context)
+    const json = await control<readonly ListedDatabase[]>(values, { method: 'list' }, context)
     return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
   },
   onPlatform: organizationCommand(async (platform, { signal }) => {
@@ -54,21 +55,27 @@ function selectSettings(configuration: DatabaseConfiguration) {
 }
 
 /** A database to create. */
-type NewDatabase = Omit<Extract<ControlRequest, { command: 'create' }>, 'command'>
+interface NewDatabase
+  extends Optional<NewDatabaseOptions, 'fromFile' | 'fromDatabase' | 'fromSnapshot' | 'group'> {
+  readonly name: string
+}
+type Optional<T, Names extends keyof T> = { readonly [Name in Names]?: T[Name] | undefined }
 
 /** What is printed for a new database. */
 interface CreatedDatabase extends CommandOutput {
-  readonly json: ControlledDatabase
+  readonly json: DatabaseAddress & { readonly name: string }
 }
 
 /** Creates a database on the running server. */
 async function createOnServer(
   { values, context }: CommandInput<typeof DATABASE_OPTIONS>,
-  database: NewDatabase,
+  { name, ...options }: NewDatabase,
 ): Promise<CreatedDatabase> {
-  const json = await control<ControlledDatabase>(values, { command: 'create', ...database }, context)
-  const { url, authToken } = json
-  return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
+  // JSON omits what is undefined
+  const request: ControlRequest = { method: 'createDatabase', args: [name, options as NewDatabaseOptions] }
+  const address = await control<DatabaseAddress>(values, request, context)
+  const { url, authToken } = address
+  return { json: { name, ...address }, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
 }
 
 /** Creates a database with a platform API. @param wait whether to wait until it accepts requests */
@@ -135,7 +142,7 @@ export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTION
     const database = {
       name,
       locate: async () => ({ url, authToken }),
-      delete: async () => await control(values, { command: 'delete', name }, uninterrupted),
+      delete: async () => await control(values, { method: 'deleteDatabase', args: [name] }, uninterrupted),
     }
     await fillFromDump(database, dumpFile, context)
     return output
@@ -229,7 +236,7 @@ export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
   onServer: async (input) => {
     const [name] = input.operands as [string]
     await confirmDatabaseDeletion(input)
-    await control(input.values, { command: 'delete', name }, input.context)
+    await control(input.values, { method: 'deleteDatabase', args: [name] }, input.context)
     return describeDeletion(name)
   },
   onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {

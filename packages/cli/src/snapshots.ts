@@ -1,9 +1,9 @@
-import type { Snapshot } from '@batonsql/local-server'
+import type { DatabaseAddress, Snapshot } from '@batonsql/local-server'
 import { databaseUrl } from '@batonsql/platform'
 import { type CommandOutput, describeDeletion } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
 import { control } from './control/control-client.ts'
-import type { ControlledDatabase } from './control/control-server.ts'
+import type { ControlRequest } from './control/control-server.ts'
 import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
 import { organizationCommand } from './platform-commands.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
@@ -21,11 +21,8 @@ const toJson = ({ name, bytes, createdAt }: ReceivedSnapshot): ReceivedSnapshot 
 export const createSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, operands, context }) => {
     const [database, name] = operands as [string, string?]
-    const json = await control<ReceivedSnapshot>(
-      values,
-      { command: 'create-snapshot', database, name },
-      context,
-    )
+    const args: [string, string?] = name === undefined ? [database] : [database, name]
+    const json = await control<ReceivedSnapshot>(values, { method: 'createSnapshot', args }, context)
     return { json, text: json.name }
   },
   onPlatform: organizationCommand(async (platform, { operands, signal }) => {
@@ -47,7 +44,7 @@ const describeList = (json: readonly ReceivedSnapshot[]): CommandOutput => ({
 export const listSnapshots = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, operands, context }) => {
     const [database] = operands as [string]
-    return describeList(await control(values, { command: 'list-snapshots', database }, context))
+    return describeList(await control(values, { method: 'listSnapshots', args: [database] }, context))
   },
   onPlatform: organizationCommand(async (platform, { operands, signal }) => {
     const [database] = operands as [string]
@@ -60,10 +57,10 @@ const confirmRestore = confirmDeletion(
   (name) => `Delete the current content of "${name}"?`,
 )
 
-const describeRestored = (database: ControlledDatabase, snapshot: string): CommandOutput => {
-  const { name, authToken } = database
+const describeRestored = (name: string, address: DatabaseAddress, snapshot: string): CommandOutput => {
+  const { authToken } = address
   const text = `restored ${name} from ${snapshot}`
-  return { json: database, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
+  return { json: { name, ...address }, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
 }
 
 /** Replaces the content of a database with a snapshot. */
@@ -71,20 +68,21 @@ export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
   onServer: async (input) => {
     const [database, name] = input.operands as [string, string]
     await confirmRestore(input)
-    const command = { command: 'restore-snapshot', database, name } as const
-    return describeRestored(await control(input.values, command, input.context), name)
+    const request: ControlRequest = { method: 'restoreSnapshot', args: [database, name] }
+    const address = await control<DatabaseAddress>(input.values, request, input.context)
+    return describeRestored(database, address, name)
   },
   onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
     const [database, name] = operands as [string, string]
     const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
-    return describeRestored({ name: database, url: databaseUrl(hostname) }, name)
+    return describeRestored(database, { url: databaseUrl(hostname) }, name)
   }, confirmRestore),
 })
 
 export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, operands, context }) => {
     const [database, name] = operands as [string, string]
-    await control(values, { command: 'delete-snapshot', database, name }, context)
+    await control(values, { method: 'deleteSnapshot', args: [database, name] }, context)
     return describeDeletion(name)
   },
   onPlatform: organizationCommand(async (platform, { operands, signal }) => {

@@ -5,30 +5,28 @@ import { json } from 'node:stream/consumers'
 import type { LocalServer } from '@batonsql/local-server'
 import { findRuntimeDirectory, getLinkPath, getSocketPath } from './socket-path.ts'
 
-/** A command that inspects or changes a running server. */
-export type ControlRequest =
-  | { readonly command: 'list' }
-  | {
-      readonly command: 'create'
-      readonly name: string
-      readonly fromFile?: string | undefined
-      readonly fromDatabase?: string | undefined
-      readonly fromSnapshot?: string | undefined
-      readonly group?: string | undefined
-    }
-  | { readonly command: 'delete'; readonly name: string }
-  | { readonly command: 'create-snapshot'; readonly database: string; readonly name?: string | undefined }
-  | { readonly command: 'list-snapshots'; readonly database: string }
-  | { readonly command: 'restore-snapshot'; readonly database: string; readonly name: string }
-  | { readonly command: 'delete-snapshot'; readonly database: string; readonly name: string }
-  | { readonly command: 'export'; readonly name: string; readonly file: string }
+/** The methods of a running server that commands call. */
+const METHODS = [
+  'createDatabase',
+  'createSnapshot',
+  'deleteDatabase',
+  'deleteSnapshot',
+  'exportDatabase',
+  'listSnapshots',
+  'restoreSnapshot',
+] as const
+type Method = (typeof METHODS)[number]
+type MethodCall = {
+  readonly [M in Method]: { readonly method: M; readonly args: Parameters<LocalServer[M]> }
+}
 
-/** A database in a response. */
-export interface ControlledDatabase {
+/** A call of a method of a running server, or a request for its databases. */
+export type ControlRequest = MethodCall[Method] | { readonly method: 'list' }
+
+/** A database in the response to `list`. */
+export interface ListedDatabase {
   readonly name: string
   readonly url: string
-  /** A new token, in the response to `create` and `restore-snapshot`, if the server requires tokens. */
-  readonly authToken?: string
 }
 
 /**
@@ -106,38 +104,10 @@ async function respond(
 }
 
 async function run(server: LocalServer, request: ControlRequest): Promise<unknown> {
-  switch (request.command) {
-    case 'list':
-      return server.databaseNames.map((name): ControlledDatabase => ({ name, url: server.urlOf(name) }))
-    case 'create': {
-      const { name, fromFile, fromDatabase, fromSnapshot, group } = request
-      const address = await server.createDatabase(name, {
-        ...(fromFile !== undefined && { fromFile }),
-        ...(fromDatabase !== undefined && { fromDatabase }),
-        ...(fromSnapshot !== undefined && { fromSnapshot }),
-        ...(group !== undefined && { group }),
-      })
-      return { name, ...address } satisfies ControlledDatabase
-    }
-    case 'create-snapshot':
-      return await server.createSnapshot(request.database, request.name)
-    case 'list-snapshots':
-      return server.listSnapshots(request.database)
-    case 'restore-snapshot':
-      return { name: request.database, ...(await server.restoreSnapshot(request.database, request.name)) }
-    case 'delete-snapshot':
-      await server.deleteSnapshot(request.database, request.name)
-      return null
-    case 'delete':
-      await server.deleteDatabase(request.name)
-      return null
-    case 'export':
-      await server.exportDatabase(request.name, request.file)
-      return null
-    default:
-      // a command of a newer `baton`
-      throw new Error(
-        `this server does not have the command ${(request satisfies never as ControlRequest).command}`,
-      )
-  }
+  if (request.method === 'list')
+    return server.databaseNames.map((name): ListedDatabase => ({ name, url: server.urlOf(name) }))
+  const { method, args } = request
+  // a method of a newer `baton`
+  if (!METHODS.includes(method)) throw new Error(`this server does not have the command ${method as string}`)
+  return await (server[method] as (...values: readonly unknown[]) => unknown).apply(server, args)
 }
