@@ -20,13 +20,12 @@ import { readSwitch } from './read-choice.ts'
 import { withServerOrPlatform } from './server-or-platform.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Prints a line for each database, with its name and URL, and its group in a platform API. */
 export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, context }) => {
     const json = await control<readonly ListedDatabase[]>(values, { method: 'list' }, context)
     return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
   },
-  onPlatform: organizationCommand(async (platform, { signal }) => {
+  onPlatform: organizationCommand(async (platform, { context: { signal } }) => {
     const databases = await platform.databases.list({ signal }).toArray()
     const json = databases.map(({ name, group, hostname }) => ({ name, group, url: databaseUrl(hostname) }))
     return {
@@ -36,8 +35,7 @@ export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   }),
 })
 
-/** Prints the details of a database. */
-export const showDatabase = organizationCommand(async (platform, { operands, signal }) => {
+export const showDatabase = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands as [string]
   const database = await platform.databases.get(name, { signal })
   const configuration = await platform.databases.getConfiguration(name, { signal })
@@ -66,7 +64,6 @@ interface CreatedDatabase extends CommandOutput {
   readonly json: DatabaseAddress & { readonly name: string }
 }
 
-/** Creates a database on the running server. */
 async function createOnServer(
   { values, context }: CommandInput<typeof DATABASE_OPTIONS>,
   { name, ...options }: NewDatabase,
@@ -185,13 +182,12 @@ function readFork(
 export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
   onServer: async (input) => await createOnServer(input, readFork(input.values, input.operands)),
   onPlatform: organizationCommand<typeof FORK_OPTIONS>(
-    async (platform, { values, operands, signal }) =>
+    async (platform, { values, operands, context: { signal } }) =>
       await createOnPlatform(platform, readFork(values, operands), { signal }),
   ),
 })
 
-/** Prints a line for the primary and for each replica of a database. */
-export const listInstances = organizationCommand(async (platform, { operands, signal }) => {
+export const listInstances = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands as [string]
   const instances = await platform.databases.listInstances(name, { signal })
   const json = instances.map(({ region, type, hostname }) => ({
@@ -207,7 +203,7 @@ export const listInstances = organizationCommand(async (platform, { operands, si
 
 /** Changes settings of a database, and prints all of them. */
 export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
     const changes = {
       sizeLimit: values['size-limit'],
@@ -239,9 +235,12 @@ export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
     await control(input.values, { method: 'deleteDatabase', args: [name] }, input.context)
     return describeDeletion(name)
   },
-  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
-    const [name] = operands as [string]
-    await platform.databases.delete(name, { signal })
-    return describeDeletion(name)
-  }, confirmDatabaseDeletion),
+  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(
+    async (platform, { operands, context: { signal } }) => {
+      const [name] = operands as [string]
+      await platform.databases.delete(name, { signal })
+      return describeDeletion(name)
+    },
+    confirmDatabaseDeletion,
+  ),
 })

@@ -25,7 +25,7 @@ export const createSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     const json = await control<ReceivedSnapshot>(values, { method: 'createSnapshot', args }, context)
     return { json, text: json.name }
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, context: { signal } }) => {
     const [database, name] = operands as [string, string?]
     const json = toJson(await platform.databases.createSnapshot(database, { name }, { signal }))
     return { json, text: json.name }
@@ -40,13 +40,12 @@ const describeList = (json: readonly ReceivedSnapshot[]): CommandOutput => ({
   ],
 })
 
-/** Prints a line for each snapshot of a database. */
 export const listSnapshots = withServerOrPlatform<typeof DATABASE_OPTIONS>({
   onServer: async ({ values, operands, context }) => {
     const [database] = operands as [string]
     return describeList(await control(values, { method: 'listSnapshots', args: [database] }, context))
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, context: { signal } }) => {
     const [database] = operands as [string]
     return describeList((await platform.databases.listSnapshots(database, { signal })).map(toJson))
   }),
@@ -63,7 +62,6 @@ const describeRestored = (name: string, address: DatabaseAddress, snapshot: stri
   return { json: { name, ...address }, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
 }
 
-/** Replaces the content of a database with a snapshot. */
 export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
   onServer: async (input) => {
     const [database, name] = input.operands as [string, string]
@@ -72,11 +70,14 @@ export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTI
     const address = await control<DatabaseAddress>(input.values, request, input.context)
     return describeRestored(database, address, name)
   },
-  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
-    const [database, name] = operands as [string, string]
-    const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
-    return describeRestored(database, { url: databaseUrl(hostname) }, name)
-  }, confirmRestore),
+  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(
+    async (platform, { operands, context: { signal } }) => {
+      const [database, name] = operands as [string, string]
+      const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
+      return describeRestored(database, { url: databaseUrl(hostname) }, name)
+    },
+    confirmRestore,
+  ),
 })
 
 export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
@@ -85,7 +86,7 @@ export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
     await control(values, { method: 'deleteSnapshot', args: [database, name] }, context)
     return describeDeletion(name)
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
+  onPlatform: organizationCommand(async (platform, { operands, context: { signal } }) => {
     const [database, name] = operands as [string, string]
     await platform.databases.deleteSnapshot(database, name, { signal })
     return describeDeletion(name)
