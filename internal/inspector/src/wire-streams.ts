@@ -1,6 +1,5 @@
 import type { StoredTexts } from './wire-request.ts'
 
-/** A stream as shown in the inspector. */
 export interface WireStream {
   /** Its number in the inspector. */
   readonly number: number

@@ -17,9 +17,7 @@ export interface Session {
   showsTimer: boolean
   /** Paths of the scripts that are being run. */
   readonly openScripts: Set<string>
-  /** Whether a transaction is open. */
   readonly inTransaction: boolean
-  /** Prints a line. */
   print(line: string): Promise<void>
   /** Runs work on the stream of the open transaction, or on a separate one. */
   onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void>
@@ -139,7 +137,6 @@ Ctrl-C cancels the input, or the running statement. Tab completes the names of t
 export const isDotCommand = (line: string): boolean =>
   /^\s*\./.test(line) || Object.hasOwn(ALIASES, line.trim().replace(/\s*;$/, '').toLowerCase())
 
-/** Names of the dot commands, for completion. */
 export const DOT_COMMAND_NAMES = Object.keys(COMMANDS)
 
 /** Runs a dot command. @returns 'exit' if it leaves the prompt or ends the script @throws Error if it fails, or is unknown */

@@ -14,7 +14,6 @@ export interface OptionSpec {
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>
 
-/** Values of the options in a table. */
 export type ValuesOf<Options extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: Options }>
 >['values']
@@ -106,7 +105,6 @@ export const SERVE_OPTIONS = {
   ),
 } as const satisfies OptionTable
 
-/** Options for the address of a database. */
 const ADDRESS_OPTIONS = {
   'auth-token': text(
     'TOKEN',

@@ -6,7 +6,6 @@ export interface Table {
   readonly type: string
   /** Null for views, which may take arbitrarily long to count, and for tables that cannot be counted. */
   readonly count: number | null
-  /** Whether its rows have a rowid. */
   readonly hasRowid: boolean
 }
 

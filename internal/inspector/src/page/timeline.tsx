@@ -55,7 +55,6 @@ const TICK_STEPS_MS = [
   10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
 ]
 
-/** Width of the timeline, in pixels. */
 const width = signal(MIN_WIDTH)
 
 /** Shows the traffic of a period, grouped by database, with concurrent transactions in separate lanes. */

@@ -145,7 +145,6 @@ export class WireModel {
     return request
   }
 
-  /** Closes streams that have expired. */
   closeExpiredStreams(now: number): void {
     for (const stream of this.streams.values()) {
       if (stream.inFlight > 0 || stream.lastActiveAt + IDLE_LIMIT_MS > now) continue

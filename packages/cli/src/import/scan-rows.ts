@@ -4,7 +4,6 @@ import { type Cell, type CsvRecord, QuotedText } from './csv-records.ts'
 import type { ImportSource } from './import-source.ts'
 import type { ImportTarget } from './import-target.ts'
 
-/** A column of the file. */
 export interface FileColumn {
   readonly name: string
   /** Declared type in the table. */

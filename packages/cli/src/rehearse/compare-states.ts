@@ -30,13 +30,10 @@ export interface Comparison {
   readonly damage: readonly string[]
 }
 
-/** Returns the number of values that are not NULL. */
 const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
 
-/** Returns the number of values that are NULL or empty. */
 const countEmpty = (column: ColumnState): number => column.null + column.empty
 
-/** Compares a database before and after a command. */
 export function compareStates(before: DatabaseState, after: DatabaseState): Comparison {
   const created = [...after.schema.keys()].filter((name) => !before.schema.has(name))
   const dropped = [...before.schema.keys()].filter((name) => !after.schema.has(name))

@@ -144,7 +144,6 @@ async function readSource(db: Client, signal: AbortSignal): Promise<SourceState>
   }
 }
 
-/** Starts a server with a copy of a database. */
 async function startServer(
   source: Client,
   isSchemaOnly: boolean,

@@ -92,7 +92,6 @@ export function rowDecoder(
   }
 }
 
-/** Decodes the result of one statement. */
 export function decodeResult(
   result: WireResult,
   intMode: IntMode,

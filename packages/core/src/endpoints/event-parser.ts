@@ -1,6 +1,5 @@
 import { ProtocolError } from '../base/errors.ts'
 
-/** One server-sent event. */
 export interface ServerSentEvent {
   /** `message` if the server sends none. */
   readonly event: string
@@ -16,7 +15,6 @@ export class EventParser {
   readonly #decoder = new TextDecoder()
   /** A line that has not ended. A line may arrive in many parts; each part is searched only once. */
   #line = ''
-  /** Whether a line has ended. */
   hasLine = false
   /** A CR at the end of the last part, which may be the first half of a line end. */
   #carriageReturn = ''
