@@ -23,7 +23,6 @@ const MAX_PARSED_BYTES = 1_024 ** 2
 /** Limits of the events that are kept for new pages: number, and total length as JSON. */
 const MAX_EVENTS = 2_000
 const MAX_EVENT_CHARACTERS = 2 * 1_024 ** 2
-/** Maximum number of open pages. */
 const MAX_VIEWERS = 8
 /** Maximum number of bytes queued for a slow page. The page misses later events. */
 const MAX_QUEUED_BYTES = 4 * 1_024 ** 2
@@ -235,7 +234,6 @@ class WatchedRequest {
   }
 }
 
-/** The observed part of a body. */
 interface BodyCopy {
   readonly bytes: number
   /** Beginning of the body. */

@@ -1,7 +1,6 @@
 import type { StoredTexts } from './wire-request.ts'
 
 export interface WireStream {
-  /** Its number in the inspector. */
   readonly number: number
   readonly stored: StoredTexts
 }

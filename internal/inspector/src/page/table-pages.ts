@@ -21,7 +21,6 @@ export interface TableRow {
   readonly lengths: readonly (number | null)[]
   /** Null if the row has none. */
   readonly rowid: Cell | null
-  /** Position in the table. */
   readonly offset: number
 }
 

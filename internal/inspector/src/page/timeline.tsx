@@ -222,7 +222,6 @@ const clip = (at: number, view: View): number => toX(Math.min(Math.max(at, view.
 interface BoxProps {
   readonly start: number
   readonly end: number
-  /** Its CSS classes. */
   readonly kind: string
   readonly y: number
   readonly view: View
@@ -250,37 +249,22 @@ interface SpanProps {
   readonly view: View
 }
 
+/** Shows a transaction, and how long it has held the write lock. The limit is shown while it is open, or if it was exceeded. */
 function SpanMark({ span, bar: { from, to }, y, view }: SpanProps): JSX.Element {
   const title = `transaction of stream ${span.stream}: ${span.state}, ${formatDuration(to - from)}, ${formatCount(span.roundTrips, 'round trip')}`
-  return (
-    <>
-      <title>{title}</title>
-      <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
-      {span.lockSince !== null && (
-        <LockMark since={span.lockSince} to={to} isOpen={span.end === null} y={y} view={view} />
-      )}
-    </>
-  )
-}
-
-interface LockProps {
-  readonly since: number
-  readonly to: number
-  readonly isOpen: boolean
-  readonly y: number
-  readonly view: View
-}
-
-/** Shows how long a transaction has held the write lock. The limit is shown while the transaction is open, or if it was exceeded. */
-function LockMark({ since, to, isOpen, y, view }: LockProps): JSX.Element {
+  const since = span.lockSince ?? Infinity
   const limit = since + LOCK_WINDOW_MS
   const isOverdue = to > limit
   const x = toX(limit, view)
   return (
     <>
-      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
+      <title>{title}</title>
+      <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
+      {span.lockSince !== null && (
+        <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
+      )}
       {isOverdue && <Box start={limit} end={to} kind="overdue" y={y} view={view} />}
-      {limit > view.from && limit < view.to && (isOpen || isOverdue) && (
+      {limit > view.from && limit < view.to && (span.end === null || isOverdue) && (
         <line x1={x} x2={x} y1={y + 1} y2={y + LANE_HEIGHT - 1} class="limit" />
       )}
     </>

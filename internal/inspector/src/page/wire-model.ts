@@ -105,7 +105,6 @@ const MAX_SPANS = 500
 export class WireModel {
   /** Oldest first. */
   readonly requests = new Map<number, WireRequest>()
-  /** Open streams. */
   readonly streams = new Map<number, Stream>()
   /** Oldest first. */
   spans: Span[] = []
