@@ -103,7 +103,6 @@ export const listInstances = organizationCommand(async (platform, { operands, co
   }
 })
 
-/** Changes settings of a database, and prints all of them. */
 export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
   async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]

@@ -243,7 +243,6 @@ interface AnnouncedDatabase {
 /** Everything that a program needs to use the server. */
 interface Announcement {
   readonly url: string
-  /** URL of the request inspector. */
   readonly inspector?: string
   readonly databases: Readonly<Record<string, AnnouncedDatabase>>
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }

@@ -39,7 +39,6 @@ export const removeLocation = organizationCommand(async (platform, { operands, c
   return { json: { name, location, removed: true }, text: `removed ${location} from ${name}` }
 })
 
-/** Changes settings of a group, and prints all of them. */
 export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS>(
   async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
@@ -54,7 +53,6 @@ export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS
   },
 )
 
-/** Deletes a group and its databases, after a confirmation. */
 export const destroyGroup = organizationCommand<typeof DESTROY_OPTIONS>(
   async (platform, { operands, context: { signal } }) => {
     const [name] = operands as [string]

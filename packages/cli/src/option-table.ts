@@ -7,7 +7,6 @@ export interface OptionSpec {
   readonly multiple?: true
   /** Placeholder of the value in the help: `FILE`, `N`. */
   readonly value?: string
-  /** The allowed values. */
   readonly choices?: readonly string[]
   readonly help: string
 }

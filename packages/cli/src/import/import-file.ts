@@ -16,7 +16,6 @@ export interface ImportOptions {
   /** Names of the columns, for a file without a header row. */
   readonly columns?: readonly string[] | null
   readonly delimiter?: string
-  /** Continues an interrupted import. */
   readonly resume?: boolean
   /** Reports rows that cannot be stored, and imports the others. */
   readonly skipsBadRows?: boolean

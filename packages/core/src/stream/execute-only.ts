@@ -119,7 +119,6 @@ class Execution {
   readonly #state: ExecuteOnlyState
   readonly #results: (WireResult | null)[]
   readonly #errors: (WireError | null)[]
-  /** The first step of the next call. */
   #nextStep = 0
   #isFirst = true
   #isLost = false

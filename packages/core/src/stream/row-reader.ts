@@ -33,7 +33,6 @@ type CursorCall = CallContext & { readonly options: RowsOptions }
  */
 export class RowReader implements Cursor {
   readonly owner: object
-  /** Number of rows yielded. */
   count = 0
   /** Whether the loop over the rows was left early. */
   stoppedEarly = false

@@ -53,10 +53,8 @@ export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Ob
   return (event) => reporter.report(event)
 }
 
-/** A pending call. */
 interface Operation {
   readonly span: Span
-  /** The context in which it began. */
   readonly context: Context
   /** Attributes of its measurements. */
   readonly attributes: Attributes
