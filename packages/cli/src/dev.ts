@@ -58,7 +58,13 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
-      for (const [name, file] of files) console.log(describeCopy(name, file, copied.has(name)))
+      // an earlier start may have made the copy
+      for (const [name, file] of files)
+        console.log(
+          copied.has(name)
+            ? `${name}: a copy of ${file}, which is not changed`
+            : `${name}: the copy in the data directory; ${file} was not read again`,
+        )
     }
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
@@ -102,12 +108,6 @@ async function writeTokenFile(path: string, announcement: Announcement): Promise
     throw new Error(`the tokens could not be written to ${path}: ${error.message}`, { cause: error })
   })
 }
-
-/** Describes the database of a file. @param isNew whether this start has made the copy; false if an earlier one did */
-const describeCopy = (name: string, file: string, isNew: boolean): string =>
-  isNew
-    ? `${name}: a copy of ${file}, which is not changed`
-    : `${name}: the copy in the data directory; ${file} was not read again`
 
 /** Opens the socket for commands of this machine. Without it, the server works, but commands cannot change it. */
 async function openControl(server: LocalServer): Promise<ControlServer | null> {

@@ -66,12 +66,8 @@ export function createAccountClient(
     throw new UsageError('baton: missing URL of the platform API: pass --api-url, or set BATON_API_URL')
   if (token === undefined)
     throw new UsageError('baton: missing API token: pass --token, or set BATON_API_TOKEN')
-  return withUsageError(() => createPlatformClient({ url, token }))
-}
-
-function withUsageError<T>(create: () => T): T {
   try {
-    return create()
+    return createPlatformClient({ url, token })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     // the message names a method of the client, but the user needs the name of the command
