@@ -4,7 +4,7 @@ import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import { checkFile } from './check-file.ts'
 import type { CommandContext, CommandInput } from './command-context.ts'
-import { ControlServer } from './control/control-server.ts'
+import { openControlSocket } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
@@ -46,7 +46,7 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
   }).catch((error: unknown) => {
     throw nameFile(error, files)
   })
-  let control: ControlServer | null = null
+  let control: AsyncDisposable | null = null
   try {
     checkDomains(server, options)
     control = await openControl(server)
@@ -110,9 +110,9 @@ async function writeTokenFile(path: string, announcement: Announcement): Promise
 }
 
 /** Opens the socket for commands of this machine. Without it, the server works, but commands cannot change it. */
-async function openControl(server: LocalServer): Promise<ControlServer | null> {
+async function openControl(server: LocalServer): Promise<AsyncDisposable | null> {
   try {
-    return await ControlServer.open(server)
+    return await openControlSocket(server)
   } catch (error) {
     console.error(`baton: commands on this machine cannot change this server: ${(error as Error).message}`)
     return null

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { mkdirSync, readlinkSync, rmdirSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { dirname } from 'node:path'
 import { json } from 'node:stream/consumers'
 import type { LocalServer } from '@batonsql/local-server'
@@ -30,51 +31,38 @@ export interface ListedDatabase {
 }
 
 /**
- * Receives commands for a running server on a socket in its data directory. Only the owner of the server can open the socket, and
- * web pages cannot reach it.
+ * Receives commands for a running server on a socket in its data directory, until it is disposed of. Only the owner of the server can
+ * open the socket, and web pages cannot reach it.
+ * @throws Error if the system or the file system does not support it; nothing is left behind
  */
-export class ControlServer implements AsyncDisposable {
-  readonly #http: Server
-  readonly #link: string
-  readonly #target: string
-
-  private constructor(http: Server, link: string, target: string) {
-    this.#http = http
-    this.#link = link
-    this.#target = target
-  }
-
-  /** Opens the socket. @throws Error if the system or the file system does not support it; nothing is left behind */
-  static async open(server: LocalServer): Promise<ControlServer> {
-    const target = server.dataDirectory
-    mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
-    // checked again, because another user may have created it meanwhile
-    const link = getLinkPath(findRuntimeDirectory(process.env), server.port)
-    // left by a killed server, if they exist: this one holds the port and the lock of the directory
-    rmSync(link, { force: true })
-    symlinkSync(target, link)
-    const path = getSocketPath(link)
-    rmSync(path, { force: true })
-    const http = createServer((request, response) => void respond(server, request, response))
-    const listening = new Promise<void>((resolve, reject) => {
-      http.once('error', reject)
-      // `listen` creates the socket synchronously, so that it has these permissions from the beginning
-      const umask = process.umask(0o177)
-      http.listen(path, resolve)
-      process.umask(umask)
-    })
-    await listening.catch((error: unknown) => {
+export async function openControlSocket(server: LocalServer): Promise<AsyncDisposable> {
+  const target = server.dataDirectory
+  mkdirSync(findRuntimeDirectory(process.env), { recursive: true, mode: 0o700 })
+  // checked again, because another user may have created it meanwhile
+  const link = getLinkPath(findRuntimeDirectory(process.env), server.port)
+  // left by a killed server, if they exist: this one holds the port and the lock of the directory
+  rmSync(link, { force: true })
+  symlinkSync(target, link)
+  const path = getSocketPath(link)
+  rmSync(path, { force: true })
+  const http = createServer((request, response) => void respond(server, request, response))
+  const listening = once(http, 'listening')
+  // `listen` creates the socket synchronously, so that it has these permissions from the beginning
+  const umask = process.umask(0o177)
+  http.listen(path)
+  process.umask(umask)
+  await listening.catch((error: unknown) => {
+    removeLink(link, target)
+    throw error
+  })
+  return {
+    async [Symbol.asyncDispose]() {
+      const closed = once(http, 'close')
+      http.close()
+      http.closeAllConnections()
+      await closed
       removeLink(link, target)
-      throw error
-    })
-    return new ControlServer(http, link, target)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const closed = new Promise((resolve) => this.#http.close(resolve))
-    this.#http.closeAllConnections()
-    await closed
-    removeLink(this.#link, this.#target)
+    },
   }
 }
 
