@@ -12,7 +12,7 @@ import { UsageError } from './usage-error.ts'
 type Optional<T, Names extends keyof T> = { readonly [Name in Names]?: T[Name] | undefined }
 
 /** A database to create. */
-export interface NewDatabase
+interface NewDatabase
   extends Optional<NewDatabaseOptions, 'fromFile' | 'fromDatabase' | 'fromSnapshot' | 'group'> {
   readonly name: string
 }
@@ -24,10 +24,10 @@ export interface HostedDatabase extends DatabaseAddress {
   readonly group?: string
 }
 
-export type HostedSnapshot = Pick<Snapshot, 'name' | 'bytes'> & { readonly createdAt: string }
+type HostedSnapshot = Pick<Snapshot, 'name' | 'bytes'> & { readonly createdAt: string }
 
 /** Where databases are: a running server of this machine, or an organization of a platform API. */
-export interface DatabaseHost {
+interface DatabaseHost {
   list(): Promise<readonly HostedDatabase[]>
   create(database: NewDatabase): Promise<HostedDatabase>
   /**

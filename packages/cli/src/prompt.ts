@@ -145,28 +145,22 @@ class Prompt extends Session {
   }
 
   async #run(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
-    await this.onStream((stream, signal) => this.#runAll(stream, statements, { signal, file }))
-  }
-
-  async #runAll(
-    stream: Stream,
-    statements: readonly ScriptStatement[],
-    { signal, file }: { readonly signal: AbortSignal; readonly file: string | null },
-  ): Promise<void> {
-    const wasOpen = stream.inTransaction
-    this.#statements = statements
-    this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
     const onResult = async (result: ResultSet<ArrayRow>): Promise<void> => {
       const { columns, rows, rowsAffected } = result
       await this.output.print(result)
       if (columns.length > 0 && this.output.rowFormat === null) await this.print(`(${count(rows.length)})`)
       else if (rowsAffected > 0) await this.print(`${count(rowsAffected)} changed`)
     }
-    await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
-    if (!wasOpen && stream.inTransaction)
-      await this.print(
-        `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
-      )
+    await this.onStream(async (stream, signal) => {
+      const wasOpen = stream.inTransaction
+      this.#statements = statements
+      this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
+      await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
+      if (!wasOpen && stream.inTransaction)
+        await this.print(
+          `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
+        )
+    })
   }
 
   async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {

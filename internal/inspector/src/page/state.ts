@@ -79,7 +79,8 @@ export function isShown(request: WireRequest): boolean {
 
 /** Returns the period on the timeline. */
 export function visiblePeriod(): { readonly from: number; readonly to: number; readonly now: number } {
-  const end = getEnd()
+  const isFile = fileName.value !== null
+  const end = isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value)
   const totalMs = getTotalMs(end)
   const length = range.value === 'all' ? totalMs : Number(range.value) * 1_000
   const back = canMove() ? (1 - position.value / 1_000) * (totalMs - length) : 0
@@ -88,12 +89,13 @@ export function visiblePeriod(): { readonly from: number; readonly to: number; r
 
 /** Whether the timeline shows only part of a fixed period, and can be moved. */
 export function canMove(): boolean {
-  const isFixed = fileName.value !== null || pausedAt.value !== null
-  return range.value !== 'all' && isFixed && Number(range.value) * 1_000 < getTotalMs(getEnd())
+  const isFile = fileName.value !== null
+  if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false
+  return (
+    Number(range.value) * 1_000 <
+    getTotalMs(isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value))
+  )
 }
-
-const getEnd = (): number =>
-  fileName.value === null ? (pausedAt.value ?? now.value) : findLastTime(shownModel)
 
 function getTotalMs(end: number): number {
   const first = shownModel.requests.values().next().value?.at ?? end - 1_000
