@@ -2,7 +2,6 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type ServiceRequest, type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { EventRing } from './event-ring.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)
@@ -138,13 +137,16 @@ test('a response that is destroyed before it is read destroys its source', async
   expect(body.destroyed).toBe(true)
 })
 
-test('keeps the latest events, up to its limits', () => {
-  const byCount = new EventRing(3, 1_000)
-  for (let n = 0; n < 50; n += 1) byCount.add(`e${n}`)
-  expect(byCount.events).toEqual(['e47', 'e48', 'e49'])
-  const bySize = new EventRing(100, 10)
-  for (const event of ['aaaa', 'bbbb', 'cccc', 'dddddddddddddd']) bySize.add(event)
-  expect(bySize.events).toEqual(['dddddddddddddd'])
+test('keeps the latest events, up to its limits', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
+  for (let n = 0; n < 2_003; n += 1) feed.sendNotice('app', String(n))
+  const byCount = await readEvents(feed)
+  expect([byCount.length, byCount[0]?.['text'], byCount.at(-1)?.['text']]).toEqual([2_000, '3', '2002'])
+  feed.sendNotice('app', 'x'.repeat(1_024 ** 2))
+  feed.sendNotice('app', 'y'.repeat(1_024 ** 2))
+  expect((await readEvents(feed)).map(({ text: notice }) => String(notice)[0])).toEqual(['y'])
+  feed.sendNotice('app', 'z'.repeat(3 * 1_024 ** 2))
+  expect((await readEvents(feed)).map(({ text: notice }) => String(notice)[0])).toEqual(['z'])
 })
 
 test('sends notices about a server, even to pages that are opened later', async () => {

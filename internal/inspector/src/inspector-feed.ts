@@ -5,7 +5,6 @@ import {
   type ServiceResponse,
   watchBody,
 } from '@batonsql/server-common/http'
-import { EventRing } from './event-ring.ts'
 import type { RequestEvent, ResponseEvent } from './page/wire-model.ts'
 import { extractStatements, type ParsedRequest, parseBody } from './wire-request.ts'
 import { findBaton, parseResponse, truncateMessage } from './wire-response.ts'
@@ -21,10 +20,9 @@ interface NoticeEvent {
 
 /** Maximum number of bytes of a body that are parsed; for longer bodies, only the size is shown. */
 const MAX_PARSED_BYTES = 1_024 ** 2
-/** Limits of the events that are kept for new pages: number and total length. */
+/** Limits of the events that are kept for new pages: number, and total length as JSON. */
 const MAX_EVENTS = 2_000
 const MAX_EVENT_CHARACTERS = 2 * 1_024 ** 2
-/** Maximum number of open pages. */
 const MAX_VIEWERS = 8
 /** Maximum number of bytes queued for a slow page. The page misses later events. */
 const MAX_QUEUED_BYTES = 4 * 1_024 ** 2
@@ -40,7 +38,9 @@ export class InspectorFeed {
   readonly #greeting: string
   readonly #viewers = new Set<Viewer>()
   readonly #streams = new WireStreams()
-  readonly #ring = new EventRing(MAX_EVENTS, MAX_EVENT_CHARACTERS)
+  /** The latest events as JSON, for new pages. */
+  readonly #kept: string[] = []
+  #keptCharacters = 0
   #pending: string[] = []
   #flushing: NodeJS.Timeout | null = null
   #heartbeat: NodeJS.Timeout | undefined
@@ -60,7 +60,7 @@ export class InspectorFeed {
     if (this.#viewers.size >= MAX_VIEWERS) return null
     this.#flush()
     const viewer = new Viewer()
-    viewer.send([this.#greeting, ...this.#ring.events])
+    viewer.send([this.#greeting, ...this.#kept])
     this.#viewers.add(viewer)
     this.#heartbeat ??= setInterval(() => this.#sendHeartbeat(), HEARTBEAT_MS).unref()
     viewer.body.once('close', () => this.#remove(viewer))
@@ -74,13 +74,9 @@ export class InspectorFeed {
     run: (request: ServiceRequest) => Promise<ServiceResponse>,
   ): Promise<ServiceResponse> {
     this.#lastNumber += 1
-    const call = new WatchedRequest({
-      n: this.#lastNumber,
-      database: database.slice(0, 100),
-      request,
-      streams: this.#streams,
-      emit: (event) => this.#emit(event),
-    })
+    const { method, path } = request
+    const about = { n: this.#lastNumber, database: database.slice(0, 100), method, path: path.slice(0, 100) }
+    const call = new WatchedRequest(about, this.#streams, (event) => this.#emit(event))
     try {
       return call.onResponse(await run({ ...request, body: call.watchRequest(request.body) }))
     } catch (error) {
@@ -96,7 +92,13 @@ export class InspectorFeed {
 
   #emit(event: RequestEvent | ResponseEvent | NoticeEvent): void {
     const text = JSON.stringify(event)
-    this.#ring.add(text)
+    this.#kept.push(text)
+    this.#keptCharacters += text.length
+    while (
+      this.#kept.length > MAX_EVENTS ||
+      (this.#keptCharacters > MAX_EVENT_CHARACTERS && this.#kept.length > 1)
+    )
+      this.#keptCharacters -= this.#kept.shift()?.length ?? 0
     if (!this.isWatched) return
     this.#pending.push(text)
     this.#flushing ??= setTimeout(() => this.#flush(), FLUSH_MS).unref()
@@ -140,24 +142,23 @@ class Viewer {
   }
 }
 
-/** A request that is observed. */
-interface Observed {
-  readonly n: number
-  readonly database: string
-  readonly request: ServiceRequest
-  readonly streams: WireStreams
-  readonly emit: (event: RequestEvent | ResponseEvent) => void
-}
-
 /** Observes a request from its body to the end of its response. */
 class WatchedRequest {
-  readonly #observed: Observed
+  readonly #about: Pick<RequestEvent, 'n' | 'database' | 'method' | 'path'>
+  readonly #streams: WireStreams
+  readonly #emit: (event: RequestEvent | ResponseEvent) => void
   #stream: WireStream | null = null
   #parsed: ParsedRequest | null = null
   #isReported = false
 
-  constructor(observed: Observed) {
-    this.#observed = observed
+  constructor(
+    about: Pick<RequestEvent, 'n' | 'database' | 'method' | 'path'>,
+    streams: WireStreams,
+    emit: (event: RequestEvent | ResponseEvent) => void,
+  ) {
+    this.#about = about
+    this.#streams = streams
+    this.#emit = emit
   }
 
   /** Returns a stream of the same bytes. Reads the body only while the stream is being read. */
@@ -183,26 +184,22 @@ class WatchedRequest {
   onFailure(error: unknown): void {
     if (!this.#isReported) this.#onRequestBody(EMPTY_COPY)
     const message = error instanceof Error ? error.message : String(error)
-    this.#observed.emit({ ...this.#withoutResults(null, 0), error: truncateMessage(message) })
+    this.#emit({ ...this.#withoutResults(null, 0), error: truncateMessage(message) })
   }
 
   #onRequestBody({ bytes, text, isComplete }: BodyCopy): void {
     this.#isReported = true
-    const body = this.#observed.request.method === 'POST' && isComplete ? parseBody(text) : null
+    const body = this.#about.method === 'POST' && isComplete ? parseBody(text) : null
     if (body !== null) {
-      this.#stream = this.#observed.streams.take(body.baton)
+      this.#stream = this.#streams.take(body.baton)
       this.#parsed = extractStatements(body, this.#stream.stored)
     }
-    const { n, database, request } = this.#observed
     const { statements = [], more = 0 } = this.#parsed ?? {}
     const stream = this.#stream?.number ?? null
-    this.#observed.emit({
+    this.#emit({
+      ...this.#about,
       type: 'request',
-      n,
       at: now(),
-      database,
-      method: request.method,
-      path: request.path.slice(0, 100),
       stream,
       bytes,
       statements,
@@ -212,17 +209,17 @@ class WatchedRequest {
 
   #onResponseBody(status: number, { bytes, text, isComplete }: BodyCopy): void {
     const event = this.#withoutResults(status, bytes)
-    if (status !== 200) return this.#observed.emit({ ...event, error: truncateMessage(text) })
+    if (status !== 200) return this.#emit({ ...event, error: truncateMessage(text) })
     const response = isComplete && this.#parsed !== null ? parseResponse(text, this.#parsed) : null
     const { baton, ...results } = response ?? { baton: findBaton(text) }
-    if (baton !== null && this.#stream !== null) this.#observed.streams.add(baton, this.#stream)
-    this.#observed.emit({ ...event, ...results, isOpen: baton !== null })
+    if (baton !== null && this.#stream !== null) this.#streams.add(baton, this.#stream)
+    this.#emit({ ...event, ...results, isOpen: baton !== null })
   }
 
   #withoutResults(status: number | null, bytes: number): ResponseEvent {
     return {
       type: 'response',
-      n: this.#observed.n,
+      n: this.#about.n,
       at: now(),
       status,
       bytes,
@@ -237,7 +234,6 @@ class WatchedRequest {
   }
 }
 
-/** The observed part of a body. */
 interface BodyCopy {
   readonly bytes: number
   /** Beginning of the body. */

@@ -3,11 +3,9 @@ import { errorResponse, type ServiceRequest, type ServiceResponse } from '@baton
 import { readPageFile } from '#page-files'
 import type { InspectorFeed } from './inspector-feed.ts'
 
-/** Path of the request inspector. */
 export const INSPECTOR_PATH = '/_baton'
 const NOT_A_DATABASE = `this is the request inspector, not a database: leave out ${INSPECTOR_PATH}`
 
-/** The files of the page by their paths. */
 const PAGE_FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
   ['', ['page.html', 'text/html; charset=utf-8']],
   ['/page.css', ['page.css', 'text/css; charset=utf-8']],

@@ -9,7 +9,6 @@ import {
 import { parseStatements, type Statement } from '@batonsql/server-common/sql'
 import type { Effect, ShownStatement } from './page/wire-model.ts'
 
-/** The parsed content of a request. */
 export interface ParsedRequest {
   readonly statements: readonly ShownStatement[]
   /** Number of statements that are not shown because there are too many. */

@@ -22,18 +22,19 @@ interface WireResult {
   readonly rows_written?: unknown
 }
 
-interface WireResponse {
-  readonly type?: unknown
-  readonly is_autocommit?: unknown
-  readonly result?: WireResult & {
-    readonly step_results?: readonly (WireResult | null)[]
-    readonly step_errors?: readonly (WireError | null)[]
-  }
-}
-
 interface WireBody {
   readonly baton?: unknown
-  readonly results?: readonly { readonly response?: WireResponse; readonly error?: WireError }[]
+  readonly results?: readonly {
+    readonly response?: {
+      readonly type?: unknown
+      readonly is_autocommit?: unknown
+      readonly result?: WireResult & {
+        readonly step_results?: readonly (WireResult | null)[]
+        readonly step_errors?: readonly (WireError | null)[]
+      }
+    }
+    readonly error?: WireError
+  }[]
 }
 
 interface CursorLine extends WireResult {
@@ -63,9 +64,16 @@ class ResponseReader {
     const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [index, { response, error }] of results.entries()) {
       const statements = shape[index] ?? 0
-      if (error !== undefined) this.#addErrors(error, statements)
-      else if (response?.type === 'batch') this.#addSteps(response, statements)
-      else if (statements > 0) this.#addResult(response?.result)
+      // of a request, and so of each of its statements
+      if (error !== undefined) this.#outcomes.push(...Array<Outcome>(statements).fill(toOutcome(error)))
+      else if (response?.type === 'batch') {
+        const { step_results: stepResults, step_errors: stepErrors } = response.result ?? {}
+        for (let step = 0; step < statements; step += 1) {
+          const [stepResult, stepError] = [stepResults?.[step], stepErrors?.[step]]
+          if (stepResult) this.#addResult(stepResult)
+          else this.#outcomes.push(stepError ? toOutcome(stepError) : 'skipped')
+        }
+      } else if (statements > 0) this.#addResult(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
     }
     return this.#finish(baton)
@@ -98,20 +106,6 @@ class ResponseReader {
         break
       default:
     }
-  }
-
-  #addSteps({ result }: WireResponse, statements: number): void {
-    for (let index = 0; index < statements; index += 1) {
-      const stepResult = result?.step_results?.[index]
-      const error = result?.step_errors?.[index]
-      if (stepResult) this.#addResult(stepResult)
-      else this.#outcomes.push(error ? toOutcome(error) : 'skipped')
-    }
-  }
-
-  /** Adds the error of a request to each of its statements. */
-  #addErrors(error: WireError, statements: number): void {
-    for (let count = 0; count < statements; count += 1) this.#outcomes.push(toOutcome(error))
   }
 
   #addResult(result: WireResult | undefined): void {

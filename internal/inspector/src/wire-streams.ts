@@ -1,8 +1,6 @@
 import type { StoredTexts } from './wire-request.ts'
 
-/** A stream as shown in the inspector. */
 export interface WireStream {
-  /** Its number in the inspector. */
   readonly number: number
   readonly stored: StoredTexts
 }

@@ -14,7 +14,6 @@ export type Rule =
   | readonly string[]
   | Condition
 
-/** A rule for each option. */
 export type RulesOf<Options> = { readonly [Name in keyof Options]-?: Rule }
 
 const isNumber = (value: unknown): value is number => typeof value === 'number'
@@ -42,7 +41,6 @@ const SIGNAL: Condition = {
   accepts: (value) => typeof (value as Partial<AbortSignal> | null)?.throwIfAborted === 'function',
 }
 
-/** Rules for the options of all calls. */
 export const CALL_OPTIONS = { signal: SIGNAL, timeoutMs: TIME } as const
 
 /** Checks options. @param caller named in errors @throws TypeError naming the invalid option and the allowed ones */
@@ -73,6 +71,15 @@ export function checkOption(name: string, value: unknown, rule: Rule): void {
   throw new TypeError(
     `${name} must be ${text}, not ${isWord ? `'${value}'` : isNumber(value) ? value : describeType(value)}`,
   )
+}
+
+/** Checks a setting that may have been copied with the quotes or the line break around it. @throws TypeError */
+export function checkEnds(name: string, text: string): void {
+  const end = /^["'\s]|["'\s]$/.exec(text)?.[0]
+  if (end)
+    throw new TypeError(
+      `${name} begins or ends with ${end.trim() ? 'a quote' : 'a space or a line break'}: remove it where it is set`,
+    )
 }
 
 function meets(value: unknown, rule: Rule): boolean {

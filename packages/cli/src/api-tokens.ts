@@ -5,7 +5,7 @@ import { UsageError } from './usage-error.ts'
 
 /** Creates a token for the platform API, which is shown only once. */
 export const createApiToken = accountCommand<typeof API_TOKEN_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
     const { organization, group } = values
     const scopes = values.scope?.map((scope) =>
@@ -23,8 +23,7 @@ export const createApiToken = accountCommand<typeof API_TOKEN_OPTIONS>(
   },
 )
 
-/** Prints a line for each of the user's tokens. */
-export const listApiTokens = accountCommand(async (platform, { signal }) => {
+export const listApiTokens = accountCommand(async (platform, { context: { signal } }) => {
   const json = (await platform.apiTokens.list({ signal })).map(
     ({ id, name, createdAt, organization = null, group = null, scopes = null }) => ({
       id,
@@ -50,8 +49,7 @@ export const listApiTokens = accountCommand(async (platform, { signal }) => {
   }
 })
 
-/** Revokes one of the user's tokens. */
-export const revokeApiToken = accountCommand(async (platform, { operands, signal }) => {
+export const revokeApiToken = accountCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands as [string]
   await platform.apiTokens.revoke(name, { signal })
   return { json: { name, revoked: true }, text: `revoked ${name}` }

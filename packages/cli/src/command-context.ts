@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import type { ReadStream, WriteStream } from 'node:tty'
 import type { OptionTable, ValuesOf } from './option-table.ts'
 
-/** The input of a command. */
 export interface CommandInput<Options extends OptionTable = OptionTable> {
   readonly values: ValuesOf<Options>
   /** Arguments that are not options; their number has been checked. */
@@ -62,16 +61,4 @@ export async function print({ output, signal }: CommandContext, text: string | U
     signal.throwIfAborted()
     throw error
   }
-}
-
-/** SGR codes of terminals. */
-const STYLES = { faint: '2', bold: '1' } as const
-
-/** Returns a function that styles text if the output is a terminal that supports it: see https://no-color.org. */
-export function getStyle({
-  output,
-  env,
-}: CommandContext): (style: keyof typeof STYLES, text: string) => string {
-  const supportsStyles = output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
-  return (style, text) => (supportsStyles ? `\u001b[${STYLES[style]}m${text}\u001b[0m` : text)
 }

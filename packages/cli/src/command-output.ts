@@ -1,6 +1,5 @@
 import { type CommandContext, print } from './command-context.ts'
 
-/** The output of a command. */
 export interface CommandOutput {
   /** Printed with `--json`. */
   readonly json: unknown
@@ -8,7 +7,6 @@ export interface CommandOutput {
   readonly text: string | readonly (readonly string[])[]
 }
 
-/** Prints the output of a command. */
 export async function printOutput(
   { json, text }: CommandOutput,
   asJson: boolean | undefined,
@@ -28,7 +26,6 @@ export function formatFields(fields: object): string {
   return lines.join('\n')
 }
 
-/** Returns the output of a command that has deleted something. */
 export const describeDeletion = (name: string): CommandOutput => ({
   json: { name, deleted: true },
   text: `deleted ${name}`,

@@ -2,7 +2,6 @@ import { type Command, type CommandInput, print } from './command-context.ts'
 import type { NO_OPTIONS } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
 
-/** Prints the completion script for a shell. */
 export async function runCompletion({ operands, context }: CommandInput<typeof NO_OPTIONS>): Promise<void> {
   const [shell] = operands as [string]
   const shells = Object.keys(SCRIPTS) as (keyof typeof SCRIPTS)[]

@@ -2,9 +2,8 @@ import type { DATABASE_TOKEN_OPTIONS } from './option-table.ts'
 import { organizationCommand } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Creates a token for a database. */
 export const createDatabaseToken = organizationCommand<typeof DATABASE_TOKEN_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [database] = operands as [string]
     const { expiration } = values
     if (expiration !== undefined && !/^(never|(\d+[wdhms])+)$/.test(expiration))
@@ -18,9 +17,10 @@ export const createDatabaseToken = organizationCommand<typeof DATABASE_TOKEN_OPT
   },
 )
 
-/** Invalidates all tokens of a database. */
-export const rotateDatabaseTokens = organizationCommand(async (platform, { operands, signal }) => {
-  const [database] = operands as [string]
-  await platform.databases.rotateTokens(database, { signal })
-  return { json: { database, rotated: true }, text: `all earlier tokens for ${database} are now invalid` }
-})
+export const rotateDatabaseTokens = organizationCommand(
+  async (platform, { operands, context: { signal } }) => {
+    const [database] = operands as [string]
+    await platform.databases.rotateTokens(database, { signal })
+    return { json: { database, rotated: true }, text: `all earlier tokens for ${database} are now invalid` }
+  },
+)

@@ -1,42 +1,34 @@
 import { resolve } from 'node:path'
-import { type DatabaseConfiguration, databaseUrl, type PlatformClient } from '@batonsql/platform'
+import { type DatabaseConfiguration, databaseUrl } from '@batonsql/platform'
 import { checkFile } from './check-file.ts'
 import type { CommandInput } from './command-context.ts'
 import { type CommandOutput, describeDeletion, formatFields } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
-import { control } from './control/control-client.ts'
-import type { ControlledDatabase, ControlRequest } from './control/control-server.ts'
+import { databaseCommand, type HostedDatabase } from './database-host.ts'
 import { fillFromDump } from './fill-from-dump.ts'
 import type {
   CONFIGURE_DATABASE_OPTIONS,
   CREATE_DATABASE_OPTIONS,
-  DATABASE_OPTIONS,
   DESTROY_DATABASE_OPTIONS,
   FORK_OPTIONS,
 } from './option-table.ts'
 import { organizationCommand } from './platform-commands.ts'
 import { readSwitch } from './read-choice.ts'
-import { withServerOrPlatform } from './server-or-platform.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Prints a line for each database, with its name and URL, and its group in a platform API. */
-export const listDatabases = withServerOrPlatform<typeof DATABASE_OPTIONS>({
-  onServer: async ({ values, context }) => {
-    const json = await control<readonly ControlledDatabase[]>(values, { command: 'list' }, context)
-    return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
-  },
-  onPlatform: organizationCommand(async (platform, { signal }) => {
-    const databases = await platform.databases.list({ signal }).toArray()
-    const json = databases.map(({ name, group, hostname }) => ({ name, group, url: databaseUrl(hostname) }))
+export const listDatabases = databaseCommand({
+  run: async (host) => {
+    const json = await host.list()
+    if (json.every(({ group }) => group === undefined))
+      return { json, text: [['NAME', 'URL'], ...json.map(({ name, url }) => [name, url])] }
     return {
       json,
-      text: [['NAME', 'GROUP', 'URL'], ...json.map(({ name, group, url }) => [name, group, url])],
+      text: [['NAME', 'GROUP', 'URL'], ...json.map(({ name, group = '', url }) => [name, group, url])],
     }
-  }),
+  },
 })
 
-/** Prints the details of a database. */
-export const showDatabase = organizationCommand(async (platform, { operands, signal }) => {
+export const showDatabase = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands as [string]
   const database = await platform.databases.get(name, { signal })
   const configuration = await platform.databases.getConfiguration(name, { signal })
@@ -53,56 +45,11 @@ function selectSettings(configuration: DatabaseConfiguration) {
   return { sizeLimit, allowAttach, blockReads, blockWrites, deleteProtection, allowedIps }
 }
 
-/** A database to create. */
-type NewDatabase = Omit<Extract<ControlRequest, { command: 'create' }>, 'command'>
-
-/** What is printed for a new database. */
-interface CreatedDatabase extends CommandOutput {
-  readonly json: ControlledDatabase
-}
-
-/** Creates a database on the running server. */
-async function createOnServer(
-  { values, context }: CommandInput<typeof DATABASE_OPTIONS>,
-  database: NewDatabase,
-): Promise<CreatedDatabase> {
-  const json = await control<ControlledDatabase>(values, { command: 'create', ...database }, context)
-  const { url, authToken } = json
-  return { json, text: authToken === undefined ? url : `${url}\ntoken: ${authToken}` }
-}
-
-/** Creates a database with a platform API. @param wait whether to wait until it accepts requests */
-async function createOnPlatform(
-  platform: PlatformClient,
-  { name, fromDatabase, fromSnapshot, group: requestedGroup }: NewDatabase,
-  { signal, wait = true }: { readonly signal?: AbortSignal; readonly wait?: boolean },
-): Promise<CreatedDatabase> {
-  const { databases } = platform
-  const group =
-    requestedGroup ??
-    (fromDatabase === undefined ? 'default' : (await databases.get(fromDatabase, { signal })).group)
-  const timestamp =
-    fromDatabase === undefined || fromSnapshot === undefined
-      ? undefined
-      : await findSnapshotTime(platform, { database: fromDatabase, snapshot: fromSnapshot }, signal)
-  const seed =
-    fromDatabase === undefined ? undefined : ({ type: 'database', name: fromDatabase, timestamp } as const)
-  const { hostname } = await databases.create({ name, group, seed }, { wait, signal })
-  const json = { name, group, url: databaseUrl(hostname) }
-  return { json, text: json.url }
-}
-
-/** Returns the time of a snapshot, by which the platform API identifies it. @throws Error if it does not exist */
-async function findSnapshotTime(
-  { databases }: PlatformClient,
-  { database, snapshot: name }: { readonly database: string; readonly snapshot: string },
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const snapshots = await databases.listSnapshots(database, { signal })
-  const snapshot = snapshots.find((candidate) => candidate.name === name)
-  if (snapshot === undefined) throw new Error(`snapshot "${name}" of database "${database}" does not exist`)
-  return snapshot.createdAt
-}
+/** Returns the URL of a new database and, on a local server that requires tokens, a token. */
+const describeCreated = (json: HostedDatabase): CommandOutput => ({
+  json,
+  text: json.authToken === undefined ? json.url : `${json.url}\ntoken: ${json.authToken}`,
+})
 
 /** Checks the options that choose the content. @throws UsageError if they exclude each other, or a file cannot be read */
 async function checkSources({
@@ -118,73 +65,31 @@ async function checkSources({
   if (dumpFile !== undefined && dumpFile !== '-') await checkFile(dumpFile)
 }
 
-/** Creates a database and prints its URL and, on a local server that requires tokens, a token. */
-export const createDatabase = withServerOrPlatform<typeof CREATE_DATABASE_OPTIONS>({
+export const createDatabase = databaseCommand<typeof CREATE_DATABASE_OPTIONS>({
   onlyOnServer: ['from-file'],
-  onServer: async (input) => {
-    const { values, context } = input
-    const [name] = input.operands as [string]
+  run: async (host, { values, operands, context }) => {
+    const [name] = operands as [string]
     const { 'from-dump': dumpFile, 'from-file': file, 'from-database': fromDatabase, group } = values
     await checkSources(values)
     const fromFile = file === undefined ? undefined : resolve(file)
-    if (dumpFile === undefined) return await createOnServer(input, { name, fromFile, fromDatabase, group })
-    // not interrupted, so that `fillFromDump` knows that the database exists, and can delete it
-    const uninterrupted = { ...context, signal: new AbortController().signal }
-    const output = await createOnServer({ ...input, context: uninterrupted }, { name, group })
-    const { url, authToken } = output.json
-    const database = {
-      name,
-      locate: async () => ({ url, authToken }),
-      delete: async () => await control(values, { command: 'delete', name }, uninterrupted),
-    }
-    await fillFromDump(database, dumpFile, context)
-    return output
+    if (dumpFile === undefined)
+      return describeCreated(await host.create({ name, fromFile, fromDatabase, group }))
+    const target = await host.createToFill({ name, group })
+    await fillFromDump(target, dumpFile, context)
+    return describeCreated(target.database)
   },
-  onPlatform: organizationCommand<typeof CREATE_DATABASE_OPTIONS>(
-    async (platform, { values, operands, context }) => {
-      const { signal } = context
-      const [name] = operands as [string]
-      const { 'from-dump': dumpFile, 'from-database': fromDatabase, group } = values
-      await checkSources(values)
-      if (dumpFile === undefined)
-        return await createOnPlatform(platform, { name, fromDatabase, group }, { signal })
-      // not interrupted, so that `fillFromDump` knows that the database exists, and can delete it
-      const output = await createOnPlatform(platform, { name, group }, { wait: false })
-      const { url } = output.json
-      const database = {
-        name,
-        locate: async () => {
-          await platform.databases.waitUntilReady(name, { signal })
-          return { url, authToken: platform.databaseToken({ database: name, expiration: '1h' }) }
-        },
-        delete: async () => await platform.databases.delete(name),
-      }
-      await fillFromDump(database, dumpFile, context)
-      return output
-    },
-  ),
 })
 
-/** Returns the copy that a command describes; by default, its name is that of the database with `-copy`. */
-function readFork(
-  { snapshot: fromSnapshot, group }: CommandInput<typeof FORK_OPTIONS>['values'],
-  operands: readonly string[],
-): NewDatabase {
-  const [fromDatabase, name = `${fromDatabase}-copy`] = operands as [string, string?]
-  return { name, fromDatabase, fromSnapshot, group }
-}
-
-/** Copies a database, or one of its snapshots, and prints the URL of the copy and, on a local server that requires tokens, a token. */
-export const forkDatabase = withServerOrPlatform<typeof FORK_OPTIONS>({
-  onServer: async (input) => await createOnServer(input, readFork(input.values, input.operands)),
-  onPlatform: organizationCommand<typeof FORK_OPTIONS>(
-    async (platform, { values, operands, signal }) =>
-      await createOnPlatform(platform, readFork(values, operands), { signal }),
-  ),
+/** Copies a database, or one of its snapshots; by default, the name of the copy is that of the database with `-copy`. */
+export const forkDatabase = databaseCommand<typeof FORK_OPTIONS>({
+  run: async (host, { values, operands }) => {
+    const [fromDatabase, name = `${fromDatabase}-copy`] = operands as [string, string?]
+    const { snapshot: fromSnapshot, group } = values
+    return describeCreated(await host.create({ name, fromDatabase, fromSnapshot, group }))
+  },
 })
 
-/** Prints a line for the primary and for each replica of a database. */
-export const listInstances = organizationCommand(async (platform, { operands, signal }) => {
+export const listInstances = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands as [string]
   const instances = await platform.databases.listInstances(name, { signal })
   const json = instances.map(({ region, type, hostname }) => ({
@@ -198,9 +103,8 @@ export const listInstances = organizationCommand(async (platform, { operands, si
   }
 })
 
-/** Changes settings of a database, and prints all of them. */
 export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
     const changes = {
       sizeLimit: values['size-limit'],
@@ -223,18 +127,11 @@ export const configureDatabase = organizationCommand<typeof CONFIGURE_DATABASE_O
   },
 )
 
-const confirmDatabaseDeletion = confirmDeletion('databases destroy')
-
-export const destroyDatabase = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
-  onServer: async (input) => {
-    const [name] = input.operands as [string]
-    await confirmDatabaseDeletion(input)
-    await control(input.values, { command: 'delete', name }, input.context)
+export const destroyDatabase = databaseCommand<typeof DESTROY_DATABASE_OPTIONS>({
+  confirm: confirmDeletion('databases destroy'),
+  run: async (host, { operands }) => {
+    const [name] = operands as [string]
+    await host.delete(name)
     return describeDeletion(name)
   },
-  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
-    const [name] = operands as [string]
-    await platform.databases.delete(name, { signal })
-    return describeDeletion(name)
-  }, confirmDatabaseDeletion),
 })

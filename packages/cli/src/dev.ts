@@ -4,13 +4,13 @@ import { parse as parsePath } from 'node:path'
 import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import { checkFile } from './check-file.ts'
 import type { CommandContext, CommandInput } from './command-context.ts'
-import { ControlServer } from './control/control-server.ts'
+import { openControlSocket } from './control/control-server.ts'
 import { loadServer } from './load-server.ts'
 import { DEV_OPTIONS, type SERVE_OPTIONS, type ValuesOf } from './option-table.ts'
 import { readChoice } from './read-choice.ts'
 import { readPort } from './read-port.ts'
 import { UsageError } from './usage-error.ts'
-import { writeTokenFile } from './write-token-file.ts'
+import { writeAtomically } from './write-atomically.ts'
 
 /** Serves databases until a signal stops the process. */
 export const runDev = ({ values, context }: CommandInput<typeof DEV_OPTIONS>): Promise<void> =>
@@ -46,20 +46,25 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
   }).catch((error: unknown) => {
     throw nameFile(error, files)
   })
-  let control: ControlServer | null = null
+  let control: AsyncDisposable | null = null
   try {
     checkDomains(server, options)
     control = await openControl(server)
     const order = [...files.keys(), ...server.databaseNames.filter((name) => !files.has(name))]
     const tokenFile = values['token-file']
-    if (tokenFile !== undefined)
-      await writeTokenFile(tokenFile, `${JSON.stringify(await describeServer(server, order, true))}\n`)
+    if (tokenFile !== undefined) await writeTokenFile(tokenFile, await describeServer(server, order, true))
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
     const announcement = await describeServer(server, order, process.stdout.isTTY && tokenFile === undefined)
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
-      for (const [name, file] of files) console.log(describeCopy(name, file, copied.has(name)))
+      // an earlier start may have made the copy
+      for (const [name, file] of files)
+        console.log(
+          copied.has(name)
+            ? `${name}: a copy of ${file}, which is not changed`
+            : `${name}: the copy in the data directory; ${file} was not read again`,
+        )
     }
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
@@ -97,16 +102,17 @@ function nameFile(error: unknown, files: ReadonlyMap<string, string>): unknown {
   return new UsageError(`baton: --open ${file}: ${message}; rename the file`)
 }
 
-/** Describes the database of a file. @param isNew whether this start has made the copy; false if an earlier one did */
-const describeCopy = (name: string, file: string, isNew: boolean): string =>
-  isNew
-    ? `${name}: a copy of ${file}, which is not changed`
-    : `${name}: the copy in the data directory; ${file} was not read again`
+async function writeTokenFile(path: string, announcement: Announcement): Promise<void> {
+  const text = `${JSON.stringify(announcement)}\n`
+  await writeAtomically(path, text, 0o600).catch((error: Error) => {
+    throw new Error(`the tokens could not be written to ${path}: ${error.message}`, { cause: error })
+  })
+}
 
 /** Opens the socket for commands of this machine. Without it, the server works, but commands cannot change it. */
-async function openControl(server: LocalServer): Promise<ControlServer | null> {
+async function openControl(server: LocalServer): Promise<AsyncDisposable | null> {
   try {
-    return await ControlServer.open(server)
+    return await openControlSocket(server)
   } catch (error) {
     console.error(`baton: commands on this machine cannot change this server: ${(error as Error).message}`)
     return null
@@ -237,7 +243,6 @@ interface AnnouncedDatabase {
 /** Everything that a program needs to use the server. */
 interface Announcement {
   readonly url: string
-  /** URL of the request inspector. */
   readonly inspector?: string
   readonly databases: Readonly<Record<string, AnnouncedDatabase>>
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }

@@ -3,28 +3,44 @@ import { realpath } from 'node:fs/promises'
 import type { Client } from '@batonsql/core'
 import type { Stream } from '@batonsql/core/adapter'
 import { checkFile } from './check-file.ts'
-import type { CommandContext } from './command-context.ts'
+import { type CommandContext, print } from './command-context.ts'
 import { textFor } from './escape-controls.ts'
 import { readWholeText } from './read-text.ts'
-import { MODES, type ResultOutput } from './result-output.ts'
+import { MODES, type Mode, ResultOutput } from './result-output.ts'
 
 /** What dot commands use: the prompt, or a script. */
-export interface Session {
+export abstract class Session {
   readonly db: Client
   readonly context: CommandContext
   readonly output: ResultOutput
   /** Whether the time of each statement is printed. */
-  showsTimer: boolean
+  showsTimer = false
   /** Paths of the scripts that are being run. */
-  readonly openScripts: Set<string>
-  /** Whether a transaction is open. */
-  readonly inTransaction: boolean
-  /** Prints a line. */
-  print(line: string): Promise<void>
+  readonly openScripts = new Set<string>()
+
+  constructor(db: Client, context: CommandContext, mode: Mode) {
+    this.db = db
+    this.context = context
+    this.output = new ResultOutput(context, mode)
+  }
+
+  abstract get inTransaction(): boolean
   /** Runs work on the stream of the open transaction, or on a separate one. */
-  onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void>
+  abstract onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void>
   /** Runs the statements and dot commands of a script. */
-  runScript(script: string, file: string): Promise<void>
+  abstract runScript(script: string, file: string): Promise<void>
+
+  /** Prints a line. */
+  async print(line: string): Promise<void> {
+    await print(this.context, `${line}\n`)
+  }
+
+  /** Runs statements, and prints the time that they took if requested. */
+  protected async runTimed(run: () => Promise<void>): Promise<void> {
+    const startedAt = performance.now()
+    await run()
+    if (this.showsTimer) await this.print(`${((performance.now() - startedAt) / 1_000).toFixed(3)} s`)
+  }
 }
 
 interface DotCommand {
@@ -139,7 +155,6 @@ Ctrl-C cancels the input, or the running statement. Tab completes the names of t
 export const isDotCommand = (line: string): boolean =>
   /^\s*\./.test(line) || Object.hasOwn(ALIASES, line.trim().replace(/\s*;$/, '').toLowerCase())
 
-/** Names of the dot commands, for completion. */
 export const DOT_COMMAND_NAMES = Object.keys(COMMANDS)
 
 /** Runs a dot command. @returns 'exit' if it leaves the prompt or ends the script @throws Error if it fails, or is unknown */

@@ -1,11 +1,12 @@
-import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { realpath, stat, writeFile } from 'node:fs/promises'
 import { dump } from '@batonsql/core'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { openDatabase, readTarget } from './database-address.ts'
 import { textFor } from './escape-controls.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
-import { unfinished } from './write-new-file.ts'
+import { tap } from './tap.ts'
+import { writeAtomically } from './write-atomically.ts'
 
 /** Writes a dump to a file or to standard output. */
 export async function runDump({
@@ -18,7 +19,7 @@ export async function runDump({
   const db = openDatabase(target, values, context)
   try {
     const parts = dump(db, { signal: context.signal }).bytes()
-    if (file !== undefined) await writeAtomically(file, parts, context)
+    if (file !== undefined) await writeDump(file, parts, context)
     else await printParts(parts, context)
   } finally {
     await db.close()
@@ -35,47 +36,29 @@ async function printParts(parts: AsyncIterable<Uint8Array>, context: CommandCont
     )
 }
 
-/** Writes a file completely, or not at all, and never replaces it with an incomplete one. */
-async function writeAtomically(
+/** Writes to a file, which is replaced when the dump is complete. */
+async function writeDump(
   file: string,
-  parts: AsyncIterable<Uint8Array>,
-  context: CommandContext,
-): Promise<void> {
-  const existing = await stat(file).catch(() => null)
-  // writes to a pipe or a device, instead of replacing it with a file
-  if (existing && !existing.isFile()) return await writeParts(await open(file, 'w'), parts, context)
-  // preserves a link, and the permissions of the file
-  const target = existing ? await realpath(file) : file
-  const temporaryFile = unfinished(target)
-  try {
-    const handle = await open(temporaryFile, 'wx', existing ? existing.mode & 0o777 : 0o666)
-    await writeParts(handle, parts, context)
-    await rename(temporaryFile, target)
-  } catch (error) {
-    await rm(temporaryFile, { force: true })
-    throw error
-  }
-}
-
-/** Writes to a file, and closes it. */
-async function writeParts(
-  handle: FileHandle,
   parts: AsyncIterable<Uint8Array>,
   { stderr }: CommandContext,
 ): Promise<void> {
   const progress = new Progress(stderr)
   let bytes = 0
+  const counted = tap(parts, (part) => {
+    bytes += part.length
+    progress.show(`${bytes.toLocaleString('en')} bytes`)
+  })
   try {
-    for await (const part of parts) {
-      // `write` would silently stop on a full disk
-      await handle.writeFile(part)
-      bytes += part.length
-      progress.show(`${bytes.toLocaleString('en')} bytes`)
-    }
-    // a pipe cannot be synchronized
-    if ((await handle.stat()).isFile()) await handle.sync()
+    const existing = await stat(file).catch(() => null)
+    // writes to a pipe or a device, instead of replacing it with a file
+    if (existing && !existing.isFile()) return await writeFile(file, counted)
+    // preserves a link, and the permissions of the file
+    await writeAtomically(
+      existing ? await realpath(file) : file,
+      counted,
+      existing ? existing.mode & 0o777 : 0o666,
+    )
   } finally {
     progress.end()
-    await handle.close()
   }
 }

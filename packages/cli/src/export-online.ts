@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createClient, exportFile } from '@batonsql/core'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
-import { writeNewFile } from './write-new-file.ts'
+import { writeNewFile } from './write-atomically.ts'
 
 /** Lifetime of the token that reads a database. */
 const TOKEN_LIFETIME = '1h'

@@ -2,13 +2,14 @@ import { resolve } from 'node:path'
 import { exportFile, HttpError } from '@batonsql/core'
 import { type CommandInput, print } from './command-context.ts'
 import { control, NotRunningError } from './control/control-client.ts'
+import type { ControlRequest } from './control/control-server.ts'
 import { isUrl, openDatabase, readTarget } from './database-address.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './export-online.ts'
 import { loadServer } from './load-server.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { createAccountClient, findApiUrl } from './platform-commands.ts'
 import { UsageError } from './usage-error.ts'
-import { createFolderOf, writeNewFile } from './write-new-file.ts'
+import { createFolderOf, writeNewFile } from './write-atomically.ts'
 
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
@@ -42,8 +43,8 @@ async function exportFromDirectory(
   await server.exportFromDirectory(data, name, file).catch(async (error: unknown) => {
     const { message } = error as Error
     if (!/is in use by/.test(message)) throw error
-    const command = { command: 'export', name, file: resolve(file) } as const
-    await control({ data }, command, context).catch((controlError: unknown) => {
+    const request: ControlRequest = { method: 'exportDatabase', args: [name, resolve(file)] }
+    await control({ data }, request, context).catch((controlError: unknown) => {
       if (!(controlError instanceof NotRunningError)) throw controlError
       // a program that calls startLocalServer, or a server of another user
       const remedy =

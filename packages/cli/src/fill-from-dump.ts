@@ -1,15 +1,7 @@
-import { type ClientConfig, createClient } from '@batonsql/core'
+import { createClient } from '@batonsql/core'
 import type { CommandContext } from './command-context.ts'
+import type { DatabaseToFill } from './database-host.ts'
 import { restoreDump } from './restore.ts'
-
-/** A database that was created for a dump. */
-interface NewDatabase {
-  readonly name: string
-  /** Returns its address, with a token if the server takes tokens. */
-  readonly locate: () => Promise<ClientConfig>
-  /** Deletes it, even after an interruption. */
-  readonly delete: () => Promise<unknown>
-}
 
 /**
  * Applies a dump to a database that was created for it. After an error or an interruption, deletes the database, and reports this on
@@ -17,7 +9,7 @@ interface NewDatabase {
  * @param file the path of the dump, or `-` for the input of the command
  */
 export async function fillFromDump(
-  { name, locate, delete: remove }: NewDatabase,
+  { database: { name }, locate, delete: remove }: DatabaseToFill,
   file: string,
   context: CommandContext,
 ): Promise<void> {

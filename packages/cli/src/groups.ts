@@ -5,7 +5,7 @@ import { organizationCommand } from './platform-commands.ts'
 import { readSwitch } from './read-choice.ts'
 
 /** Prints a line for each group, with its name and locations, the primary first. */
-export const listGroups = organizationCommand(async (platform, { signal }) => {
+export const listGroups = organizationCommand(async (platform, { context: { signal } }) => {
   const json = (await platform.groups.list({ signal })).map(({ name, primary, locations = [] }) => ({
     name,
     primary,
@@ -18,7 +18,7 @@ export const listGroups = organizationCommand(async (platform, { signal }) => {
 })
 
 export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
     const { location = 'local' } = values
     await platform.groups.create({ name, location }, { signal })
@@ -27,21 +27,20 @@ export const createGroup = organizationCommand<typeof CREATE_GROUP_OPTIONS>(
 )
 
 /** Adds a location to a group, and waits until its replicas are ready. */
-export const addLocation = organizationCommand(async (platform, { operands, signal }) => {
+export const addLocation = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.addLocation(name, location, { wait: true, signal })
   return { json: { name, location, added: true }, text: `added ${location} to ${name}` }
 })
 
-export const removeLocation = organizationCommand(async (platform, { operands, signal }) => {
+export const removeLocation = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name, location] = operands as [string, string]
   await platform.groups.removeLocation(name, location, { signal })
   return { json: { name, location, removed: true }, text: `removed ${location} from ${name}` }
 })
 
-/** Changes settings of a group, and prints all of them. */
 export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS>(
-  async (platform, { values, operands, signal }) => {
+  async (platform, { values, operands, context: { signal } }) => {
     const [name] = operands as [string]
     const change = readSwitch('delete-protection', values['delete-protection'])
     const { groups } = platform
@@ -54,9 +53,8 @@ export const configureGroup = organizationCommand<typeof CONFIGURE_GROUP_OPTIONS
   },
 )
 
-/** Deletes a group and its databases, after a confirmation. */
 export const destroyGroup = organizationCommand<typeof DESTROY_OPTIONS>(
-  async (platform, { operands, signal }) => {
+  async (platform, { operands, context: { signal } }) => {
     const [name] = operands as [string]
     await platform.groups.delete(name, { signal })
     return describeDeletion(name)

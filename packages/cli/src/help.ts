@@ -70,7 +70,6 @@ function wrap(text: string, indent: number): string {
   return [...lines, line].map((wrapped) => ' '.repeat(indent) + wrapped).join('\n')
 }
 
-/** Returns the documentation page of the command. */
 export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command

@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** Maximum number of lines. */
 export const HISTORY_SIZE = 1_000
 
 /** Returns the path of the prompt's history, in the user's state directory: https://specifications.freedesktop.org/basedir-spec. */

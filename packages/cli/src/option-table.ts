@@ -7,14 +7,12 @@ export interface OptionSpec {
   readonly multiple?: true
   /** Placeholder of the value in the help: `FILE`, `N`. */
   readonly value?: string
-  /** The allowed values. */
   readonly choices?: readonly string[]
   readonly help: string
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>
 
-/** Values of the options in a table. */
 export type ValuesOf<Options extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: Options }>
 >['values']
@@ -60,6 +58,11 @@ const SHARED_SERVE_OPTIONS = {
   'platform-port': text('N', 'Also serve the platform API on this port; databases then require tokens'),
   organization: text('SLUG', 'Name of the organization of the platform API (default local)'),
   'platform-domain': text('D', 'Suffix of the host names of databases, after <database>-<organization>.'),
+  log: choice(
+    'LEVEL',
+    ['none', 'errors', 'requests'],
+    'Log to stderr as lines of JSON: errors (failed and rejected requests; the default of `baton serve`), requests (all requests) or none (the default of `baton dev`)',
+  ),
   json: flag('Print only one line of JSON when the server is ready; it includes tokens only on a terminal'),
 } as const satisfies OptionTable
 
@@ -71,11 +74,6 @@ export const DEV_OPTIONS = {
     'Serve a copy of this SQLite file as a database with the name of the file; the file is not changed. With --data, the copy is created once and kept',
   ),
   auth: flag('Require auth tokens (printed only on a terminal)'),
-  log: choice(
-    'LEVEL',
-    ['none', 'errors', 'requests'],
-    'Log to stderr as lines of JSON: errors (failed and rejected requests), requests (all requests) or none (default)',
-  ),
   dialect: choice(
     'NAME',
     ['sqld', 'cloud'],
@@ -99,14 +97,8 @@ export const DEV_OPTIONS = {
 export const SERVE_OPTIONS = {
   data: text('DIR', 'Keep databases in this directory (required)'),
   ...SHARED_SERVE_OPTIONS,
-  log: choice(
-    'LEVEL',
-    ['none', 'errors', 'requests'],
-    'Log to stderr as lines of JSON: errors (default: failed and rejected requests), requests (all requests) or none',
-  ),
 } as const satisfies OptionTable
 
-/** Options for the address of a database. */
 const ADDRESS_OPTIONS = {
   'auth-token': text(
     'TOKEN',

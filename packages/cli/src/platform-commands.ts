@@ -4,18 +4,9 @@ import { type CommandOutput, printOutput } from './command-output.ts'
 import type { ACCOUNT_OPTIONS, API_OPTIONS, OptionTable, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** The input of a command, besides the client. */
-interface ApiCall<Options extends OptionTable> {
-  readonly values: ValuesOf<Options>
-  readonly operands: readonly string[]
-  /** Must be passed to every request. */
-  readonly signal: AbortSignal
-  readonly context: CommandContext
-}
-
 type Action<Options extends OptionTable> = (
   platform: PlatformClient,
-  call: ApiCall<Options>,
+  input: CommandInput<Options>,
 ) => Promise<CommandOutput>
 
 /**
@@ -27,13 +18,12 @@ export function accountCommand<Options extends typeof ACCOUNT_OPTIONS>(
   confirm: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
-    const { operands, context } = input
+    const { context } = input
     // TypeScript cannot infer that the values of a larger table include those of a smaller one
-    const values = input.values as ValuesOf<Options> & ValuesOf<typeof ACCOUNT_OPTIONS>
+    const values = input.values as ValuesOf<typeof ACCOUNT_OPTIONS>
     const platform = createAccountClient(values, context)
     await confirm(input)
-    const output = await action(platform, { values, operands, signal: context.signal, context })
-    await printOutput(output, values.json, context)
+    await printOutput(await action(platform, input), values.json, context)
   }
 }
 
@@ -42,10 +32,10 @@ export function organizationCommand<Options extends typeof API_OPTIONS>(
   action: Action<Options>,
   confirm?: (input: CommandInput<Options>) => Promise<void>,
 ): (input: CommandInput<Options>) => Promise<void> {
-  return accountCommand<Options>(async (platform, call) => {
-    const { organization } = call.values as ValuesOf<typeof API_OPTIONS>
-    const slug = organization ?? (await getOnlyOrganization(platform, call.signal))
-    return await action(platform.forOrganization(slug), call)
+  return accountCommand<Options>(async (platform, input) => {
+    const { organization } = input.values as ValuesOf<typeof API_OPTIONS>
+    const slug = organization ?? (await getOnlyOrganization(platform, input.context.signal))
+    return await action(platform.forOrganization(slug), input)
   }, confirm)
 }
 
@@ -59,7 +49,6 @@ export async function getOnlyOrganization(platform: PlatformClient, signal: Abor
   return slug
 }
 
-/** Returns the URL of the platform API, if one is given. */
 export const findApiUrl = (
   values: Pick<ValuesOf<typeof ACCOUNT_OPTIONS>, 'api-url'>,
   { env }: CommandContext,
@@ -77,12 +66,8 @@ export function createAccountClient(
     throw new UsageError('baton: missing URL of the platform API: pass --api-url, or set BATON_API_URL')
   if (token === undefined)
     throw new UsageError('baton: missing API token: pass --token, or set BATON_API_TOKEN')
-  return withUsageError(() => createPlatformClient({ url, token }))
-}
-
-function withUsageError<T>(create: () => T): T {
   try {
-    return create()
+    return createPlatformClient({ url, token })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     // the message names a method of the client, but the user needs the name of the command

@@ -1,12 +1,18 @@
 import { createInterface, type Interface } from 'node:readline/promises'
-import { type Client, DatabaseError, HttpError, serverVersion } from '@batonsql/core'
+import {
+  type ArrayRow,
+  type Client,
+  DatabaseError,
+  HttpError,
+  type ResultSet,
+  serverVersion,
+} from '@batonsql/core'
 import { openStream, type ScriptStatement, type Stream, statementKind } from '@batonsql/core/adapter'
-import { type CommandContext, print } from './command-context.ts'
+import type { CommandContext } from './command-context.ts'
 import { describeError } from './describe-error.ts'
-import { isDotCommand, runDotCommand, type Session } from './dot-commands.ts'
+import { isDotCommand, runDotCommand, Session } from './dot-commands.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
 import { complete } from './prompt-completer.ts'
-import { ResultOutput } from './result-output.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { splitComplete, splitScript } from './split-script.ts'
 import { StatementError } from './statement-error.ts'
@@ -36,12 +42,7 @@ export async function runPrompt(db: Client, context: CommandContext): Promise<vo
   }
 }
 
-class Prompt implements Session {
-  readonly db: Client
-  readonly context: CommandContext
-  readonly output: ResultOutput
-  showsTimer = false
-  readonly openScripts = new Set<string>()
+class Prompt extends Session {
   readonly #lines: Interface
   /** The beginning of an incomplete statement. */
   #buffer = ''
@@ -57,9 +58,7 @@ class Prompt implements Session {
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Client, context: CommandContext, lines: Interface) {
-    this.db = db
-    this.context = context
-    this.output = new ResultOutput(context, 'table')
+    super(db, context, 'table')
     this.#lines = lines
     lines.on('SIGINT', () => this.#cancel())
     context.signal.addEventListener('abort', () => lines.close(), { once: true })
@@ -98,8 +97,8 @@ class Prompt implements Session {
     return this.#stream !== null
   }
 
-  async print(text: string): Promise<void> {
-    if (!this.context.signal.aborted) await print(this.context, `${text}\n`)
+  override async print(line: string): Promise<void> {
+    if (!this.context.signal.aborted) await super.print(line)
   }
 
   async #report(error: unknown): Promise<void> {
@@ -146,36 +145,24 @@ class Prompt implements Session {
   }
 
   async #run(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
-    await this.onStream((stream, signal) => this.#runAll(stream, statements, { signal, file }))
-  }
-
-  async #runAll(
-    stream: Stream,
-    statements: readonly ScriptStatement[],
-    { signal, file }: { readonly signal: AbortSignal; readonly file: string | null },
-  ): Promise<void> {
-    const wasOpen = stream.inTransaction
-    this.#statements = statements
-    this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
-    const startedAt = performance.now()
-    await runStatements(stream, statements, {
-      signal,
-      file,
-      onResult: async (result) => {
-        const { columns, rows, rowsAffected } = result
-        await this.output.print(result)
-        if (columns.length > 0 && this.output.rowFormat === null) await this.print(`(${count(rows.length)})`)
-        else if (rowsAffected > 0) await this.print(`${count(rowsAffected)} changed`)
-      },
+    const onResult = async (result: ResultSet<ArrayRow>): Promise<void> => {
+      const { columns, rows, rowsAffected } = result
+      await this.output.print(result)
+      if (columns.length > 0 && this.output.rowFormat === null) await this.print(`(${count(rows.length)})`)
+      else if (rowsAffected > 0) await this.print(`${count(rowsAffected)} changed`)
+    }
+    await this.onStream(async (stream, signal) => {
+      const wasOpen = stream.inTransaction
+      this.#statements = statements
+      this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
+      await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
+      if (!wasOpen && stream.inTransaction)
+        await this.print(
+          `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
+        )
     })
-    if (this.showsTimer) await this.print(`${((performance.now() - startedAt) / 1_000).toFixed(3)} s`)
-    if (!wasOpen && stream.inTransaction)
-      await this.print(
-        `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
-      )
   }
 
-  /** Runs work on the stream of the open transaction, or on a separate one. */
   async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
     this.#statements = []

@@ -1,5 +1,5 @@
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
-import { type CommandContext, getStyle, print } from './command-context.ts'
+import { type CommandContext, print } from './command-context.ts'
 import { textFor } from './escape-controls.ts'
 import { formatCsvRow, formatJson, formatLines, formatMarkdownRow, formatTable } from './result-text.ts'
 
@@ -44,7 +44,6 @@ export class ResultOutput {
     )
   }
 
-  /** Prints a result, if it has columns. */
   async print({ columns, rows }: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>): Promise<void> {
     if (columns.length === 0) return
     const { rowFormat } = this
@@ -55,6 +54,6 @@ export class ResultOutput {
 
   #format(result: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>): string {
     if (this.mode === 'line') return formatLines(result)
-    return formatTable(result, getStyle(this.#context), this.showsHeaders)
+    return formatTable(result, this.#context.output, this.showsHeaders)
   }
 }

@@ -1,16 +1,16 @@
+import { styleText } from 'node:util'
 import type { ArrayRow, ResultSet, Value } from '@batonsql/core'
 import { csvText, realText } from '@batonsql/inspector/csv-text'
 import { escapeControls } from './escape-controls.ts'
 
-type Style = (style: 'faint' | 'bold', text: string) => string
-
 /** Formats a result as a table: numbers aligned to the right, NULL and blobs as SQL literals. Empty for a result without columns. */
 export function formatTable(
   { columns, rows }: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>,
-  style: Style,
+  output: NodeJS.WritableStream,
   showsHeaders = true,
 ): string {
   if (columns.length === 0) return ''
+  const style = (format: 'bold' | 'dim', text: string): string => styleText(format, text, { stream: output })
   const headers = columns.map(escapeControls)
   const cells = rows.map((row) => row.map(cellText))
   const widths = headers.map((header, index) =>
@@ -33,7 +33,7 @@ export function formatTable(
     ...(showsHeaders ? headerLines : []),
     ...cells.map((row, y) =>
       row
-        .map((text, index) => pad(text, index, rows[y]?.[index] === null ? style('faint', text) : text))
+        .map((text, index) => pad(text, index, rows[y]?.[index] === null ? style('dim', text) : text))
         .join('  ')
         .trimEnd(),
     ),
@@ -76,7 +76,6 @@ function csvCell(value: Value): string {
   return typeof value === 'string' ? csvText(value) : cellText(value)
 }
 
-/** Formats a row of a Markdown table. */
 export const formatMarkdownRow = (cells: readonly Value[]): string =>
   `| ${cells.map((cell) => cellText(cell).replaceAll(/[\\|]/g, '\\$&')).join(' | ')} |\n`
 

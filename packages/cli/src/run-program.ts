@@ -13,7 +13,6 @@ export interface ProgramResult {
   readonly output: string
 }
 
-/** Settings of a program. */
 export interface ProgramOptions {
   /** Variables that it gets in addition to those of this process. */
   readonly env: Readonly<Record<string, string>>

@@ -2,7 +2,6 @@ import { type ArrayRow, type ObjectRow, type ResultSet, SqlError } from '@batons
 import type { ScriptStatement, Stream } from '@batonsql/core/adapter'
 import { StatementError } from './statement-error.ts'
 
-/** Options for running statements. */
 export interface RunOptions {
   readonly signal: AbortSignal
   /** File name for errors; null for statements from the command line or the prompt. */

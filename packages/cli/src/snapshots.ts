@@ -1,95 +1,44 @@
-import type { Snapshot } from '@batonsql/local-server'
-import { databaseUrl } from '@batonsql/platform'
-import { type CommandOutput, describeDeletion } from './command-output.ts'
+import { describeDeletion } from './command-output.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
-import { control } from './control/control-client.ts'
-import type { ControlledDatabase } from './control/control-server.ts'
-import type { DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
-import { organizationCommand } from './platform-commands.ts'
-import { withServerOrPlatform } from './server-or-platform.ts'
-
-/** A snapshot as both forms of a command receive it. */
-type ReceivedSnapshot = Pick<Snapshot, 'name' | 'bytes'> & { readonly createdAt: string }
-
-const toJson = ({ name, bytes, createdAt }: ReceivedSnapshot): ReceivedSnapshot => ({
-  name,
-  bytes,
-  createdAt,
-})
+import { databaseCommand } from './database-host.ts'
+import type { DESTROY_DATABASE_OPTIONS } from './option-table.ts'
 
 /** Keeps a copy of the current state of a database, and prints its name. */
-export const createSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
-  onServer: async ({ values, operands, context }) => {
+export const createSnapshot = databaseCommand({
+  run: async (host, { operands }) => {
     const [database, name] = operands as [string, string?]
-    const json = await control<ReceivedSnapshot>(
-      values,
-      { command: 'create-snapshot', database, name },
-      context,
-    )
+    const json = await host.createSnapshot(database, name)
     return { json, text: json.name }
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
-    const [database, name] = operands as [string, string?]
-    const json = toJson(await platform.databases.createSnapshot(database, { name }, { signal }))
-    return { json, text: json.name }
-  }),
 })
 
-const describeList = (json: readonly ReceivedSnapshot[]): CommandOutput => ({
-  json,
-  text: [
-    ['NAME', 'BYTES', 'CREATED'],
-    ...json.map(({ name, bytes, createdAt }) => [name, String(bytes), createdAt]),
-  ],
-})
-
-/** Prints a line for each snapshot of a database. */
-export const listSnapshots = withServerOrPlatform<typeof DATABASE_OPTIONS>({
-  onServer: async ({ values, operands, context }) => {
+export const listSnapshots = databaseCommand({
+  run: async (host, { operands }) => {
     const [database] = operands as [string]
-    return describeList(await control(values, { command: 'list-snapshots', database }, context))
+    const json = await host.listSnapshots(database)
+    const rows = json.map(({ name, bytes, createdAt }) => [name, String(bytes), createdAt])
+    return { json, text: [['NAME', 'BYTES', 'CREATED'], ...rows] }
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
-    const [database] = operands as [string]
-    return describeList((await platform.databases.listSnapshots(database, { signal })).map(toJson))
-  }),
 })
 
-const confirmRestore = confirmDeletion(
-  'snapshot restore',
-  (name) => `Delete the current content of "${name}"?`,
-)
-
-const describeRestored = (database: ControlledDatabase, snapshot: string): CommandOutput => {
-  const { name, authToken } = database
-  const text = `restored ${name} from ${snapshot}`
-  return { json: database, text: authToken === undefined ? text : `${text}\ntoken: ${authToken}` }
-}
-
-/** Replaces the content of a database with a snapshot. */
-export const restoreSnapshot = withServerOrPlatform<typeof DESTROY_DATABASE_OPTIONS>({
-  onServer: async (input) => {
-    const [database, name] = input.operands as [string, string]
-    await confirmRestore(input)
-    const command = { command: 'restore-snapshot', database, name } as const
-    return describeRestored(await control(input.values, command, input.context), name)
+export const restoreSnapshot = databaseCommand<typeof DESTROY_DATABASE_OPTIONS>({
+  confirm: confirmDeletion('snapshot restore', (name) => `Delete the current content of "${name}"?`),
+  run: async (host, { operands }) => {
+    const [name, snapshot] = operands as [string, string]
+    const address = await host.restoreSnapshot(name, snapshot)
+    const { authToken } = address
+    const text = `restored ${name} from ${snapshot}`
+    return {
+      json: { name, ...address },
+      text: authToken === undefined ? text : `${text}\ntoken: ${authToken}`,
+    }
   },
-  onPlatform: organizationCommand<typeof DESTROY_DATABASE_OPTIONS>(async (platform, { operands, signal }) => {
-    const [database, name] = operands as [string, string]
-    const { hostname } = await platform.databases.restoreSnapshot(database, name, { signal })
-    return describeRestored({ name: database, url: databaseUrl(hostname) }, name)
-  }, confirmRestore),
 })
 
-export const deleteSnapshot = withServerOrPlatform<typeof DATABASE_OPTIONS>({
-  onServer: async ({ values, operands, context }) => {
+export const deleteSnapshot = databaseCommand({
+  run: async (host, { operands }) => {
     const [database, name] = operands as [string, string]
-    await control(values, { command: 'delete-snapshot', database, name }, context)
+    await host.deleteSnapshot(database, name)
     return describeDeletion(name)
   },
-  onPlatform: organizationCommand(async (platform, { operands, signal }) => {
-    const [database, name] = operands as [string, string]
-    await platform.databases.deleteSnapshot(database, name, { signal })
-    return describeDeletion(name)
-  }),
 })

@@ -4,11 +4,11 @@ import { openStream, type ScriptStatement, type Stream } from '@batonsql/core/ad
 import { checkFile } from './check-file.ts'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { isTarget, openDatabase, readTarget } from './database-address.ts'
-import { runDotCommand, type Session } from './dot-commands.ts'
+import { runDotCommand, Session } from './dot-commands.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
 import { readWholeText } from './read-text.ts'
-import { ResultOutput } from './result-output.ts'
+import type { Mode } from './result-output.ts'
 import { runStatements } from './run-statements.ts'
 import { type ScriptSegment, splitScript } from './split-script.ts'
 import { StatementError } from './statement-error.ts'
@@ -60,22 +60,15 @@ function parseScript(script: string, file: string | null): ScriptSegment[] {
 }
 
 /** Runs a script on one stream. */
-class ScriptSession implements Session {
-  readonly db: Client
-  readonly context: CommandContext
-  readonly output: ResultOutput
-  showsTimer = false
-  readonly openScripts = new Set<string>()
+class ScriptSession extends Session {
   readonly #stream: Stream
   #resultCount = 0
   /** Number of rows changed; null after a ROLLBACK, which has undone some of it. */
   #changedRows: number | null = 0
   #isExiting = false
 
-  constructor(db: Client, context: CommandContext, mode: ResultOutput['mode']) {
-    this.db = db
-    this.context = context
-    this.output = new ResultOutput(context, mode)
+  constructor(db: Client, context: CommandContext, mode: Mode) {
+    super(db, context, mode)
     this.#stream = openStream(db)
   }
 
@@ -97,17 +90,13 @@ class ScriptSession implements Session {
     return this.#stream.inTransaction
   }
 
-  async print(line: string): Promise<void> {
-    await print(this.context, `${line}\n`)
-  }
-
   async onStream(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     await work(this.#stream, this.context.signal)
   }
 
   async runScript(script: string, file: string | null): Promise<void> {
     for (const segment of parseScript(script, file)) {
-      if (!('command' in segment)) await this.#runTimed(segment.statements, file)
+      if (!('command' in segment)) await this.runTimed(() => this.#runStatements(segment.statements, file))
       else if ((await this.#runCommand(segment, file)) === 'exit') this.#isExiting = true
       if (this.#isExiting) return
     }
@@ -128,12 +117,6 @@ class ScriptSession implements Session {
         },
       )
     }
-  }
-
-  async #runTimed(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
-    const startedAt = performance.now()
-    await this.#runStatements(statements, file)
-    if (this.showsTimer) await this.print(`${((performance.now() - startedAt) / 1_000).toFixed(3)} s`)
   }
 
   async #runStatements(statements: readonly ScriptStatement[], file: string | null): Promise<void> {

@@ -4,7 +4,7 @@ import { organizationCommand } from './platform-commands.ts'
 const TITLES = ['NAME', 'ROWS READ', 'ROWS WRITTEN', 'BYTES STORED', 'BYTES SYNCED']
 
 /** Prints this month's usage: of one database, or of each database in the organization and in total. */
-export const showUsage = organizationCommand(async (platform, { operands, signal }) => {
+export const showUsage = organizationCommand(async (platform, { operands, context: { signal } }) => {
   const [name] = operands
   if (name !== undefined) {
     const { total } = await platform.databases.usage(name, { signal })

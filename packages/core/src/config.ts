@@ -1,4 +1,5 @@
 import {
+  checkEnds,
   checkOption,
   checkOptions,
   NON_NEGATIVE_INTEGER,
@@ -96,7 +97,6 @@ export interface Address {
   readonly basePath: string
 }
 
-/** A checked configuration, with defaults. */
 export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'> & {
   readonly [K in Exclude<keyof typeof DEFAULTS, 'headers'>]: NonNullable<ClientConfig[K]>
 } & {
@@ -164,15 +164,6 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     headers,
     allowedHosts: options.allowedHosts.slice(),
   }
-}
-
-/** Checks a setting that may have been copied with the quotes or the line break around it. @throws TypeError */
-export function checkEnds(name: string, text: string): void {
-  const end = /^["'\s]|["'\s]$/.exec(text)?.[0]
-  if (end)
-    throw new TypeError(
-      `${name} begins or ends with ${end.trim() ? 'a quote' : 'a space or a line break'}: remove it where it is set`,
-    )
 }
 
 /** Returns the names and values of headers: an object, or an iterable such as `Headers`. */

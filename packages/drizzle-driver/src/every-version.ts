@@ -20,4 +20,5 @@ export {
 export { type BatchConfig, type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
 export { int64, vector } from './columns.ts'
 export { cosineDistance, euclideanDistance } from './distance.ts'
+export { optimistic } from './optimistic.ts'
 export type { RunResult } from './results.ts'

@@ -1,4 +1,4 @@
-export { BatonDatabase, type BatonDrizzleConfig, drizzle, optimistic } from './driver.ts'
+export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
 export * from './every-version.ts'
 export { BatonPreparedQuery } from './prepared-query.ts'
 export { BatonSession } from './session.ts'

@@ -43,7 +43,6 @@ export function qualifiedName(column: Column): string {
   return table === undefined ? column.name : `${table}.${column.name}`
 }
 
-/** Returns the name of the codec that decodes the column. */
 export const codecName = (column: Column): string => (column as unknown as ColumnInternals).codec ?? 'none'
 
 type JoinsNotNullable = Record<string, boolean> | undefined

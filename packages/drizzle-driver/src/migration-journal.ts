@@ -4,7 +4,6 @@ import { COUNT_VIOLATIONS, checkTableByTable, type ForeignKeys } from './foreign
 import type { Migration } from './migration-source.ts'
 import { readTogether } from './read-together.ts'
 
-/** The migration state of the database. */
 export interface JournalState {
   /** Creates the table, or upgrades it to the layout of this Drizzle version; changes nothing if it is up to date. */
   readonly prepareTable: readonly InStatement[]

@@ -35,7 +35,6 @@ export async function findMigrations<Source>(
   return migrations ?? (await readFolder(migrationsFolder))
 }
 
-/** A parsed migration. */
 export interface Migration {
   readonly tag: string
   readonly when: number

@@ -1,6 +1,7 @@
 import type { Client, OptimisticOptions } from '@batonsql/core'
 import { runOptimistically } from '@batonsql/core/adapter'
 import type { BatchMethod, BatchQuery, BatchResults } from './batch.ts'
+import { sessionOf } from './internals.ts'
 import type { QueryRunner } from './query-runner.ts'
 
 // Shared by all Drizzle versions.
@@ -11,16 +12,41 @@ interface OptimisticSession<Tx> {
   toTransaction(runner: QueryRunner): Tx
 }
 
-/** Runs a callback as an optimistic transaction of a database. */
-export function runOptimisticTransaction<
+/** A database of this package, whose transactions have the type `Tx`. */
+interface Database<Tx> {
+  readonly $client: Client
+  transaction<T>(callback: (tx: Tx) => Promise<T>): Promise<T>
+}
+
+/**
+ * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads with `tx`,
+ * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
+ * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
+ *
+ * ```ts
+ * const [, [order]] = await optimistic(db, async (tx) => {
+ *   const [wallet] = await tx.select().from(wallets).where(eq(wallets.id, 1))
+ *   if (wallet.cents < 500) throw new Error('not enough')
+ *   return [
+ *     tx.update(wallets).set({ cents: wallet.cents - 500 }).where(eq(wallets.id, 1)),
+ *     tx.insert(orders).values({ cents: 500 }).returning(),
+ *   ]
+ * })
+ * ```
+ * Return an array even for one write: a query that is returned alone would run at once. Executing a write rejects; Drizzle's cache is
+ * not read. Reads through `db` are not checked: use `tx`.
+ * @returns the results of the writes
+ * @throws the callback's own error; ConflictError with `fallback: 'none'`; the errors of `batch`
+ */
+export function optimistic<
   Tx extends { readonly batch: BatchMethod },
   const Q extends readonly BatchQuery[] | [],
 >(
-  client: Client,
-  session: OptimisticSession<Tx>,
+  db: Database<Tx>,
   callback: (tx: Tx) => Promise<Q> | Q,
-  options: OptimisticOptions | undefined,
+  options?: OptimisticOptions,
 ): Promise<BatchResults<Q>> {
+  const session = sessionOf<OptimisticSession<Tx>>(db)
   // a database of another driver has another session
   const { runner = null } = (session ?? {}) as Partial<OptimisticSession<Tx>>
   if (!runner || runner.isTransaction)
@@ -28,7 +54,7 @@ export function runOptimisticTransaction<
       'optimistic() needs a database that drizzle() of this package returned, not a transaction',
     )
   const result = runner.runTransaction<BatchResults<Q>>(
-    (run) => runOptimistically(client, run, options),
+    (run) => runOptimistically(db.$client, run, options),
     async (attemptRunner) => {
       const writes = await callback(session.toTransaction(attemptRunner))
       // the writer's batch first checks that what the callback read has not changed

@@ -11,7 +11,6 @@ import { type Attempt, findFailingStatement } from '@batonsql/core/adapter'
 
 export type ArrayResult = ResultSet<ArrayRow>
 
-/** A query with its parameters. */
 export interface RunnableSql {
   readonly sql: string
   readonly params: readonly unknown[]

@@ -18,7 +18,6 @@ import { columnName } from './column-name.ts'
 
 // Kysely exports its own types from `kysely/helpers/sqlite`, which some module resolutions do not find.
 
-/** A select query builder. */
 interface Subquery<out O> extends AliasableExpression<O> {
   readonly isSelectQueryBuilder: true
   toOperationNode(): SelectQueryNode

@@ -42,7 +42,6 @@ type QueryCommand =
 // keyed by node, because a builder with a prefetched result is compiled later
 const commands = new WeakMap<RootOperationNode, QueryCommand>()
 
-/** Returns the command that a query carries, if any. */
 export const getCommand = ({ query }: CompiledQuery): QueryCommand | undefined => commands.get(query)
 
 function withCommand<N extends RootOperationNode>(node: N, command: QueryCommand): N {
@@ -65,7 +64,6 @@ export const ROLLBACK = commandQuery('rollback', { kind: 'end', verb: 'rollback'
 export const batchQuery = (batch: Omit<BatchCommand, 'kind'>): CompiledQuery =>
   commandQuery(batch.queries.map(({ sql }) => sql).join(';\n'), { kind: 'batch', ...batch })
 
-/** Creates the query of a savepoint command. */
 export function savepointQuery(
   verb: SavepointCommand['verb'],
   name: string,

@@ -4,7 +4,6 @@ import type { InArgs as LibsqlArgs, InStatement as LibsqlStatement } from '@libs
 /** A statement in any form that the API accepts. */
 export type AnyStatement = LibsqlStatement | readonly [string, LibsqlArgs?]
 
-/** A statement in Baton's form. */
 export interface BatonStatement {
   readonly sql: string
   readonly args: InArgs | undefined

@@ -10,7 +10,6 @@ import { readRetryAfter, retryDelayMs } from './retry-rules.ts'
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
 
-/** A request to the platform API. */
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Path with encoded segments. */
@@ -28,7 +27,6 @@ export interface Request {
  */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
-/** Sends a request and reads its response. */
 export const call = <T>(
   config: ResolvedConfig,
   request: Request,

@@ -77,7 +77,6 @@ export interface PlatformCallOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** A checked configuration with its defaults. */
 export type ResolvedConfig = Omit<PlatformConfig, 'url' | 'headers'> & {
   readonly url: string
   readonly fetch: PlatformFetch

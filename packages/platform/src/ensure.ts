@@ -1,6 +1,5 @@
 import { afterWrite, isAlreadyExists, isNotFound, PlatformError } from './platform-error.ts'
 
-/** The parts of an `ensure` method. */
 interface Parts<T> {
   /** Name of the resource for errors, such as `group "eu"`. */
   readonly label: string

@@ -1,4 +1,4 @@
-import { checkEnds } from './token.ts'
+import { checkEnds } from '@batonsql/options'
 
 /**
  * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.

@@ -2,21 +2,13 @@
 export type PlatformOutcome = 'not_applied' | 'unknown'
 
 /** Properties of a new PlatformError; those that are omitted are null or empty. */
-export interface PlatformErrorDetails {
-  readonly message: string
-  readonly code: PlatformError['code']
-  readonly method: string
-  readonly path: string
-  readonly outcome: PlatformOutcome
-  readonly status?: number | null
-  readonly serverCode?: string | null
-  readonly reason?: string | null
-  readonly requestId?: string | null
-  readonly retryAfterMs?: number | null
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | null
-  readonly cause?: unknown
-}
+export type PlatformErrorDetails = Pick<PlatformError, 'message' | 'code' | 'method' | 'path' | 'outcome'> &
+  Partial<
+    Pick<
+      PlatformError,
+      'status' | 'serverCode' | 'reason' | 'requestId' | 'retryAfterMs' | 'headers' | 'body' | 'cause'
+    >
+  >
 
 /**
  * A failed call to the platform API. It contains no token: the call replaces everything that looks like one with `[token]`.

@@ -1,7 +1,6 @@
 import type { PlatformError } from './platform-error.ts'
 import { isObject, toView } from './view.ts'
 
-/** A successful response. */
 export interface ParsedResponse {
   /** Undefined if the body is empty. */
   readonly body: unknown
@@ -55,9 +54,7 @@ const value =
     return field as V
   }
 
-/** Reads a text under `key`. */
 export const text = value<string>('string')
-/** Reads a number under `key`. */
 export const number = value<number>('number')
 /** Reads an object under `key` whose own keys are data, which are not converted. */
 export const map = value<Readonly<Record<string, unknown>>>('object')

@@ -1,4 +1,3 @@
-/** The limits of a call, and their errors. */
 interface TimeLimitOptions {
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined

@@ -1,4 +1,4 @@
-import { describeType } from '@batonsql/options'
+import { checkEnds, describeType } from '@batonsql/options'
 
 /** Token of the platform API. Accepts any string except a known database token. */
 export type PlatformToken = string & { readonly tokenKind?: 'platform' }
@@ -23,15 +23,6 @@ export function readClaims(token: string): Readonly<Record<string, unknown>> | n
 
 /** Claims that only tokens of databases and groups have. */
 const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
-
-/** Checks a setting that may have been copied with the quotes or the line break around it. @throws TypeError */
-export function checkEnds(name: string, text: string): void {
-  const end = /^["'\s]|["'\s]$/.exec(text)?.[0]
-  if (end)
-    throw new TypeError(
-      `${name} begins or ends with ${end.trim() === '' ? 'a space or a line break' : 'a quote'}: remove it where it is set`,
-    )
-}
 
 /** Checks that a token can be sent in a header. @throws TypeError with a message that contains no part of the token */
 export function checkToken(name: string, token: unknown): asserts token is string {

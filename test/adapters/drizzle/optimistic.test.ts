@@ -142,7 +142,7 @@ test('the position of an error counts the writes', async () => {
 })
 
 test('rejects executing a write, a transaction inside it, and being used in a transaction', async () => {
-  const failing: ((tx: Parameters<Parameters<typeof optimistic>[1]>[0]) => unknown)[] = [
+  const failing: ((tx: Parameters<Parameters<typeof db.transaction>[0]>[0]) => unknown)[] = [
     (tx) => tx.delete(wallets),
     (tx) => tx.batch([tx.select().from(wallets), tx.delete(wallets)]),
     (tx) => tx.transaction(async () => {}),

@@ -26,7 +26,6 @@ const TABS = [
   ['data', 'Data'],
 ] as const
 
-/** The whole page. */
 export function App(): JSX.Element {
   useEffect(listen, [])
   return (

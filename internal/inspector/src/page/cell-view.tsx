@@ -1,7 +1,6 @@
 import type { JSX } from 'preact'
-import { realText } from '../csv-text.ts'
 import type { Cell } from './database-client.ts'
-import { formatBytes } from './format.ts'
+import { formatBytes, toHex, valueText } from './format.ts'
 import { copy } from './request-details.tsx'
 
 const MAX_LIST_CHARACTERS = 200
@@ -10,10 +9,8 @@ const MAX_HEX_BYTES = 64 * 1_024
 
 /** Formats a value as one line of a list. @param length its full length if it is truncated */
 export function cellText(cell: Cell, length: number | null = null): string {
-  if (cell.type === 'null') return 'NULL'
   if (cell.type === 'blob') return `blob, ${formatBytes(length ?? byteLength(cell.base64))}`
-  if (cell.type === 'float') return realText(cell.value)
-  if (cell.type === 'integer') return cell.value
+  if (cell.type !== 'text') return valueText(cell)
   const isTruncated = length !== null || cell.value.length > MAX_LIST_CHARACTERS
   return isTruncated ? `${cell.value.slice(0, MAX_LIST_CHARACTERS)}…` : cell.value
 }
@@ -53,18 +50,11 @@ function kindText(cell: Cell): string {
   return `blob, ${formatBytes(bytes)}${bytes > MAX_HEX_BYTES ? `, showing the first ${formatBytes(MAX_HEX_BYTES)}` : ''}`
 }
 
-function fullText(cell: Cell): string {
-  if (cell.type === 'null') return 'NULL'
-  if (cell.type === 'float') return realText(cell.value)
-  return cell.type === 'blob' ? formatHex(cell.base64) : cell.value
-}
+const fullText = (cell: Cell): string => (cell.type === 'blob' ? formatHex(cell.base64) : valueText(cell))
 
 /** Formats bytes as hexadecimal digits, 32 bytes per line. */
-function formatHex(base64: string): string {
-  const bytes = atob(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4)).slice(0, MAX_HEX_BYTES)
-  const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0'))
-  const lines: string[] = []
-  for (let offset = 0; offset < digits.length; offset += 32)
-    lines.push(digits.slice(offset, offset + 32).join(' '))
-  return lines.join('\n')
-}
+const formatHex = (base64: string): string =>
+  toHex(base64.slice(0, Math.ceil(MAX_HEX_BYTES / 3) * 4))
+    .slice(0, MAX_HEX_BYTES * 2)
+    .replaceAll(/(..)(?=.)/g, '$1 ')
+    .replaceAll(/(.{95}) /g, '$1\n')

@@ -2,7 +2,6 @@ import type { Signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { set } from './state.ts'
 
-/** A checkbox with its label. */
 export function Checkbox({
   id,
   label,

@@ -21,7 +21,6 @@ export function getUserStatements({ statements, outcomes }: WireRequest): readon
   return dataStatements.length === 0 ? requested : dataStatements
 }
 
-/** Explains why a statement was skipped. */
 export function explainSkipped({ sql }: ShownStatement, request: WireRequest): string {
   const hasFailed = request.outcomes.some((outcome) => typeof outcome === 'object')
   if (hasFailed) return 'skipped, because an earlier statement failed'

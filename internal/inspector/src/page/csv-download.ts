@@ -1,5 +1,6 @@
-import { csvText, realText } from '../csv-text.ts'
+import { csvText } from '../csv-text.ts'
 import type { Cell, Result } from './database-client.ts'
+import { toHex, valueText } from './format.ts'
 
 /** Lets the user save a result as a CSV file. @param name of the file, without its ending */
 export function saveAsCsv(name: string, { columns, rows }: Pick<Result, 'columns' | 'rows'>): void {
@@ -15,9 +16,6 @@ export function saveAsCsv(name: string, { columns, rows }: Pick<Result, 'columns
 
 function formatCell(cell: Cell): string {
   if (cell.type === 'null') return ''
-  if (cell.type === 'integer') return cell.value
-  if (cell.type === 'float') return realText(cell.value)
   if (cell.type === 'text') return csvText(cell.value)
-  const bytes = atob(cell.base64)
-  return `x'${Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0')).join('')}'`
+  return cell.type === 'blob' ? `x'${toHex(cell.base64)}'` : valueText(cell)
 }

@@ -21,13 +21,18 @@ import {
 
 const MAX_RESULT_ROWS = 1_000
 
+interface OpenPage {
+  readonly table: Table
+  readonly number: number
+  readonly order: Order | null
+  readonly rows: TablePage
+}
+
 const databases = signal<readonly string[]>([])
 const database = signal('')
 const tables = signal<readonly Table[]>([])
-const table = signal<Table | null>(null)
-const page = signal(0)
-const order = signal<Order | null>(null)
-const rows = signal<TablePage | null>(null)
+/** The page of a table that is open. */
+const open = signal<OpenPage | null>(null)
 const problem = signal<string | null>(null)
 const sql = signal('')
 const mayWrite = signal(false)
@@ -53,7 +58,7 @@ export function DataTab(): JSX.Element {
           </p>
         )}
         {result.value !== null && <QueryResult />}
-        {result.value === null && table.value !== null && rows.value !== null && <Rows />}
+        {result.value === null && open.value !== null && <Rows {...open.value} />}
         {shownCell.value !== null && (
           <CellView
             name={shownCell.value.name}
@@ -95,65 +100,53 @@ async function refreshTables(actionSignal: AbortSignal): Promise<void> {
   // the user may have chosen another database
   if (actionSignal.aborted) return
   tables.value = newTables
-  const current = tables.value.find(({ name }) => name === table.value?.name) ?? null
-  table.value = current
-  if (current !== null) return
-  rows.value = null
+  const current = newTables.find(({ name }) => name === open.value?.table.name)
+  open.value = current && open.value ? { ...open.value, table: current } : null
+  if (open.value !== null) return
   const first = newTables.find(({ type }) => type === 'table') ?? newTables[0]
-  if (first !== undefined && result.value === null) await readTable(first, 0, null, actionSignal)
+  if (first !== undefined && result.value === null)
+    await readTable({ table: first, number: 0, order: null }, actionSignal)
 }
 
 function chooseDatabase(name: string): void {
   batch(() => {
     database.value = name
     tables.value = []
-    table.value = null
-    rows.value = null
+    open.value = null
     result.value = null
     shownCell.value = null
   })
   void runAction(refreshTables)
 }
 
-function openPage(newTable: Table, number: number, newOrder: Order | null): void {
-  void runAction((actionSignal) => readTable(newTable, number, newOrder, actionSignal))
-}
+type PageChoice = Omit<OpenPage, 'rows'>
 
-// oxlint-disable-next-line max-params
-async function readTable(
-  newTable: Table,
-  number: number,
-  newOrder: Order | null,
-  actionSignal: AbortSignal,
-): Promise<void> {
-  const newRows = await readPage(database.value, newTable, number, newOrder)
+const openPage = (choice: PageChoice): void =>
+  void runAction((actionSignal) => readTable(choice, actionSignal))
+
+async function readTable(choice: PageChoice, actionSignal: AbortSignal): Promise<void> {
+  const rows = await readPage(database.value, choice.table, choice.number, choice.order)
   if (actionSignal.aborted) return
   batch(() => {
-    table.value = newTable
-    page.value = number
-    order.value = newOrder
-    rows.value = newRows
+    open.value = { ...choice, rows }
     result.value = null
     shownCell.value = null
   })
 }
 
 /** Sorts by a column: ascending, then descending, then not at all. */
-function sortBy(sortedTable: Table, column: string): void {
-  const previous = order.value?.column === column ? order.value : null
-  openPage(
-    sortedTable,
-    0,
-    previous?.isDescending === true ? null : { column, isDescending: previous !== null },
-  )
+function sortBy({ table, order }: OpenPage, column: string): void {
+  const previous = order?.column === column ? order : null
+  const newOrder = previous?.isDescending === true ? null : { column, isDescending: previous !== null }
+  openPage({ table, number: 0, order: newOrder })
 }
 
 /** Lets the user save all rows of a table, in the order of the list. */
-function download(savedTable: Table): void {
+function download({ table, order }: OpenPage): void {
   void runAction(async (actionSignal) => {
     const options = { mayWrite: false, maxRows: Infinity, signal: actionSignal }
-    const all = await runStatement(database.value, selectAll(savedTable, order.value), options)
-    if (!actionSignal.aborted) saveAsCsv(savedTable.name, all)
+    const all = await runStatement(database.value, selectAll(table, order), options)
+    if (!actionSignal.aborted) saveAsCsv(table.name, all)
   })
 }
 
@@ -215,8 +208,8 @@ function TableList(): JSX.Element {
             <li key={entry.name}>
               <button
                 type="button"
-                aria-pressed={table.value?.name === entry.name && result.value === null}
-                onClick={() => openPage(entry, 0, null)}
+                aria-pressed={open.value?.table.name === entry.name && result.value === null}
+                onClick={() => openPage({ table: entry, number: 0, order: null })}
               >
                 <span class="name">{entry.name}</span>
                 <span class="quiet">
@@ -320,27 +313,24 @@ function QueryResult(): JSX.Element | null {
   )
 }
 
-function Rows(): JSX.Element | null {
-  const currentPage = rows.value
-  const currentTable = table.value
-  if (currentPage === null || currentTable === null) return null
-  const first = page.value * PAGE_ROWS
+function Rows(openedPage: OpenPage): JSX.Element {
+  const { table, number, order, rows: currentPage } = openedPage
+  const first = number * PAGE_ROWS
   const last = first + currentPage.rows.length
-  const isLast =
-    currentTable.count === null ? currentPage.rows.length < PAGE_ROWS : last >= currentTable.count
+  const isLast = table.count === null ? currentPage.rows.length < PAGE_ROWS : last >= table.count
   return (
     <section class="panel" aria-labelledby="rows-title">
       <div class="panel-head">
-        <h2 id="rows-title">{currentTable.name}</h2>
+        <h2 id="rows-title">{table.name}</h2>
         <p id="page" class="quiet">
           {currentPage.rows.length === 0 ? 'no rows' : `rows ${first + 1} to ${last}`}
-          {currentTable.count !== null && ` of ${currentTable.count.toLocaleString('en')}`}
+          {table.count !== null && ` of ${table.count.toLocaleString('en')}`}
         </p>
         <button
           id="previous"
           type="button"
-          disabled={page.value === 0}
-          onClick={() => openPage(currentTable, page.value - 1, order.value)}
+          disabled={number === 0}
+          onClick={() => openPage({ table, number: number - 1, order })}
         >
           Previous
         </button>
@@ -348,36 +338,35 @@ function Rows(): JSX.Element | null {
           id="next"
           type="button"
           disabled={isLast}
-          onClick={() => openPage(currentTable, page.value + 1, order.value)}
+          onClick={() => openPage({ table, number: number + 1, order })}
         >
           Next
         </button>
-        <button id="download" type="button" onClick={() => download(currentTable)}>
+        <button id="download" type="button" onClick={() => download(openedPage)}>
           Download as CSV
         </button>
       </div>
       <Grid
         columns={currentPage.columns}
-        order={order.value}
-        onSort={(column) => sortBy(currentTable, column)}
+        order={order}
+        onSort={(column) => sortBy(openedPage, column)}
         rows={currentPage.rows.map(({ cells }) => cells)}
         lengths={currentPage.rows.map(({ lengths }) => lengths)}
         onOpen={(row, column) => {
           const chosenRow = currentPage.rows[row]
-          if (chosenRow) openCell(currentTable, chosenRow, currentPage.columns[column] ?? '', column)
+          if (chosenRow) openCell(openedPage, chosenRow, column)
         }}
       />
     </section>
   )
 }
 
-function openCell(rowTable: Table, row: TableRow, name: string, column: number): void {
+function openCell({ table, order, rows }: OpenPage, row: TableRow, column: number): void {
+  const name = rows.columns[column] ?? ''
   void runAction(async (actionSignal) => {
     const shownValue = row.cells[column] ?? null
     const cell =
-      row.lengths[column] === null
-        ? shownValue
-        : await readCell(database.value, rowTable, row, name, order.value)
+      row.lengths[column] === null ? shownValue : await readCell(database.value, table, row, name, order)
     if (cell === null) throw new Error('This row no longer exists.')
     if (!actionSignal.aborted) shownCell.value = { name, cell }
   })

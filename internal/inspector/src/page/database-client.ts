@@ -31,12 +31,6 @@ interface Description {
   readonly is_explain: boolean
 }
 
-/** The results of requests, by the type of the request. */
-interface Results {
-  readonly execute: WireResult
-  readonly describe: Description
-}
-
 interface WireError {
   readonly message: string
 }
@@ -45,7 +39,6 @@ type Outcome<Result> =
   | { readonly type: 'ok'; readonly response: { readonly result: Result } }
   | { readonly type: 'error'; readonly error: WireError }
 
-/** An entry of a cursor's response. */
 type CursorEntry =
   | { readonly type: 'step_begin'; readonly step: number; readonly cols: WireResult['cols'] }
   | { readonly type: 'row'; readonly row: readonly Cell[] }
@@ -82,19 +75,14 @@ const toStatement = (sql: string, args: readonly Cell[]): object => ({ sql, args
 
 const toColumns = (cols: WireResult['cols']): readonly string[] => cols.map(({ name }) => name ?? '')
 
-/** Returns the names of the server's databases. */
 export async function fetchDatabaseNames(): Promise<readonly string[]> {
   return (await (await fetchOk('/_baton/databases')).json()) as string[]
 }
 
 /** Sends one request on a stream of its own. @throws Error if it fails */
-async function send<Type extends keyof Results>(
-  database: string,
-  request: { readonly type: Type; readonly [field: string]: unknown },
-  signal?: AbortSignal,
-): Promise<Results[Type]> {
+async function send<T>(database: string, request: object, signal?: AbortSignal): Promise<T> {
   const response = await post(database, '/v2/pipeline', { requests: [request, { type: 'close' }] }, signal)
-  const { results } = (await response.json()) as { results: readonly [Outcome<Results[Type]>] }
+  const { results } = (await response.json()) as { results: readonly [Outcome<T>] }
   const [outcome] = results
   if (outcome.type === 'error') throw new Error(outcome.error.message)
   return outcome.response.result
@@ -102,7 +90,7 @@ async function send<Type extends keyof Results>(
 
 /** Runs one of the page's own statements. */
 export async function execute(database: string, sql: string, args: readonly Cell[] = []): Promise<Result> {
-  const result = await send(database, { type: 'execute', stmt: toStatement(sql, args) })
+  const result = await send<WireResult>(database, { type: 'execute', stmt: toStatement(sql, args) })
   const { cols, rows, affected_row_count: rowsAffected } = result
   return { columns: toColumns(cols), rows, rowsAffected, isTruncated: false }
 }
@@ -110,7 +98,7 @@ export async function execute(database: string, sql: string, args: readonly Cell
 /** Whether a statement is read-only. Text that might have an effect when it is prepared is not sent to the server. */
 async function isReadOnly(database: string, sql: string, signal: AbortSignal): Promise<boolean> {
   if (!isReadingStatement(sql)) return false
-  const result = await send(database, { type: 'describe', sql }, signal)
+  const result = await send<Description>(database, { type: 'describe', sql }, signal)
   return result.is_readonly || result.is_explain
 }
 

@@ -1,3 +1,6 @@
+import { realText } from '../csv-text.ts'
+import type { Cell } from './database-client.ts'
+
 /** Formats a time of day with milliseconds. @param at milliseconds since the Unix epoch */
 export function formatClock(at: number): string {
   const date = new Date(at)
@@ -20,3 +23,11 @@ export const formatCount = (count: number, singular: string): string =>
 
 export const shorten = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length - 1)}…` : text
+
+export function valueText(cell: Exclude<Cell, { readonly type: 'blob' }>): string {
+  if (cell.type === 'null') return 'NULL'
+  return cell.type === 'float' ? realText(cell.value) : cell.value
+}
+
+export const toHex = (base64: string): string =>
+  Array.from(atob(base64), (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0')).join('')

@@ -1,4 +1,3 @@
-/** Yields the lines of a response body. */
 export async function* readLines(body: Response['body']): AsyncGenerator<string> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()

@@ -46,7 +46,6 @@ export const requestsWhilePaused = signal(0)
 /** Number of events that this page was too slow to receive. */
 export const missedEvents = signal(0)
 export const notices = signal<readonly Notice[]>([])
-/** Number of the selected request. */
 export const selectedNumber = signal<number | null>(null)
 /** Name of the event log that is shown instead of live requests. */
 export const fileName = signal<string | null>(null)

@@ -6,7 +6,6 @@ export interface Table {
   readonly type: string
   /** Null for views, which may take arbitrarily long to count, and for tables that cannot be counted. */
   readonly count: number | null
-  /** Whether its rows have a rowid. */
   readonly hasRowid: boolean
 }
 
@@ -22,7 +21,6 @@ export interface TableRow {
   readonly lengths: readonly (number | null)[]
   /** Null if the row has none. */
   readonly rowid: Cell | null
-  /** Position in the table. */
   readonly offset: number
 }
 

@@ -55,7 +55,6 @@ const TICK_STEPS_MS = [
   10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
 ]
 
-/** Width of the timeline, in pixels. */
 const width = signal(MIN_WIDTH)
 
 /** Shows the traffic of a period, grouped by database, with concurrent transactions in separate lanes. */
@@ -223,7 +222,6 @@ const clip = (at: number, view: View): number => toX(Math.min(Math.max(at, view.
 interface BoxProps {
   readonly start: number
   readonly end: number
-  /** Its CSS classes. */
   readonly kind: string
   readonly y: number
   readonly view: View
@@ -251,37 +249,22 @@ interface SpanProps {
   readonly view: View
 }
 
+/** Shows a transaction, and how long it has held the write lock. The limit is shown while it is open, or if it was exceeded. */
 function SpanMark({ span, bar: { from, to }, y, view }: SpanProps): JSX.Element {
   const title = `transaction of stream ${span.stream}: ${span.state}, ${formatDuration(to - from)}, ${formatCount(span.roundTrips, 'round trip')}`
-  return (
-    <>
-      <title>{title}</title>
-      <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
-      {span.lockSince !== null && (
-        <LockMark since={span.lockSince} to={to} isOpen={span.end === null} y={y} view={view} />
-      )}
-    </>
-  )
-}
-
-interface LockProps {
-  readonly since: number
-  readonly to: number
-  readonly isOpen: boolean
-  readonly y: number
-  readonly view: View
-}
-
-/** Shows how long a transaction has held the write lock. The limit is shown while the transaction is open, or if it was exceeded. */
-function LockMark({ since, to, isOpen, y, view }: LockProps): JSX.Element {
+  const since = span.lockSince ?? Infinity
   const limit = since + LOCK_WINDOW_MS
   const isOverdue = to > limit
   const x = toX(limit, view)
   return (
     <>
-      <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
+      <title>{title}</title>
+      <Box start={from} end={to} kind={`transaction ${span.state.replaceAll(' ', '-')}`} y={y} view={view} />
+      {span.lockSince !== null && (
+        <Box start={since} end={Math.min(to, limit)} kind="locked" y={y} view={view} top={LOCK_TOP} />
+      )}
       {isOverdue && <Box start={limit} end={to} kind="overdue" y={y} view={view} />}
-      {limit > view.from && limit < view.to && (isOpen || isOverdue) && (
+      {limit > view.from && limit < view.to && (span.end === null || isOverdue) && (
         <line x1={x} x2={x} y1={y + 1} y2={y + LANE_HEIGHT - 1} class="limit" />
       )}
     </>

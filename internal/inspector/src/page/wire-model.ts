@@ -105,7 +105,6 @@ const MAX_SPANS = 500
 export class WireModel {
   /** Oldest first. */
   readonly requests = new Map<number, WireRequest>()
-  /** Open streams. */
   readonly streams = new Map<number, Stream>()
   /** Oldest first. */
   spans: Span[] = []
@@ -145,7 +144,6 @@ export class WireModel {
     return request
   }
 
-  /** Closes streams that have expired. */
   closeExpiredStreams(now: number): void {
     for (const stream of this.streams.values()) {
       if (stream.inFlight > 0 || stream.lastActiveAt + IDLE_LIMIT_MS > now) continue

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LocalServer } from '@batonsql/local-server'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { ControlServer } from './control-server.ts'
+import { openControlSocket } from './control-server.ts'
 
 let folder: string
 beforeEach(() => {
@@ -19,7 +19,7 @@ test.skipIf(process.platform === 'win32')(
   'leaves nothing behind if its socket cannot be opened',
   async () => {
     const server = { dataDirectory: join(folder, 'missing'), port: 8080 } as LocalServer
-    await expect(ControlServer.open(server)).rejects.toThrow('listen')
+    await expect(openControlSocket(server)).rejects.toThrow('listen')
     expect(readdirSync(folder)).toEqual([])
   },
 )

@@ -8,7 +8,6 @@ const SOCKET = 'control.sock'
 /** Longest path of a socket on every system, in bytes. */
 export const MAX_SOCKET_PATH_BYTES = 103
 
-/** Returns the path of the control socket in a directory. */
 export const getSocketPath = (directory: string): string => join(directory, SOCKET)
 
 /**

@@ -5,7 +5,6 @@ import { type Cell, QuotedText } from './csv-records.ts'
 /** How SQLite converts the values of a column: https://www.sqlite.org/datatype3.html#determination_of_column_affinity */
 export type Affinity = 'INTEGER' | 'REAL' | 'NUMERIC' | 'TEXT' | 'BLOB'
 
-/** Returns the affinity of a declared type. */
 export function affinityOf(declaredType: string): Affinity {
   if (/INT/i.test(declaredType)) return 'INTEGER'
   if (/CHAR|CLOB|TEXT/i.test(declaredType)) return 'TEXT'

@@ -7,7 +7,6 @@ import { ImportTarget } from './import-target.ts'
 import { RowLoader } from './row-loader.ts'
 import { rejectBadRows, scanRows } from './scan-rows.ts'
 
-/** What to import, and how. */
 export interface ImportOptions {
   /** Path of the CSV file; `-` for standard input. */
   readonly file: string
@@ -17,7 +16,6 @@ export interface ImportOptions {
   /** Names of the columns, for a file without a header row. */
   readonly columns?: readonly string[] | null
   readonly delimiter?: string
-  /** Continues an interrupted import. */
   readonly resume?: boolean
   /** Reports rows that cannot be stored, and imports the others. */
   readonly skipsBadRows?: boolean
@@ -65,7 +63,6 @@ export async function importFile(db: Client, options: ImportOptions, context: Co
   }
 }
 
-/** Returns the table that is named like the file. */
 export const tableOf = (file: string): string => basename(file).replace(/\.[^.]*$/, '')
 
 /** Returns what was kept, and how to continue. @param isKnown whether the progress was read from the database */

@@ -1,6 +1,5 @@
 import type { Client } from '@batonsql/core'
 
-/** A column of an existing table. */
 export interface TargetColumn {
   readonly name: string
   readonly type: string
@@ -11,7 +10,6 @@ const COUNT_MS = 5_000
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** The table to import into. */
 export class ImportTarget {
   readonly table: string
   /** Its columns; null if it does not exist. */

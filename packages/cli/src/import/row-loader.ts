@@ -4,7 +4,7 @@ import { toValue } from './column-types.ts'
 import type { Cell, CsvRecord } from './csv-records.ts'
 import type { ImportSource } from './import-source.ts'
 import { type ImportTarget, quoteName } from './import-target.ts'
-import { findProblem, isBlank, type Scan } from './scan-rows.ts'
+import { findProblem, isBlank, type Scan, textOf } from './scan-rows.ts'
 
 interface LoaderOptions {
   readonly scan: Scan
@@ -155,7 +155,7 @@ export class RowLoader {
       if (problem !== null) {
         if (end > this.position) this.problems.push(problem)
       } else if (end > this.position) records.push(record)
-      characters += record.cells.reduce((sum, cell) => sum + lengthOf(cell), 0)
+      for (const cell of record.cells) characters += textOf(cell).length
     }
     if (source.digest !== this.#digest) throw new Error(`${source.name} was changed while it was imported`)
     yield { end, records, isLast: true }
@@ -274,9 +274,4 @@ export class RowLoader {
       args,
     }
   }
-}
-
-function lengthOf(cell: Cell): number {
-  if (cell === null) return 0
-  return typeof cell === 'string' ? cell.length : cell.text.length
 }

@@ -4,7 +4,6 @@ import { type Cell, type CsvRecord, QuotedText } from './csv-records.ts'
 import type { ImportSource } from './import-source.ts'
 import type { ImportTarget } from './import-target.ts'
 
-/** A column of the file. */
 export interface FileColumn {
   readonly name: string
   /** Declared type in the table. */
@@ -125,7 +124,7 @@ function findDelimiterNotes(names: readonly string[]): readonly string[] {
 /** A column whose type is not known yet: all of its values can be stored. */
 const ANYTHING: FileColumn = { name: '', type: '', affinity: 'BLOB' }
 
-const textOf = (cell: Cell): string => (cell instanceof QuotedText ? cell.text : (cell ?? ''))
+export const textOf = (cell: Cell): string => (cell instanceof QuotedText ? cell.text : (cell ?? ''))
 
 /** Returns the columns of the file whose types are given, or known from the table; null for those to be inferred. */
 function describeKnown(

@@ -16,7 +16,11 @@ export async function runMcp({ values, operands, context }: CommandInput<typeof 
   const { input, signal } = context
   const { target } = readTarget(operands, 0, context)
   const [{ McpServer }, { StdioServerTransport }] = await loadPeer(
-    loadSdk,
+    () =>
+      Promise.all([
+        import('@modelcontextprotocol/sdk/server/mcp.js'),
+        import('@modelcontextprotocol/sdk/server/stdio.js'),
+      ]),
     '@modelcontextprotocol/sdk',
     MISSING_SDK,
   )
@@ -35,9 +39,3 @@ export async function runMcp({ values, operands, context }: CommandInput<typeof 
     await db.close()
   }
 }
-
-const loadSdk = () =>
-  Promise.all([
-    import('@modelcontextprotocol/sdk/server/mcp.js'),
-    import('@modelcontextprotocol/sdk/server/stdio.js'),
-  ])

@@ -3,7 +3,6 @@ import { findProblem, type Span, type WireModel, type WireRequest } from '@baton
 /** Maximum length of a shown statement. */
 const MAX_SQL = 300
 
-/** Which requests to list. */
 export interface RequestFilter {
   readonly limit: number
   /** Only requests with this text in their database, path, statements or error. */

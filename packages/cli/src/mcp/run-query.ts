@@ -13,7 +13,6 @@ export interface QueryResult {
   readonly incomplete?: string
 }
 
-/** The maximum number of rows of a query, and the signal that aborts it. */
 export interface QueryOptions {
   readonly maxRows: number
   readonly signal: AbortSignal

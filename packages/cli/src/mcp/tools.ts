@@ -6,7 +6,6 @@ import type { InspectorClient } from './inspector-client.ts'
 import { listRecentRequests } from './recent-requests.ts'
 import { runQuery } from './run-query.ts'
 
-/** The dependencies of the tools. */
 export interface ToolContext {
   readonly z: typeof zod
   readonly db: Client

@@ -30,13 +30,10 @@ export interface Comparison {
   readonly damage: readonly string[]
 }
 
-/** Returns the number of values that are not NULL. */
 const countValues = ({ integer, real, text, blob }: ColumnState): number => integer + real + text + blob
 
-/** Returns the number of values that are NULL or empty. */
 const countEmpty = (column: ColumnState): number => column.null + column.empty
 
-/** Compares a database before and after a command. */
 export function compareStates(before: DatabaseState, after: DatabaseState): Comparison {
   const created = [...after.schema.keys()].filter((name) => !before.schema.has(name))
   const dropped = [...before.schema.keys()].filter((name) => !after.schema.has(name))
@@ -44,61 +41,56 @@ export function compareStates(before: DatabaseState, after: DatabaseState): Comp
     ([name, sql]) => after.schema.has(name) && after.schema.get(name) !== sql,
   )
   const renamedTables = findRenamed(before.tables, after.tables, sameTable)
-  const renamed = [...renamedTables].map(([from, to]) => `table ${from} -> ${to}`)
-  const losses: Loss[] = []
-  const types: string[] = []
-  const values: string[] = []
+  const found: FoundChanges = {
+    renamed: [...renamedTables].map(([from, to]) => `table ${from} -> ${to}`),
+    types: [],
+    values: [],
+    losses: [],
+  }
+  const addLoss = (table: string, text: string): void =>
+    void found.losses.push({ table, column: null, text: `${table}: ${text}` })
   for (const [name, table] of before.tables) {
     const newName = renamedTables.get(name) ?? name
     const newTable = after.tables.get(newName)
     if (newTable === undefined) {
-      if (table.rows > 0)
-        losses.push({ table: name, column: null, text: `${name}: dropped with ${count(table.rows, 'row')}` })
+      if (table.rows > 0) addLoss(name, `dropped with ${count(table.rows, 'row')}`)
       continue
     }
-    if (newTable.rows < table.rows)
-      losses.push({
-        table: name,
-        column: null,
-        text: `${name}: ${table.rows} -> ${count(newTable.rows, 'row')}`,
-      })
-    const columns = compareColumns(name, table, newTable)
-    renamed.push(...columns.renamed)
-    losses.push(...columns.losses)
-    types.push(...columns.types)
-    values.push(...columns.values)
+    if (newTable.rows < table.rows) addLoss(name, `${table.rows} -> ${count(newTable.rows, 'row')}`)
+    compareColumns(name, table, newTable, found)
   }
   const names = new Set([...before.tables.keys(), ...after.tables.keys()])
   return {
     created,
     changed: changed.map(([name]) => name),
     dropped,
-    renamed,
+    renamed: found.renamed,
     rows: [...names].sort().map((table) => ({
       table,
       before: before.tables.get(table)?.rows ?? null,
       after: after.tables.get(table)?.rows ?? null,
     })),
-    types,
-    values,
-    losses,
+    types: found.types,
+    values: found.values,
+    losses: found.losses,
     damage: findDamage(before, after),
   }
 }
 
-/** Compares the columns of a table. @param name its name before */
-function compareColumns(
-  name: string,
-  table: TableState,
-  newTable: TableState,
-): Pick<Comparison, 'renamed' | 'losses' | 'types' | 'values'> {
-  const losses: Loss[] = []
-  const types: string[] = []
-  const values: string[] = []
+/** Changes of tables and columns. */
+interface FoundChanges {
+  readonly renamed: string[]
+  readonly types: string[]
+  readonly values: string[]
+  readonly losses: Loss[]
+}
+
+/** Compares the columns of a table. @param name its name before @param found receives the changes */
+function compareColumns(name: string, table: TableState, newTable: TableState, found: FoundChanges): void {
   const renamed = findRenamed(table.columns, newTable.columns, sameColumn)
   for (const [column, counts] of table.columns) {
     const addLoss = (text: string): void =>
-      void losses.push({ table: name, column, text: `${name}.${column}: ${text}` })
+      void found.losses.push({ table: name, column, text: `${name}.${column}: ${text}` })
     const newCounts = newTable.columns.get(renamed.get(column) ?? column)
     if (newCounts === undefined) {
       if (countValues(counts) > 0) addLoss(`dropped with ${count(countValues(counts), 'value')}`)
@@ -114,15 +106,10 @@ function compareColumns(
     if (newTable.rows !== table.rows) continue
     const oldTypes = describeTypes(counts)
     const newTypes = describeTypes(newCounts)
-    if (oldTypes !== newTypes) types.push(`${name}.${column}: ${oldTypes} -> ${newTypes}`)
-    if (newCounts.sums !== counts.sums) values.push(`${name}.${column}`)
+    if (oldTypes !== newTypes) found.types.push(`${name}.${column}: ${oldTypes} -> ${newTypes}`)
+    if (newCounts.sums !== counts.sums) found.values.push(`${name}.${column}`)
   }
-  return {
-    renamed: [...renamed].map(([from, to]) => `column ${name}.${from} -> ${to}`),
-    losses,
-    types,
-    values,
-  }
+  found.renamed.push(...[...renamed].map(([from, to]) => `column ${name}.${from} -> ${to}`))
 }
 
 function findDamage(before: DatabaseState, after: DatabaseState): string[] {

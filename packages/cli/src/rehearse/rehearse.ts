@@ -11,11 +11,11 @@ import { Progress } from '../progress.ts'
 import { type ProgramOptions, type ProgramResult, runProgram } from '../run-program.ts'
 import { tap } from '../tap.ts'
 import { UsageError } from '../usage-error.ts'
-import { writeNewFile } from '../write-new-file.ts'
+import { writeNewFile } from '../write-atomically.ts'
 import { compareStates, type Loss } from './compare-states.ts'
 import { type DatabaseState, listObjects, measureDatabase } from './measure-database.ts'
 import { estimateMs, formatMarkdown, formatText, type Rehearsal, SOURCE_CHANGED } from './report.ts'
-import { TrafficProxy } from './traffic-proxy.ts'
+import { TrafficProxy, type Unit } from './traffic-proxy.ts'
 
 type Input = CommandInput<typeof REHEARSE_OPTIONS>
 
@@ -85,14 +85,22 @@ export async function rehearse(
     } finally {
       await proxy.close()
     }
-    const rehearsal = toRehearsal({
+    const comparison = compareStates(before, await measureDatabase(copy))
+    const { requests, units, longest } = proxy
+    const { roundTripMs } = sourceBefore
+    const estimate = (unit: Unit): number => estimateMs(unit, roundTripMs)
+    const rehearsal: Rehearsal = {
       command,
-      result,
-      states: [before, await measureDatabase(copy)],
-      proxy,
-      source: [sourceBefore, await readSource(source, signal).catch(getReason)],
-      allowed: values['allow-loss'] ?? [],
-    })
+      ...result,
+      comparison,
+      requests,
+      localMs: units.reduce((sum, { localMs }) => sum + localMs, 0),
+      roundTripMs,
+      longest,
+      slowest: units.toSorted((a, b) => estimate(b) - estimate(a))[0] ?? null,
+      ...compareSource(sourceBefore, await readSource(source, signal).catch(getReason)),
+      losses: rejectedLosses(comparison.losses, before, values['allow-loss'] ?? []),
+    }
     signal.throwIfAborted()
     await report(rehearsal, server.urlOf(COPY))
   } finally {
@@ -144,7 +152,6 @@ async function readSource(db: Client, signal: AbortSignal): Promise<SourceState>
   }
 }
 
-/** Starts a server with a copy of a database. */
 async function startServer(
   source: Client,
   isSchemaOnly: boolean,
@@ -202,41 +209,15 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
   }
 }
 
-function toRehearsal({
-  command,
-  result: { exit, output },
-  states: [before, after],
-  proxy,
-  source: [sourceBefore, sourceAfter],
-  allowed,
-}: {
-  readonly command: readonly string[]
-  readonly result: ProgramResult
-  readonly states: readonly [DatabaseState, DatabaseState]
-  readonly proxy: TrafficProxy
-  /** The state before, and the state afterwards or the reason why it could not be read. */
-  readonly source: readonly [SourceState, SourceState | string]
-  readonly allowed: readonly string[]
-}): Rehearsal {
-  const { roundTripMs } = sourceBefore
-  const comparison = compareStates(before, after)
-  // a name that matches a table is never a column
+/** Returns the losses that `--allow-loss` does not accept. A name that matches a table is never a column. */
+function rejectedLosses(
+  losses: readonly Loss[],
+  before: DatabaseState,
+  allowed: readonly string[],
+): string[] {
   const isAllowed = ({ table, column }: Loss): boolean =>
     allowed.some((name) => name === table || (name === `${table}.${column}` && !before.tables.has(name)))
-  return {
-    command,
-    exit,
-    output,
-    comparison,
-    requests: proxy.requests,
-    localMs: proxy.units.reduce((sum, { localMs }) => sum + localMs, 0),
-    roundTripMs,
-    longest: proxy.longest,
-    slowest:
-      proxy.units.toSorted((a, b) => estimateMs(b, roundTripMs) - estimateMs(a, roundTripMs))[0] ?? null,
-    ...compareSource(sourceBefore, sourceAfter),
-    losses: comparison.losses.filter((loss) => !isAllowed(loss)).map(({ text }) => text),
-  }
+  return losses.filter((loss) => !isAllowed(loss)).map(({ text }) => text)
 }
 
 const getReason = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -116,7 +116,6 @@ function describeExit(exit: number | string): string {
   return typeof exit === 'number' ? `failed with exit code ${exit}` : `was ended by ${exit}`
 }
 
-/** Formats a rehearsal as text for a terminal. */
 export const formatText = (rehearsal: Rehearsal): string =>
   [
     summarize(rehearsal).replaceAll('`', ''),
@@ -125,7 +124,6 @@ export const formatText = (rehearsal: Rehearsal): string =>
     ),
   ].join('\n\n')
 
-/** Formats a rehearsal for a pull request. */
 export const formatMarkdown = (rehearsal: Rehearsal): string =>
   [
     `### Rehearsal on a copy: ${summarize(rehearsal)}`,

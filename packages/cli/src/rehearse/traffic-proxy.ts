@@ -22,7 +22,6 @@ export class TrafficProxy {
   /** Units by the baton with which their next request begins. */
   readonly #open = new Map<string, { requests: number; localMs: number; sql: string }>()
   readonly #units: Unit[] = []
-  /** The request that took the server longest. */
   longest: Unit | null = null
   /** Number of requests that ran statements. */
   requests = 0

@@ -74,7 +74,6 @@ export function tableOf(sql: string): string | null {
 const TABLE = /* @__PURE__ */ (() =>
   new RegExp(`^(?:insert into|create table if not exists) (${ANY_NAME})`, 'i'))()
 
-/** Unquotes a string or an identifier. */
 export function unquote(quoted: string): string {
   const mark = quoted[0] as string
   return /['"]/.test(mark) ? quoted.slice(1, -1).replaceAll(mark + mark, mark) : quoted

@@ -102,7 +102,6 @@ async function* readAhead<T>(
   }
 }
 
-/** A running restore. */
 class Restore {
   readonly #http: Http
   readonly #options: CallOptions

@@ -7,7 +7,6 @@ import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 
-/** How a call is sent. */
 export interface RunContext {
   /** Sends a statement together with others; absent if it must be sent alone. */
   readonly coalescer?: Coalescer

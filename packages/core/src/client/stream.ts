@@ -25,7 +25,6 @@ export const openStream = (db: Client): Stream => new Stream(new ServerStream(ge
 // not a static block of the class, which bundles without streams could not omit
 const streams = new WeakMap<Stream, ServerStream>()
 
-/** Returns the stream behind the API. */
 export const getServerStream = (stream: Stream): ServerStream => streams.get(stream) as ServerStream
 
 /**

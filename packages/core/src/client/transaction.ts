@@ -190,16 +190,11 @@ export class Transaction extends SqlExecutor {
     const signal = this.#signal
     if (!signal) return await callback(this)
     signal.throwIfAborted()
-    let abort = (): void => {}
-    const aborted = new Promise<never>((_, reject) => {
-      abort = () => reject(signal.reason as Error)
-      signal.addEventListener('abort', abort)
+    // after the client is closed, the calls of the callback reject
+    return await this.#stream.http.lifetime.until(async () => await callback(this), {
+      signal,
+      outlivesClient: true,
     })
-    try {
-      return await Promise.race([callback(this), aborted])
-    } finally {
-      signal.removeEventListener('abort', abort)
-    }
   }
 
   /** Ends this handle and the savepoints inside it: their queued and later calls are rejected. */

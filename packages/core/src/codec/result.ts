@@ -62,7 +62,6 @@ export class ResultSet<Row = ObjectRow> {
   }
 }
 
-/** Returns a function that decodes the rows of one result. */
 export function rowDecoder(
   cols: readonly WireColumn[],
   intMode: IntMode,
@@ -92,7 +91,6 @@ export function rowDecoder(
   }
 }
 
-/** Decodes the result of one statement. */
 export function decodeResult(
   result: WireResult,
   intMode: IntMode,

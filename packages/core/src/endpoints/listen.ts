@@ -156,7 +156,6 @@ async function* connectionEvents(
   }
 }
 
-/** The server ended a stream of changes before it sent anything. */
 class EmptyResponseError extends TransportError {
   constructor() {
     super('NETWORK', 'the server ended the stream of changes before it sent anything', 'not_applied')
@@ -176,7 +175,6 @@ function read({ event, data }: ServerSentEvent): ChangeEvent | null {
   }
 }
 
-/** Whether to reconnect after an error. */
 function shouldReconnect(error: unknown): boolean {
   if (error instanceof TransportError) return error.code === 'NETWORK' || error.code === 'TIMEOUT'
   return error instanceof HttpError && (error.status >= 500 || error.status === 429 || error.status === 408)

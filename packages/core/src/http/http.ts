@@ -1,4 +1,4 @@
-import { checkOption, describeType, TIME } from '@batonsql/options'
+import { checkEnds, checkOption, describeType, TIME } from '@batonsql/options'
 import { createTransport } from '#transport'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
@@ -7,8 +7,8 @@ import { ABORTED_REQUEST_MS, MAX_WRITE_TRANSACTIONS, REPLICA_WAIT_MS } from '../
 import { beginStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import type { Guard } from '../codec/guard.ts'
 import { CLOSE, decodePipeline, pipelineBody, readReplicationIndex } from '../codec/pipeline.ts'
-import { type Address, checkEnds, type ResolvedConfig } from '../config.ts'
-import { Events } from '../observe/events.ts'
+import type { Address, ResolvedConfig } from '../config.ts'
+import { byteLength, Events } from '../observe/events.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { FetchTransport } from '../transport/fetch.ts'
 import type {
@@ -255,18 +255,11 @@ export class Http {
   readonly #sendObserved = (request: TransportRequest): Exchange => {
     const exchange = this.transport.request(request)
     if (!this.events.isWatched) return exchange
-    const startedAt = this.clock.now()
-    const report = (response: TransportResponse | null): void =>
-      this.events.emit({
-        type: 'request',
-        method: request.method,
-        path: request.path,
-        status: response?.status ?? null,
-        requestBytes: byteLength(request.body),
-        responseBytes: byteLength(response?.text),
-        durationMs: this.clock.now() - startedAt,
-      })
-    exchange.response.then(report, () => report(null))
+    const report = this.events.request(request, this.clock)
+    exchange.response.then(
+      ({ status, text }) => report(status, byteLength(text)),
+      () => report(null, 0),
+    )
     return exchange
   }
 
@@ -324,12 +317,7 @@ export function unwrap<R>(result: SendResult<R>): R {
   return result.value
 }
 
-/** Returns the URL of a path, for errors. */
 export const joinUrl = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
-
-/** Returns the length of a body in bytes. */
-export const byteLength = (text: string | null | undefined): number =>
-  new TextEncoder().encode(text ?? '').length
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it

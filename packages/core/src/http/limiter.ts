@@ -17,7 +17,6 @@ export class Limiter {
     this.#queueLimit = queueLimit
   }
 
-  /** Number of queued calls. */
   get queued(): number {
     return this.#waiting.size
   }
@@ -52,7 +51,6 @@ export class Limiter {
 export interface Permit {
   /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null
-  /** The time limit of the wait. */
   readonly deadline: WaitOptions['deadline']
   /** Passes it to the next call in the queue, or leaves the queue. Must be called exactly once. */
   release(): void

@@ -6,7 +6,6 @@ import type { Lifetime } from './lifetime.ts'
 import type { Limiter, Permit } from './limiter.ts'
 import type { RequestPolicy } from './policies.ts'
 
-/** How a request is sent. */
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
   readonly deadline: Deadline
@@ -24,13 +23,11 @@ export interface RequestOptions {
   readonly onRetry?: (() => void) | undefined
   /** The calls that share the request; their deadlines restart after a wait for a transaction of this client, on Turso's engine. */
   readonly calls?: readonly { readonly deadline: Deadline }[] | undefined
-  /** Whether it belongs to a transaction. */
   readonly inTransaction?: boolean | undefined
   /** The write permit of its own transaction. */
   readonly permit?: Permit | null | undefined
 }
 
-/** The outcome of a request. */
 export type SendResult<R> = { readonly isOk: true; readonly value: R } | NoResponse<R>
 
 /** A request without a usable response. */
@@ -43,7 +40,6 @@ export interface NoResponse<R> {
   readLateResponse?: () => Promise<R>
 }
 
-/** A request that was not sent. */
 export const notSent = (error: unknown): SendResult<never> => ({ isOk: false, error, isSent: false })
 
 /** A request, and how its response is read. */

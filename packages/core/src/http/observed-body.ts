@@ -1,28 +1,19 @@
 import { openBody } from '#transport'
 import type { Exchange, TransportBody, TransportRequest } from '../transport/transport.ts'
-import { byteLength, type Http } from './http.ts'
+import type { Http } from './http.ts'
 
 /** Sends a request whose response is read as it arrives, and emits its `request` event when the body ends or is abandoned. */
 export function openObservedBody(http: Http, request: TransportRequest): Exchange<TransportBody> {
   const exchange = openBody(http.transport, request)
   const { events, clock } = http
   if (!events.isWatched) return exchange
-  const startedAt = clock.now()
+  const reportRequest = events.request(request, clock)
   let status: number | null = null
   let responseBytes = 0
   let isReported = false
   const report = (): void => {
-    if (isReported) return
+    if (!isReported) reportRequest(status, responseBytes)
     isReported = true
-    events.emit({
-      type: 'request',
-      method: request.method,
-      path: request.path,
-      status,
-      requestBytes: byteLength(request.body),
-      responseBytes,
-      durationMs: clock.now() - startedAt,
-    })
   }
   async function* countBytes(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
     try {

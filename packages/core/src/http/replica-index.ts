@@ -56,7 +56,6 @@ export class ReplicaIndex {
     return this.#index === null ? null : String(this.#index)
   }
 
-  /** Records the index of a response. */
   record(index: WireIndex): void {
     if (index == null || !this.#isUsed || !/^\d+$/.test(String(index))) return
     const received = BigInt(index)

@@ -21,7 +21,6 @@ const MAX_PREFIXES = 5
 /** The engine's kinds of errors. The text of a runtime error may come from RAISE(). */
 const KIND = /^(?:Runtime|Parse|Transaction) error: /
 const RUNTIME = 'Runtime error: '
-/** Codes of errors that are not runtime errors. */
 const NOT_RUNTIME = /^SQL_|BUSY/
 
 /** libsql-server's codes for the engine's errors, by message without prefix. */

@@ -20,7 +20,6 @@ const BEGIN_READONLY = /"sql":"begin(?:\s|\\[nrt])+readonly\b/gi
 const FIRST_DELAY_MS = 5
 const LONGEST_DELAY_MS = 250
 
-/** The outcome of one statement. */
 interface Outcome {
   readonly error?: WireError | undefined
 }
@@ -47,7 +46,6 @@ const getOutcomes = ({ error, response }: OperationResult): readonly Outcome[] =
 const lockTimeout = ({ address }: { readonly address: Address }, { timeoutMs }: Deadline): TransportError =>
   timeoutError(timeoutMs, address.origin, false, lockHint('writer of this client held'))
 
-/** Restarts the deadlines of calls. */
 function restartDeadlines(calls: readonly { readonly deadline: Deadline }[]): void {
   for (const { deadline } of calls) deadline.restart()
 }
@@ -77,7 +75,6 @@ export class RefusedRequest<R> {
     return this.error.code === 'SQLITE_BUSY'
   }
 
-  /** Sends the request again. */
   sendAgain<T extends TransportHead>(
     message: Message<T, R>,
     options: RequestOptions,

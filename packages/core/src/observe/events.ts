@@ -1,7 +1,9 @@
 import { channel, warn } from '#diagnostics'
+import type { Clock } from '../base/clock.ts'
 import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
+import type { TransportRequest } from '../transport/transport.ts'
 
 /** Events passed to `observe`. Statements are included as text without arguments; no event contains a token. Times are in ms. */
 export type ClientEvent =
@@ -98,6 +100,24 @@ export class Events {
     warn(`observe failed: ${(error as Error | null)?.stack ?? text}`)
   }
 
+  /** Returns a function that reports a request that is sent now. @param status null without a response */
+  request(
+    { method, path, body }: TransportRequest,
+    clock: Clock,
+  ): (status: number | null, responseBytes: number) => void {
+    const startedAt = clock.now()
+    return (status, responseBytes) =>
+      this.emit({
+        type: 'request',
+        method,
+        path,
+        status,
+        requestBytes: byteLength(body),
+        responseBytes,
+        durationMs: clock.now() - startedAt,
+      })
+  }
+
   /** Reports a call from its beginning to its end. */
   query<T extends readonly ResultSet<unknown>[]>(
     statements: readonly EncodedStatement[],
@@ -151,3 +171,6 @@ export interface QueryReport {
 }
 
 export const nextId = (): number => (lastId += 1)
+
+export const byteLength = (text: string | null | undefined): number =>
+  new TextEncoder().encode(text ?? '').length

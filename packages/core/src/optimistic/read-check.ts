@@ -10,7 +10,6 @@ export interface RecordedRead {
   readonly rows: readonly (readonly WireValue[])[]
 }
 
-/** Returns a recorded read. */
 export function recordRead(statement: EncodedStatement, { cols, rows }: WireResult): RecordedRead {
   return { statement, columnCount: cols.length, rows: 'parse' in rows ? rows.parse() : rows }
 }

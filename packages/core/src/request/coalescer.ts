@@ -110,7 +110,6 @@ export class Coalescer {
 /** For the option `coalesce` of {@link ClientConfig}: coalesces statements that are issued in the same tick of the event loop. */
 export const coalesce: Coalesce = (http: Http) => new Coalescer(http)
 
-/** Whether a call may be a write that returns rows. */
 const returnsRows = ({ operation }: Entry): boolean =>
   operation.needsWriteLock && /\breturning\b/i.test(operation.calls[0]?.statements[0]?.sql ?? '')
 

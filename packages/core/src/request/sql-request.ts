@@ -48,7 +48,6 @@ export interface Loss {
   readonly cause?: unknown
 }
 
-/** The context in which results are read. */
 export interface ReadContext {
   readonly intMode: IntMode
   readonly rowids: InsertedRowids
@@ -101,7 +100,6 @@ export class SqlRequest {
     return `{"type":"batch","batch":${this.encodeBatch(guard, index)}}`
   }
 
-  /** Encodes the operation as the JSON of a batch. */
   encodeBatch(guard: Guard, index: string | null): string {
     return withIndex(`{"steps":[${this.encodeSteps(guard).join()}]}`, index)
   }

@@ -21,7 +21,6 @@ export interface CursorExchange extends Exchange<CursorStart> {
   readonly head: Promise<CursorStart>
 }
 
-/** Reads the first lines of a response. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   const readStart = async ({ parts, ...head }: TransportBody): Promise<CursorStart> => {
     if (head.status !== 200) return { ...head, lines: null, first: [], text: await readErrorText(parts) }

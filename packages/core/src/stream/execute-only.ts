@@ -31,7 +31,6 @@ const LAYOUT: Guard = {
   proveLoss: (steps) => addStep(steps, PROBE.json),
 }
 
-/** The results of the operations of a request. */
 export type StreamResults = readonly (WireStreamResult | undefined)[]
 
 /** Encodes the operations of a request. @param index replication index, if the request carries one */
@@ -120,7 +119,6 @@ class Execution {
   readonly #state: ExecuteOnlyState
   readonly #results: (WireResult | null)[]
   readonly #errors: (WireError | null)[]
-  /** The first step of the next call. */
   #nextStep = 0
   #isFirst = true
   #isLost = false
@@ -359,5 +357,4 @@ function isResult(value: WireStreamResult | undefined): boolean {
   return Array.isArray(result?.cols)
 }
 
-/** The result of a statement without rows. */
 const NO_ROWS: WireResult = { cols: [], rows: [], affected_row_count: 0 }

@@ -20,7 +20,6 @@ import {
 import { type CallContext, choosePolicy, isUnsupportedPath, type ServerStream } from './server-stream.ts'
 import { holdsLock, isInTransaction, isOutdated } from './stream-state.ts'
 
-/** The options and deadline of a cursor. */
 type CursorCall = CallContext & { readonly options: RowsOptions }
 
 /**
@@ -34,7 +33,6 @@ type CursorCall = CallContext & { readonly options: RowsOptions }
  */
 export class RowReader implements Cursor {
   readonly owner: object
-  /** Number of rows yielded. */
   count = 0
   /** Whether the loop over the rows was left early. */
   stoppedEarly = false
@@ -48,7 +46,6 @@ export class RowReader implements Cursor {
   readonly #stopController = new AbortController()
   /** Aborted if the stream ends too. */
   readonly #endController = new AbortController()
-  /** Whether the request was sent. */
   #isSent = false
   /** The error that ended the cursor, and the one that the loop throws for it. */
   #failure: { readonly error: unknown; readonly reason: unknown } | null = null

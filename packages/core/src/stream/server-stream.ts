@@ -415,7 +415,6 @@ export class ServerStream implements OpenStream, SendingStream {
     return this.http.events.query(statements, id, () => this.enqueue(call, inTransaction))
   }
 
-  /** Queues a call. */
   enqueue(
     call: Omit<QueuedCall, 'resolve' | 'reject'>,
     isInTransaction = false,

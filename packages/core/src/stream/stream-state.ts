@@ -40,7 +40,6 @@ export interface ExecuteOnlyState {
 
 type TransactionLimit = Pick<ResolvedConfig, 'transactionTimeoutMs'>
 
-/** The state of a stream. */
 export interface StreamState {
   phase: Phase
   /** When the stream became idle, or began to close. */

@@ -27,7 +27,6 @@ export interface TransportRequest {
 /** The status of a response. */
 export interface TransportHead {
   readonly status: number
-  /** Header `retry-after`. */
   readonly retryAfter: string | null | undefined
 }
 
@@ -49,7 +48,6 @@ export interface Exchange<T extends TransportHead = TransportResponse> {
   readonly response: Promise<T>
   /** Whether part of it may have reached the server. */
   readonly isSent: boolean
-  /** Aborts the request. */
   abort(): void
 }
 

@@ -1,14 +1,13 @@
-import type { Client, OptimisticOptions } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
 import { type AnyRelations, DefaultLogger, type EmptyRelations, entityKind, NoopLogger } from 'drizzle-orm'
 import type {
   DrizzleSQLiteConfig,
   SQLiteAsyncTransaction,
   SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
-import type { BatchMethod, BatchQuery, BatchResults } from '../batch.ts'
+import type { BatchMethod } from '../batch.ts'
 import { type Connection, mockClient, NO_CLIENT, openClient } from '../connection.ts'
-import { jitCompatCheck, sessionOf } from '../internals.ts'
-import { runOptimisticTransaction } from '../optimistic.ts'
+import { jitCompatCheck } from '../internals.ts'
 import { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../results.ts'
 import { batonCodecs } from './codecs.ts'
@@ -95,33 +94,6 @@ export function drizzle<TRelations extends AnyRelations>(
 ): BatonDatabase<TRelations> {
   return construct(...openClient(source, config))
 }
-
-/**
- * Runs a transaction that holds the write lock for only one request, however far away the database is. The callback reads with `tx`,
- * without a lock, and returns its writes; they run in one atomic batch, in which each read is repeated first. If one returns
- * something else by then, nothing is kept and the callback runs again, so it must have no side effects. The result is serializable.
- *
- * ```ts
- * const [, [order]] = await optimistic(db, async (tx) => {
- *   const [wallet] = await tx.select().from(wallets).where(eq(wallets.id, 1))
- *   if (wallet.cents < 500) throw new Error('not enough')
- *   return [
- *     tx.update(wallets).set({ cents: wallet.cents - 500 }).where(eq(wallets.id, 1)),
- *     tx.insert(orders).values({ cents: 500 }).returning(),
- *   ]
- * })
- * ```
- * Return an array even for one write: a query that is returned alone would run at once. Executing a write rejects; Drizzle's cache is
- * not read. Reads through `db` are not checked: use `tx`.
- * @returns the results of the writes
- * @throws the callback's own error; ConflictError with `fallback: 'none'`; the errors of `batch`
- */
-export const optimistic = <TRelations extends AnyRelations, const Q extends readonly BatchQuery[] | []>(
-  db: BatonDatabase<TRelations>,
-  callback: (tx: BatonTransaction<TRelations>) => Promise<Q> | Q,
-  options?: OptimisticOptions,
-): Promise<BatchResults<Q>> =>
-  runOptimisticTransaction(db.$client, sessionOf<BatonSession<TRelations>>(db), callback, options)
 
 /** Returns a database that builds queries and runs none. */
 drizzle.mock = <TRelations extends AnyRelations = EmptyRelations>(

@@ -1,5 +1,5 @@
 export * from '../every-version.ts'
-export { BatonDatabase, type BatonDrizzleConfig, drizzle, optimistic } from './driver.ts'
+export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
 export { BatonPreparedQuery } from './prepared-query.ts'
 export { BatonSession } from './session.ts'
 export { BatonTransaction } from './transaction.ts'

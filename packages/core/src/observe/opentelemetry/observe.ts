@@ -3,6 +3,7 @@ import {
   type Attributes,
   type Context,
   context,
+  type Histogram,
   type MeterProvider,
   metrics,
   type Span,
@@ -13,7 +14,6 @@ import {
 } from '@opentelemetry/api'
 import type { ClientEvent, Observe } from '../events.ts'
 import { connectionAttributes, errorAttributes, operationAttributes } from './attributes.ts'
-import { Measurements } from './measurements.ts'
 
 /** Options of {@link observeWithOpenTelemetry}. */
 export interface OpenTelemetryOptions {
@@ -30,6 +30,9 @@ export interface OpenTelemetryOptions {
 }
 
 const SCOPE = '@batonsql/core'
+/** Bucket boundaries from the conventions. */
+const SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
+const ROWS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000]
 const OPTIONS: RulesOf<OpenTelemetryOptions> = {
   tracerProvider: 'object',
   meterProvider: 'object',
@@ -50,10 +53,8 @@ export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Ob
   return (event) => reporter.report(event)
 }
 
-/** A pending call. */
 interface Operation {
   readonly span: Span
-  /** The context in which it began. */
   readonly context: Context
   /** Attributes of its measurements. */
   readonly attributes: Attributes
@@ -64,7 +65,8 @@ type EventOf<T extends ClientEvent['type']> = Extract<ClientEvent, { readonly ty
 
 class Reporter {
   readonly #tracer
-  readonly #measurements: Measurements
+  readonly #durations: Histogram
+  readonly #rowCounts: Histogram
   readonly #connection: Attributes
   readonly #hasText: boolean
   readonly #operations = new Map<number, Operation>()
@@ -78,7 +80,17 @@ class Reporter {
     queryText = true,
   }: OpenTelemetryOptions) {
     this.#tracer = tracerProvider.getTracer(SCOPE)
-    this.#measurements = new Measurements(meterProvider.getMeter(SCOPE))
+    const meter = meterProvider.getMeter(SCOPE)
+    this.#durations = meter.createHistogram('db.client.operation.duration', {
+      description: 'Duration of database client operations.',
+      unit: 's',
+      advice: { explicitBucketBoundaries: SECONDS },
+    })
+    this.#rowCounts = meter.createHistogram('db.client.response.returned_rows', {
+      description: 'The actual number of records returned by the database operation.',
+      unit: '{row}',
+      advice: { explicitBucketBoundaries: ROWS },
+    })
     this.#connection = connectionAttributes(url, namespace)
     this.#hasText = queryText
   }
@@ -132,10 +144,11 @@ class Reporter {
     const seconds = event.durationMs / 1_000
     if (event.type === 'query:end') {
       span.setAttribute('db.response.returned_rows', event.rows)
-      this.#measurements.succeeded(seconds, event.rows, attributes)
+      this.#durations.record(seconds, attributes)
+      this.#rowCounts.record(event.rows, attributes)
     } else {
       recordError(span, event.error)
-      this.#measurements.failed(seconds, { ...attributes, ...errorAttributes(event.error) })
+      this.#durations.record(seconds, { ...attributes, ...errorAttributes(event.error) })
     }
     span.end()
   }

@@ -1,6 +1,5 @@
 import { BLANK, quotedBy } from '../../sql/verb.ts'
 
-/** The operation of a statement, and its target. */
 export interface QuerySummary {
   /** Operations and their tables, in order, such as `INSERT invoice SELECT cart`; at most 255 characters. */
   readonly text: string

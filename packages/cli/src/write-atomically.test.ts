@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { writeNewFile } from './write-new-file.ts'
+import { writeNewFile } from './write-atomically.ts'
 
 async function* parts(text: string): AsyncGenerator<Uint8Array> {
   for (const char of text) {
