@@ -78,11 +78,6 @@ export class SqldGroups implements DatabaseBackend {
   async start(): Promise<string> {
     const { sqldPath, directory } = this.#options
     await mkdir(directory, { recursive: true })
-    if (existsSync(join(directory, DATABASES)))
-      throw new Error(
-        'the data directory contains databases from an older version, which had one libsql-server for all groups: ' +
-          'dump them with that version and recreate them',
-      )
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 

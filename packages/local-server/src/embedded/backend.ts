@@ -56,7 +56,7 @@ import {
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
 import { DatabaseExports } from './database-exports.ts'
-import { completeDirectory, DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
+import { DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { retryUnlessBegun } from './retry-unless-begun.ts'
@@ -161,7 +161,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    await completeDirectory(this.#directory, this.#isDurable)
+    mkdirSync(this.#directory, { recursive: true })
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
     await this.#exports.removeLeftovers()

@@ -36,8 +36,7 @@ interface StoredState {
   readonly parents: Readonly<Record<string, DatabaseId>>
   readonly jobs: readonly Job[]
   readonly lastTask: number
-  /** Absent in files of earlier versions. */
-  readonly lastJob?: number
+  readonly lastJob: number
 }
 
 const FINAL_STATUSES: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
@@ -73,7 +72,7 @@ export class SchemaStore {
       this.#parents = new Map(Object.entries(parents)) as Map<DatabaseId, DatabaseId>
       this.#jobs = [...jobs]
       this.#lastTask = lastTask
-      this.#lastJob = lastJob ?? Math.max(0, ...jobs.map(({ number }) => number))
+      this.#lastJob = lastJob
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         throw new Error(`${path} cannot be read`, { cause: error })
