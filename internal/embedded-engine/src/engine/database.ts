@@ -1,5 +1,4 @@
 import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
-import type { Clock } from '@batonsql/server-common/base'
 import type { Dialect } from '@batonsql/server-common/hrana'
 import type { Statement } from '@batonsql/server-common/sql'
 import type { TableChanges } from '../protocol/worker-messages.ts'
@@ -28,7 +27,6 @@ export interface DatabaseOptions {
   readonly isDurable: boolean
   /** The number of commits when it was closed; null if that is unknown. */
   readonly lastIndex: bigint | null
-  readonly clock: Clock
   /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
 }
@@ -41,7 +39,7 @@ export class Database {
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
   readonly #parser: StatementParser
-  readonly #writeLock: WriteLock
+  readonly #writeLock = new WriteLock()
   /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
   readonly #isDurable: boolean
@@ -55,7 +53,7 @@ export class Database {
   readonly #dumps = new Set<SqliteConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, role, dialect, clock } = options
+    const { id, settings, role, dialect } = options
     this.id = id
     this.role = role
     this.dialect = dialect
@@ -63,7 +61,6 @@ export class Database {
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
-    this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
     this.#commits = this.#createCommitCounter(options.lastIndex)

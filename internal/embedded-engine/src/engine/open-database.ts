@@ -1,5 +1,4 @@
 import type { DatabaseSettings } from '@batonsql/server-common/backend'
-import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
@@ -70,7 +69,7 @@ export class OpenDatabase {
     try {
       this.#engine = new EngineInstance(dependencies.instance(), { ...dependencies, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
-      this.#database = new Database(this.#engine, { ...database, clock: SYSTEM_CLOCK, onChanges })
+      this.#database = new Database(this.#engine, { ...database, onChanges })
     } catch (error) {
       this.#files.closeAll()
       this.#files.release()

@@ -38,7 +38,6 @@ import {
   setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
-import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import {
   type Dialect,
   decodeCursorBody,
@@ -82,8 +81,6 @@ export interface EmbeddedOptions {
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
-  /** Decides when streams expire. @default the system clock */
-  readonly clock?: Clock
 }
 
 /** Serves the database API with the embedded engine: manages streams and permissions, and runs statements in worker threads. */
@@ -114,14 +111,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     dialect = null,
     resolveName = (_, name) => name as DatabaseId,
     reachable,
-    clock = SYSTEM_CLOCK,
   }: EmbeddedOptions) {
     this.#resolveName = resolveName
     this.#dialect = dialect
     this.#directory = directory
     this.#isDurable = isDurable
     this.#tokens = new TokenCheck(isOpen, reachable)
-    this.#streams = new StreamTable(clock, (id, stream) => this.#workers.find(id)?.closeStream(stream))
+    this.#streams = new StreamTable((id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       getPath: (id) => this.#getFile(id),
       getRole: (id) => this.#schemas.getRole(id),

@@ -1,16 +1,17 @@
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
-import { TestClock } from '@batonsql/server-common/test-clock'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { StreamTable } from './stream-table.ts'
 
 const A = 'a' as DatabaseId
 const B = 'b' as DatabaseId
 
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
 function setUp() {
-  const clock = new TestClock()
   const expired: number[] = []
-  return { clock, expired, table: new StreamTable(clock, (_, stream) => expired.push(stream)) }
+  return { expired, table: new StreamTable((_, stream) => expired.push(stream)) }
 }
 
 function catchFailure(run: () => unknown): string {
@@ -60,32 +61,32 @@ test('rejects malformed batons, batons from another server, for another database
 })
 
 test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {
-  const { clock, table, expired } = setUp()
-  clock.advance(250)
+  const { table, expired } = setUp()
+  vi.advanceTimersByTime(250)
   const baton = table.release(await table.open(A)) as string
-  clock.advance(10_000)
+  vi.advanceTimersByTime(10_000)
   expect(expired).toEqual([])
-  clock.advance(750) // the next whole second
+  vi.advanceTimersByTime(750) // the next whole second
   expect(expired).toEqual([1])
   const body = '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}'
   expect(catchFailure(() => table.resume(baton, A))).toBe(`400 ${body}`)
-  clock.advance(300_000)
+  vi.advanceTimersByTime(300_000)
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('a stream does not expire while a request is in flight', async () => {
-  const { clock, table, expired } = setUp()
+  const { table, expired } = setUp()
   const lease = await table.open(A)
-  clock.advance(60_000)
+  vi.advanceTimersByTime(60_000)
   const baton = table.release(lease) as string
-  clock.advance(9_000)
+  vi.advanceTimersByTime(9_000)
   table.resume(baton, A)
-  clock.advance(60_000)
+  vi.advanceTimersByTime(60_000)
   expect(expired).toEqual([])
 })
 
 test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others are rejected with 429 after a second', async () => {
-  const { clock, table } = setUp()
+  const { table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
   const first = table.open(A).then(() => order.push('first'))
@@ -95,31 +96,31 @@ test('opens at most 128 streams; a free slot goes to the request that has waited
   )
   table.close(leases[0] as { stream: number })
   await first
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await second
   expect(order).toEqual(['first', '429 {"error":"Timed out while opening database connection"}'])
   expect([table.countOpen(A), table.countOpen(B)]).toEqual([128, 0])
 })
 
 test('an expired stream frees its slot once', async () => {
-  const { clock, table } = setUp()
+  const { table } = setUp()
   const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const [expiredLease] = leases as [{ stream: number }]
   table.release(expiredLease)
-  clock.advance(11_000)
+  vi.advanceTimersByTime(11_000)
   const opening = table.open(A)
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await opening
   table.close(expiredLease)
   const rejectedOpen = table.open(A)
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await expect(rejectedOpen).rejects.toBeInstanceOf(PipelineFailure)
 })
 
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
-  const { clock, table } = setUp()
+  const { table } = setUp()
   const expiredBaton = table.release(await table.open(A)) as string
-  clock.advance(11_000)
+  vi.advanceTimersByTime(11_000)
   const openBaton = table.release(await table.open(A)) as string
   table.closeStreams(A)
   expect(catchFailure(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')

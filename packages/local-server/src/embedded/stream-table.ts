@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
-import type { Clock } from '@batonsql/server-common/base'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
 
@@ -25,7 +24,7 @@ interface Stream {
   mayWrite: boolean
   /** Databases that it has attached, including those it has detached since. */
   readonly attached: DatabaseId[]
-  cancelTimer: (() => void) | null
+  timer: NodeJS.Timeout | undefined
   isExpired: boolean
 }
 
@@ -43,7 +42,6 @@ export interface StreamLease {
  * A baton is valid for one request to its own database.
  */
 export class StreamTable {
-  readonly #clock: Clock
   readonly #onExpiry: ExpiryListener
   readonly #signer = new BatonSigner()
   readonly #streams = new Map<number, Stream>()
@@ -51,8 +49,7 @@ export class StreamTable {
   #lastNumber = 0
   #openCount = 0
 
-  constructor(clock: Clock, onExpiry: ExpiryListener) {
-    this.#clock = clock
+  constructor(onExpiry: ExpiryListener) {
     this.#onExpiry = onExpiry
   }
 
@@ -69,7 +66,7 @@ export class StreamTable {
       sequence,
       mayWrite,
       attached: [],
-      cancelTimer: null,
+      timer: undefined,
       isExpired: false,
     })
     return { stream: number }
@@ -106,9 +103,9 @@ export class StreamTable {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
     // the service rounds up to the next whole second
-    const now = this.#clock.now()
+    const now = performance.now()
     const expiresAt = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
-    stream.cancelTimer = this.#clock.after(expiresAt - now, () => this.#expire(stream))
+    stream.timer = setTimeout(() => this.#expire(stream), expiresAt - now).unref()
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
@@ -121,7 +118,7 @@ export class StreamTable {
   close({ stream: number }: StreamLease): void {
     const stream = this.#streams.get(number)
     if (stream === undefined) return
-    stream.cancelTimer?.()
+    clearTimeout(stream.timer)
     this.#streams.delete(number)
     if (!stream.isExpired) this.#freeSlot()
   }
@@ -167,19 +164,18 @@ export class StreamTable {
 
   /** Stops all timers. */
   clear(): void {
-    for (const stream of this.#streams.values()) stream.cancelTimer?.()
+    for (const stream of this.#streams.values()) clearTimeout(stream.timer)
     this.#streams.clear()
   }
 
   #take(stream: Stream): void {
-    stream.cancelTimer?.()
-    stream.cancelTimer = null
+    clearTimeout(stream.timer)
     stream.sequence += 1n
   }
 
   #expire(stream: Stream): void {
     stream.isExpired = true
-    stream.cancelTimer = this.#clock.after(KEEP_EXPIRED_MS, () => this.#streams.delete(stream.number))
+    stream.timer = setTimeout(() => this.#streams.delete(stream.number), KEEP_EXPIRED_MS).unref()
     this.#freeSlot()
     this.#onExpiry(stream.database, stream.number)
   }
@@ -196,13 +192,13 @@ export class StreamTable {
       throw PipelineFailure.service(429, 'Too many concurrent requests')
     await new Promise<void>((resolve, reject) => {
       const grant = (): void => {
-        cancel()
+        clearTimeout(timer)
         resolve()
       }
-      const cancel = this.#clock.after(MAX_WAIT_MS, () => {
+      const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(grant), 1)
         reject(PipelineFailure.service(429, 'Timed out while opening database connection'))
-      })
+      }, MAX_WAIT_MS)
       this.#waiting.push(grant)
     })
   }
