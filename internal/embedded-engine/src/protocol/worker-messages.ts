@@ -64,7 +64,7 @@ export type CallWork =
   | {
       readonly type: 'migration'
       readonly job: number
-      /** A `MigrationProgram` as text. */
+      /** The migration as the body of a cursor. */
       readonly program: string
       readonly isDryRun: boolean
     }

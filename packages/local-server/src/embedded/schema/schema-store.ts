@@ -24,7 +24,7 @@ export interface Task {
 export interface Job {
   readonly number: number
   readonly schema: DatabaseId
-  /** A `MigrationProgram` as text. */
+  /** The migration as the body of a cursor. */
   readonly program: string
   tasks: readonly Task[]
   status: JobStatus
