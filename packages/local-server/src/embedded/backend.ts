@@ -22,6 +22,7 @@ import {
   type DatabaseSettings,
   type DatabaseSource,
   describeBlock,
+  type ExportedFile,
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
@@ -54,7 +55,7 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
-import { DatabaseExports } from './database-exports.ts'
+import { createExport } from './database-exports.ts'
 import { DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -99,7 +100,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #migrations: SchemaMigrations
   /** Number of the last internal stream: negative, so that it differs from clients' streams, whose limit does not include it. */
   #lastInternalStream = 0
-  readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
   readonly #running = new RunningRequests()
   readonly #usage = new UsageCounters()
@@ -142,11 +142,6 @@ export class EmbeddedBackend implements DatabaseBackend {
         resolveName(from, target) === target &&
         this.#isAttachable(target),
     })
-    this.#exports = new DatabaseExports({
-      directory: join(directory, 'exports'),
-      workers: this.#workers,
-      snapshot: (id, path, signal) => this.#snapshot(id, path, signal),
-    })
   }
 
   async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
@@ -160,7 +155,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     mkdirSync(this.#directory, { recursive: true })
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
-    await this.#exports.removeLeftovers()
+    // files that a killed process has left
+    await rm(this.#exportsFolder, { recursive: true, force: true })
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
@@ -200,7 +196,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const copy = await this.#exports.create(id, new AbortController().signal)
+    const copy = await this.#export(id)
     try {
       await copyDatabaseFile(copy.path, file)
       await ensureDatabaseFile(file, this.#isDurable)
@@ -303,9 +299,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await buildExportResponse(request, id, this.#runningExports, () =>
-        this.#exports.create(id, signal),
-      )
+      return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id, signal))
     }
     running.isReceiving = true
     const text = await readText(request.body)
@@ -403,6 +397,18 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Copies a database and its WAL to a file. */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     await this.#runInternal(id, { type: 'snapshot', path }, signal)
+  }
+
+  /** Exports a database to a temporary file. @param signal aborts the snapshot, but not the work that completes the copy */
+  async #export(id: DatabaseId, signal?: AbortSignal): Promise<ExportedFile> {
+    return await createExport(this.#exportsFolder, {
+      snapshot: (path) => this.#snapshot(id, path, signal),
+      complete: (path) => this.#workers.completeCopy(id, path),
+    })
+  }
+
+  get #exportsFolder(): string {
+    return join(this.#directory, 'exports')
   }
 
   /** Runs work on a new internal stream. @returns its output @throws Error with the body of its failure */
