@@ -12,7 +12,6 @@ import type { DatabaseRow } from './registry/rows.ts'
 const NOT_APPLIED_YET =
   'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server shows the reason'
 
-/** Options for applying settings. */
 export interface ApplyOptions {
   /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
   readonly revoked?: RevokedAccess | null
@@ -20,7 +19,6 @@ export interface ApplyOptions {
   readonly markMissingAsLost?: boolean
 }
 
-/** Dependencies of {@link BackendChanges}. */
 interface BackendChangesOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
@@ -47,7 +45,6 @@ export class BackendChanges {
     return this.#pending.list
   }
 
-  /** Stops retries. */
   stop(): void {
     this.#pending.stop()
   }

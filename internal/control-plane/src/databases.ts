@@ -33,7 +33,6 @@ export const NEW_CONFIGURATION: DatabaseConfiguration = {
   allowedAwsVpcIds: [],
 }
 
-/** A database to create. */
 export interface NewDatabase {
   readonly organization: OrganizationRow
   readonly group: GroupRow
@@ -48,7 +47,6 @@ export interface NewDatabase {
   readonly onReady?: (row: DatabaseRow) => void
 }
 
-/** Dependencies of {@link Databases}. */
 export interface DatabasesOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
@@ -79,7 +77,6 @@ export class Databases {
     return this.#changes.pending
   }
 
-  /** Whether a database accepts requests. */
   isReady({ id, state }: DatabaseRow): boolean {
     const readyAt = this.#delays.get(id)
     if (readyAt !== undefined && readyAt > performance.now()) return false
@@ -87,7 +84,6 @@ export class Databases {
     return state === 'ready'
   }
 
-  /** Stops retries. */
   stop(): void {
     this.#changes.stop()
   }
@@ -385,7 +381,6 @@ export class Databases {
   }
 }
 
-/** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {

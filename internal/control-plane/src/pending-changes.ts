@@ -7,9 +7,7 @@ const LONGEST_DELAY_MS = 60_000
 /** A change that the back end has not applied yet. */
 export interface PendingChange {
   readonly database: DatabaseId
-  /** Number of failed attempts. */
   readonly failures: number
-  /** The latest error. */
   readonly error: string
 }
 

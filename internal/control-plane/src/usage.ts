@@ -163,7 +163,6 @@ export class Usage {
     return row?.state === 'creating' || row?.state === 'lost' ? undefined : row
   }
 
-  /** Returns the usage of a database. */
   getDatabaseUsage(id: DatabaseId, period: Period): UsageTotal {
     return this.getDatabaseUsages([id], period).get(id) ?? NO_USAGE
   }

@@ -65,7 +65,6 @@ export interface WorkerListener {
   onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
-/** A cursor in flight. */
 export interface RunningCursor {
   readonly outcome: Promise<CallOutcome>
   /** Requests the next chunk. */

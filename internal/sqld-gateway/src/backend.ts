@@ -41,7 +41,6 @@ import { UsageCounts } from './usage-counts.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
 
-/** Options of a {@link SqldBackend}. */
 export interface SqldBackendOptions extends UpstreamOptions {
   /** Receives notices about the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
@@ -335,7 +334,6 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.configure(id, settings.keys)
   }
 
-  /** Handles routes without a body. */
   async #handleWithoutBody(call: ClientRequest): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request

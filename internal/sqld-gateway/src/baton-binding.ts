@@ -32,7 +32,6 @@ export type StreamAttributes = Pick<
 
 /** Decides whether a response's stream may be continued. */
 export interface BatonGate {
-  /** Whether the stream may be continued. */
   mayContinue(): boolean
   /** Closes a stream that may not be continued. */
   drop(baton: string): void

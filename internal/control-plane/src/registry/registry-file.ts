@@ -2,7 +2,6 @@ import { closeSync, openSync } from 'node:fs'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { loadSqliteModule } from '@batonsql/server-common/base'
 
-/** A value of a column. */
 export type RegistryValue = string | number | null
 
 /**
@@ -34,7 +33,6 @@ export class RegistryFile {
     this.#prepare(sql).run(...values)
   }
 
-  /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
     return this.#prepare(sql).all(...values) as Row[]
   }

@@ -68,7 +68,6 @@ export interface GroupRow {
  */
 export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
 
-/** Settings of a database. */
 export interface DatabaseConfiguration {
   readonly sizeLimitBytes: number | null
   readonly allowAttach: boolean

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { ApiError } from '../api-error.ts'
 import { DumpBudget, DumpShare } from './dump-budget.ts'
 
-/** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
 /** Limits of the stored dumps of one organization; when they are exceeded, the oldest dumps are removed. */

@@ -16,7 +16,6 @@ const CHUNK_CHARACTERS = 64 * 1_024
 /** Receives a chunk of a cursor's text; resolves when the next is requested. @throws ClientDisconnectedError */
 export type CursorOutput = (text: JsonText) => Promise<void>
 
-/** The batch of a cursor. */
 export interface CursorProgram {
   readonly steps: readonly BatchStep[]
   readonly permissions: Permissions

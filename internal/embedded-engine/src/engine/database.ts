@@ -16,7 +16,6 @@ import { WriteLock } from './write-lock.ts'
 /** Number of connections that are kept for later clients. */
 const MAX_SPARE_CONNECTIONS = 4
 
-/** Options of a {@link Database}. */
 export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
@@ -44,7 +43,6 @@ export class Database {
   readonly #scratch: SqliteConnection
   readonly #isDurable: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
-  /** Whether changes are reported. */
   isWatched = false
   readonly #commits: CommitCounter
   #settings: DatabaseSettings

@@ -172,7 +172,6 @@ function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
-/** Sends text in chunks. */
 class ChunkedText {
   readonly #output: DumpOutput
   #pending = ''

@@ -39,7 +39,6 @@ export interface WorkerDependencies {
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void
-  /** Ends the worker. */
   readonly fail: (error: unknown) => never
 }
 

@@ -34,7 +34,6 @@ export async function dryRunMigration(
 interface MigrationJob {
   /** The migration as the body of a cursor. */
   readonly text: string
-  /** Number of the job. */
   readonly job: number
 }
 

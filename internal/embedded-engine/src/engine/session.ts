@@ -46,7 +46,6 @@ const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
 /** Maximum number of databases that a session can attach, including those it has detached since. */
 const MAX_ATTACHED = 10
-/** Size of a chunk of a cursor. */
 const CURSOR_CHUNK_BYTES = 64 * 1_024
 
 /** A statement of a program with its arguments. */
@@ -93,7 +92,6 @@ export class Session {
   /** Copies of databases that were attached. */
   readonly #attached: Attachment[] = []
   #isClosed = false
-  /** Number of the current call. */
   #call = 0
 
   /** @param texts SQL text that the client has stored */

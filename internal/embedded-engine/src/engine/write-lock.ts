@@ -48,7 +48,6 @@ export class WriteLock {
     if (index >= 0) this.#waiting.splice(index, 1)[0]?.reject(reason)
   }
 
-  /** Releases the lock. */
   release(writer: Writer): void {
     if (this.#holder === writer) this.#handOver()
   }

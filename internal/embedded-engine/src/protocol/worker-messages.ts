@@ -10,7 +10,6 @@ import type {
 } from '@batonsql/server-common/hrana'
 import type { JsonText } from './json-text.ts'
 
-/** Start parameters of a worker. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
   /** Whether this process was started with `--wasm-code-gc`. */
@@ -19,7 +18,6 @@ export interface WorkerStart {
   readonly state: SharedArrayBuffer
 }
 
-/** A message from the server to a worker. */
 export type ToWorker =
   | ({ readonly type: 'open' } & DatabaseToOpen)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
@@ -42,7 +40,6 @@ export type ToWorker =
   /** Closes all connections, which checkpoints the WAL unless the disk is full, and exits. */
   | { readonly type: 'shut-down' }
 
-/** The database that a worker opens. */
 export interface DatabaseToOpen {
   readonly id: DatabaseId
   readonly path: string
@@ -55,7 +52,6 @@ export interface DatabaseToOpen {
   readonly lastIndex: bigint | null
 }
 
-/** The work of a call. */
 export type CallWork =
   | { readonly type: 'pipeline'; readonly requests: readonly PipelineRequest[]; readonly version: 2 | 3 }
   | { readonly type: 'cursor'; readonly steps: readonly BatchStep[] }
@@ -95,7 +91,6 @@ export type PackedWork =
   | { readonly type: 'pipeline'; readonly requests: readonly PackedRequest[]; readonly version: 2 | 3 }
   | { readonly type: 'cursor'; readonly steps: readonly PackedStep[] }
 
-/** A call on a stream. */
 export type StreamCall = PackedWork & {
   readonly call: number
   readonly stream: number
@@ -154,7 +149,6 @@ export interface StatementUsage {
   readonly rowsWritten: number
 }
 
-/** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */

@@ -107,7 +107,6 @@ export class RunningRequest {
   }
 }
 
-/** Returns the response to an aborted request. */
 export function revokedResponse(): ServiceResponse {
   return errorResponse(
     502,
@@ -207,7 +206,6 @@ async function waitUntilEnded(
   return [...running]
 }
 
-/** Waits for work, with a time limit. */
 export async function withTimeLimit(work: Promise<unknown>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

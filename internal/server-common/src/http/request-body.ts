@@ -14,7 +14,6 @@ const MAX_TOTAL_BYTES = Math.max(1_024 * MEBIBYTE, 2 * BYTE_COST * MAX_BODY_BYTE
 /** Maximum number of values in a body: parsing them takes about half a second, during which no other request is handled. */
 const MAX_ITEMS = 500_000
 
-/** Limits of request bodies. */
 interface BodyLimits {
   readonly bodyBytes: number
   readonly totalBytes: number

@@ -44,7 +44,6 @@ export interface SqldNamespaceConfig {
   readonly block_reason?: string | undefined
 }
 
-/** Initial content of a namespace. */
 export interface SqldNamespaceSource {
   readonly shared_schema?: true
   /** The namespace whose schema it shares. */
@@ -107,7 +106,6 @@ export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
   readonly #childTimeoutMs: number
-  /** The latest change. */
   #lastChange: Promise<unknown> = Promise.resolve()
 
   constructor(

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream'
 import { readBytes, StreamedBody } from '@batonsql/server-common/http'
 import type { Dispatcher } from 'undici'
 
-/** A response from the server. */
 export interface UpstreamResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -148,7 +147,6 @@ function concat(parts: readonly Buffer[]): Buffer {
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 }
 
-/** Reads the body of a response completely. */
 export async function readBody({ body }: UpstreamResponse): Promise<Buffer> {
   return body instanceof Readable ? await readBytes(body) : body
 }

@@ -25,7 +25,6 @@ import {
   UpstreamTokens,
 } from './upstream-tokens.ts'
 
-/** Options of an {@link Upstream}. */
 export interface UpstreamOptions {
   /** Data directory of the server. */
   readonly directory: string
@@ -47,7 +46,6 @@ export interface UpstreamOptions {
   readonly servesReplicas?: boolean
 }
 
-/** Callbacks of an {@link Upstream}. */
 export interface UpstreamCallbacks {
   /** Called when the server has started, including after an unexpected exit. */
   readonly onStart: () => void

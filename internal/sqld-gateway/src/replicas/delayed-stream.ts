@@ -1,8 +1,6 @@
 import { Transform, type TransformCallback } from 'node:stream'
 
-/** Options of a {@link DelayedStream}. */
 export interface Delay {
-  /** Returns the current delay in ms. */
   readonly lagMs: () => number
   /** Calls a listener when the delay may have changed. @returns a function that removes it */
   readonly onChange: (listener: () => void) => () => void

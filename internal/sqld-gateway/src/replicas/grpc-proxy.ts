@@ -16,13 +16,11 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 /** The gRPC status of a call that the primary cannot receive. With UNAVAILABLE the replica would retry forever. */
 const INTERNAL = '13'
 
-/** Options of a {@link GrpcProxy}. */
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
   /** Shared by both sides; connections without them are rejected. */
   readonly keys: ReplicationKeys
-  /** Delay of replication. */
   readonly delay: Delay
 }
 

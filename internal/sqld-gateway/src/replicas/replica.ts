@@ -7,7 +7,6 @@ import type { WriteService } from '../writes/write-service.ts'
 import type { Delay } from './delayed-stream.ts'
 import { GrpcProxy } from './grpc-proxy.ts'
 
-/** Options of a {@link Replica}. */
 export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primary' | 'servesReplicas'> {
   readonly primary: Upstream
   /** The primary's write gates; forwarded writes also pass through them. */

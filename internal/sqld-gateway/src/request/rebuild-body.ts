@@ -11,7 +11,6 @@ import { estimateParsingBytes, MAX_TOKENS } from './parsing-estimate.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
-/** A decoded request body. */
 export interface DecodedBody extends PipelineBody {
   /** Whether it is the body of a cursor: one batch. */
   readonly isCursor: boolean
@@ -28,7 +27,6 @@ export interface RebuiltBody {
   readonly getEffect: (stored: StoredEffects) => WriteEffect
 }
 
-/** Rules for request bodies. */
 export interface BodyRules extends Omit<GuardContext, 'attach'> {
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean

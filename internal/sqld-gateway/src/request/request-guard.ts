@@ -22,7 +22,6 @@ const STORED_ON_REPLICA = {
 /** Permissions of the sender of a request, and the state of its stream. */
 export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isReplica'> {
   readonly resolveName: ResolveName
-  /** Whether reads are blocked. */
   readonly blockReads: boolean
   /** Whether programs that write are migrations. */
   readonly isSchema: boolean

@@ -50,7 +50,6 @@ export class WriteGate {
     return [...this.#writers]
   }
 
-  /** Whether a stream is one of {@link writers}. */
   isWriter(stream: StreamWriteState): boolean {
     return this.#writers.has(stream)
   }

@@ -29,7 +29,6 @@ export class WriteTicket {
     return this.#gate.isWriter(this.#stream)
   }
 
-  /** Called when the response begins. */
   onResponse(): void {
     this.#gate.onResponse(this.#stream, this.#effect)
   }

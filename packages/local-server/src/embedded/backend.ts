@@ -68,9 +68,7 @@ import { StreamTable } from './stream-table.ts'
 import { UsageCounters } from './usage-counters.ts'
 import { WorkerPool } from './worker-pool.ts'
 
-/** Options of an {@link EmbeddedBackend}. */
 export interface EmbeddedOptions {
-  /** Directory of the database files. */
   readonly directory: string
   /** Whether anyone has full access without a token. */
   readonly isOpen: boolean

@@ -21,7 +21,6 @@ import { CursorBodyStream } from './cursor-body-stream.ts'
 import type { StreamLease, StreamTable } from './stream-table.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
-/** Options of {@link StreamCalls}. */
 export interface StreamCallOptions {
   readonly workers: WorkerPool
   readonly streams: StreamTable

@@ -109,7 +109,6 @@ export class StreamTable {
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
-  /** Whether a stream is still open. */
   has({ stream }: StreamLease): boolean {
     return this.#streams.has(stream)
   }

@@ -47,7 +47,6 @@ const MAX_SPARE_WORKERS = 2
 /** How long after a database was opened a spare worker for the next one is started. */
 const SPARE_DELAY_MS = 5
 
-/** Callbacks of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
   getPath(id: DatabaseId): string
   getRole(id: DatabaseId): SchemaRole
@@ -59,7 +58,6 @@ export interface WorkerPoolOptions {
   isIdle(id: DatabaseId): boolean
   /** Called after a database and its streams have been closed. */
   onClosed(id: DatabaseId): void
-  /** Receives usage of a database. */
   onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
@@ -194,7 +192,6 @@ export class WorkerPool {
     await this.#workers.get(id)?.release({ keepsFiles: true })
   }
 
-  /** Returns the change feed of a database. */
   getFeed(id: DatabaseId): ChangeFeed {
     let feed = this.#feeds.get(id)
     if (feed === undefined) {
@@ -207,7 +204,6 @@ export class WorkerPool {
     return feed
   }
 
-  /** Ends the change streams of a database. */
   closeFeed(id: DatabaseId): void {
     this.#feeds.get(id)?.end()
   }

@@ -43,7 +43,6 @@ const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
 ])
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
-/** Options of a {@link DatabaseRouter}. */
 export interface DatabaseRouterOptions {
   readonly controlPlane: ControlPlane
   readonly version: string
@@ -51,7 +50,6 @@ export interface DatabaseRouterOptions {
   readonly domains: Readonly<Record<string, string>>
   /** Decides which requests are accepted at all. */
   readonly access: AccessPolicy
-  /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
 }

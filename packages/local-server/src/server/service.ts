@@ -326,7 +326,6 @@ interface SourceOptions {
   readonly group: GroupRow
 }
 
-/** The parts of a running service. */
 export interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null

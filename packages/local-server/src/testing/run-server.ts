@@ -9,13 +9,11 @@ export const RUN_SERVER = 'BATON_TEST_SERVER'
 export const OPERATIONS = ['take', 'discard', 'export', 'fail', 'countFailed', 'removeFailure'] as const
 export type Operation = (typeof OPERATIONS)[number]
 
-/** An operation with its arguments. */
 export interface RunServerCall {
   readonly operation: Operation
   readonly values: readonly unknown[]
 }
 
-/** The outcome of a {@link RunServerCall}. */
 export type RunServerReply = { readonly result?: unknown } | { readonly error: string }
 
 /** Calls the server that all processes of a test run share. */
