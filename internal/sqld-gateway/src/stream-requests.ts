@@ -16,7 +16,7 @@ import {
 } from '@batonsql/server-common/http'
 import { BatonBinding, extractBaton, type StreamAttributes } from './baton-binding.ts'
 import { buildClientResponse } from './build-client-response.ts'
-import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
+import { readBody, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
@@ -99,8 +99,13 @@ export class StreamRequests {
     const rules = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
     const checked = this.#check(id, call, text, rules)
-    if (request.path === '/v3/cursor' && !checked.call.permissions.write)
-      return await this.#sendReadOnlyCursor(checked)
+    // libsql-server would truncate the response
+    if (
+      request.path === '/v3/cursor' &&
+      !checked.call.permissions.write &&
+      checked.body.needsWritePermission()
+    )
+      throw PipelineFailure.service(403, noWritePermission(id))
     return await this.#send(checked, rules.migrationRejection)
   }
 
@@ -246,24 +251,6 @@ export class StreamRequests {
     if (baton !== null) await this.#internal.closeStream(id, baton)
   }
 
-  /**
-   * Sends a cursor without write permission. If it attempts to write, the server truncates the response, which is reported to the
-   * client as a rejection.
-   */
-  async #sendReadOnlyCursor({ call, body, attributes }: CheckedRequest): Promise<ServiceResponse> {
-    const { id, signal } = call
-    try {
-      const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body.text)
-      return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
-    } catch (error) {
-      if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
-      const baton =
-        error instanceof TruncatedResponseError ? extractBaton(error.received.toString('latin1')) : null
-      if (baton !== null) await this.#internal.closeStream(id, baton)
-      throw PipelineFailure.service(403, noWritePermission(id))
-    }
-  }
-
   /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
   #createBatonWatcher({ id, running }: ResponseStream, attributes: StreamAttributes): BodyWatcher {
     return this.#batons.createWatcher(attributes, {
@@ -271,17 +258,6 @@ export class StreamRequests {
       drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     })
   }
-}
-
-const LINE_FEED = 0x0a
-
-/**
- * Whether the response to a cursor request continues after its first line, which only names the stream: libsql-server ends it there if
- * the cursor attempts to write.
- */
-function continuesAfterFirstLine(received: Buffer): boolean {
-  const lineEnd = received.indexOf(LINE_FEED)
-  return lineEnd !== -1 && lineEnd + 1 < received.length
 }
 
 function invalidBaton(): PipelineFailure {
