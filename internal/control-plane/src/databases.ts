@@ -8,10 +8,9 @@ import {
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { ApiError } from './api-error.ts'
-import { type ApplyOptions, BackendChanges, isServed } from './backend-changes.ts'
+import { type ApplyOptions, BackendChanges, isServed, type PendingChange } from './backend-changes.ts'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 import { type DumpSource, loadDump } from './load-dump.ts'
-import type { PendingChange } from './pending-changes.ts'
 import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'

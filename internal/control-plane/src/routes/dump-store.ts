@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../api-error.ts'
-import { DumpBudget, DumpShare } from './dump-budget.ts'
+import { type DumpBudget, DumpShare } from './dump-budget.ts'
 
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
@@ -27,7 +27,7 @@ interface StoredDump {
 export class DumpStore {
   readonly #directory: string
   readonly #dumps = new Map<string, StoredDump>()
-  readonly #budget = new DumpBudget(MAX_TOTAL_BYTES)
+  readonly #budget: DumpBudget = { maxBytes: MAX_TOTAL_BYTES, usedBytes: 0 }
 
   private constructor(directory: string) {
     this.#directory = directory
