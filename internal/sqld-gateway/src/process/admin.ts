@@ -67,6 +67,12 @@ function isTransientRejection(error: unknown): boolean {
   return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
 }
 
+/** Returns null for the error of a missing namespace. @throws any other error */
+function ignoreMissing(error: unknown): null {
+  if (error instanceof SqldAdminError && error.status === 404) return null
+  throw error
+}
+
 /** Whether the server rejects a change because it is stopping. */
 export const isStopping = (error: unknown): boolean =>
   error instanceof SqldAdminError && error.message.includes('channel closed')
@@ -154,10 +160,7 @@ export class SqldAdmin {
   }
 
   async stats(namespace: string): Promise<SqldNamespaceStats> {
-    const path = `/v1/namespaces/${namespace}/stats`
-    const response = await this.#send('GET', path)
-    checkAccepted('GET', path, response)
-    return JSON.parse(response.body) as SqldNamespaceStats
+    return JSON.parse(await this.#get(`/v1/namespaces/${namespace}/stats`)) as SqldNamespaceStats
   }
 
   /**
@@ -166,8 +169,7 @@ export class SqldAdmin {
    * next start.
    */
   async checkpoint(namespace: string): Promise<void> {
-    const config = `/v1/namespaces/${namespace}/config`
-    checkAccepted('GET', config, await this.#send('GET', config))
+    await this.#get(`/v1/namespaces/${namespace}/config`)
     const path = `/v1/namespaces/${namespace}/checkpoint`
     checkAccepted('POST', path, await this.#send('POST', path, {}))
   }
@@ -178,53 +180,40 @@ export class SqldAdmin {
 
   /** Configures a namespace. @returns false if it does not exist */
   async configureIfExists(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
-    return await this.#retryWhileMissing(async () => {
-      try {
-        await this.configure(namespace, config)
-        return true
-      } catch (error) {
-        if (error instanceof SqldAdminError && error.status === 404) return false
-        throw error
-      }
-    })
+    return await this.#retryWhileMissing(() => this.configure(namespace, config))
   }
 
   async exists(namespace: string): Promise<boolean> {
-    return await this.#retryWhileMissing(async () => (await this.#readConfig(namespace)) !== null)
+    return await this.#retryWhileMissing(() => this.#get(`/v1/namespaces/${namespace}/config`))
   }
 
   /** Whether a namespace exists and rejects reads. */
   async blocksReads(namespace: string): Promise<boolean> {
-    return (await this.#readConfig(namespace))?.block_reads === true
+    const config = await this.#get(`/v1/namespaces/${namespace}/config`).catch(ignoreMissing)
+    return config !== null && (JSON.parse(config) as SqldNamespaceConfig).block_reads
   }
 
-  /** Returns the configuration of a namespace; null if it does not exist. */
-  async #readConfig(namespace: string): Promise<SqldNamespaceConfig | null> {
-    const path = `/v1/namespaces/${namespace}/config`
+  async #get(path: string): Promise<string> {
     const response = await this.#send('GET', path)
-    if (response.status === 404) return null
     checkAccepted('GET', path, response)
-    return JSON.parse(response.body) as SqldNamespaceConfig
+    return response.body
   }
 
   /**
-   * Retries a lookup, because the server sometimes reports an existing database as missing if more are in use than it keeps open.
+   * Retries a call, because the server sometimes reports an existing database as missing if more are in use than it keeps open.
+   * @returns whether the namespace exists
    */
-  async #retryWhileMissing(lookUp: () => Promise<boolean>): Promise<boolean> {
-    for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
-      if (await lookUp()) return true
-      await sleep(MISSING_DELAY_MS)
+  async #retryWhileMissing(call: () => Promise<unknown>): Promise<boolean> {
+    for (let attempt = 1; attempt <= MISSING_ATTEMPTS; attempt += 1) {
+      if (attempt > 1) await sleep(MISSING_DELAY_MS)
+      if ((await call().catch(ignoreMissing)) !== null) return true
     }
-    return await lookUp()
+    return false
   }
 
   /** Removes a namespace, if it exists. */
   async remove(namespace: string): Promise<void> {
-    await retryTransient(async () => {
-      const path = `/v1/namespaces/${namespace}`
-      const response = await this.#sendInOrder('DELETE', path, {})
-      if (response.status !== 404) checkAccepted('DELETE', path, response)
-    })
+    await retryTransient(() => this.#call('DELETE', `/v1/namespaces/${namespace}`, {})).catch(ignoreMissing)
   }
 
   /**

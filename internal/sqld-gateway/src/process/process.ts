@@ -6,7 +6,7 @@ import { DirectoryLock, openDirectory, type TemporaryDirectory } from '@batonsql
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
 import { killOrphan, removePidFile } from './pid-file.ts'
-import { settleAtStart } from './settle-migrations.ts'
+import { settleMigrations } from './settle-migrations.ts'
 import { type StartedServer, spawnSqld, stopChild } from './spawn-sqld.ts'
 import type { SqldOptions } from './sqld-options.ts'
 
@@ -62,7 +62,7 @@ export async function startSqldChild(
   try {
     await killOrphan(directory)
     await clearEmptyVersion(directory)
-    const resumesMigration = await settleAtStart(
+    const resumesMigration = await settleMigrations(
       join(directory, 'sqld'),
       previous?.crashedOnMigration === true,
     )
