@@ -1,4 +1,4 @@
-import type { DatabaseId, DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import type { DatabaseId, DatabaseSettings, QueryUsage, SchemaRole } from '@batonsql/server-common/backend'
 import type {
   BatchStep,
   Condition,
@@ -142,13 +142,6 @@ export interface TableChanges {
   update: number
 }
 
-/** The rows read and written by all statements whose SQL begins with the same text: `query` is at most 1,000 characters of it. */
-export interface StatementUsage {
-  readonly query: string
-  readonly rowsRead: number
-  readonly rowsWritten: number
-}
-
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */
@@ -157,8 +150,8 @@ export type FromWorker =
       readonly type: 'outcome'
       readonly call: number
       readonly outcome: CallOutcome
-      /** Usage since the last outcome that the worker sent. */
-      readonly usage: readonly StatementUsage[]
+      /** Usage since the last outcome that the worker sent; `query` is at most 1,000 characters of the SQL. */
+      readonly usage: readonly QueryUsage[]
     }
   /** A transaction that changed rows was committed; sent only to watchers, before the outcome of its call. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { StatementUsage } from '@batonsql/embedded-engine'
 import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
 /**
@@ -23,7 +22,7 @@ export class UsageCounters {
   readonly epoch = randomUUID()
   readonly #usages = new Map<DatabaseId, DatabaseUsage>()
 
-  add(id: DatabaseId, usage: readonly StatementUsage[]): void {
+  add(id: DatabaseId, usage: readonly QueryUsage[]): void {
     const total = this.#usages.get(id) ?? { rowsRead: 0, rowsWritten: 0, queries: new Map() }
     this.#usages.set(id, total)
     for (const { query, rowsRead, rowsWritten } of usage) {
