@@ -24,7 +24,6 @@ interface TrackedStream {
   readonly seenAt: number
 }
 
-/** Attributes of a stream, except its baton. */
 export type StreamAttributes = Pick<
   TrackedStream,
   'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'
@@ -95,7 +94,6 @@ export class BatonBinding {
   }
 }
 
-/** Extracts the baton from the beginning of a response. */
 export function extractBaton(head: string): string | null {
   return HEAD.exec(head)?.[1] ?? null
 }

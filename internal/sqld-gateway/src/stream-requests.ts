@@ -82,7 +82,6 @@ export class StreamRequests {
   /** Databases with an aborted request that the server may still execute. */
   readonly #abandoned = new Set<DatabaseId>()
 
-  /** @param isReplica whether the server is a replica */
   constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService, isReplica = false) {
     this.#isReplica = isReplica
     this.#upstream = upstream

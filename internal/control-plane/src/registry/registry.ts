@@ -90,7 +90,6 @@ export class Registry {
     return this.#findSnapshot(compositeKey(database, name))
   }
 
-  /** Returns a user's API token by the token's name. */
   findToken(user: string, name: string): ApiTokenRow | undefined {
     return this.#findToken(compositeKey(user, name))
   }

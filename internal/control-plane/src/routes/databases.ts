@@ -190,7 +190,6 @@ function checkNameAvailable(call: Call, name: string): void {
     throw new ApiError(422, `database name ${name} is not available`)
 }
 
-/** The content of a new database, and the database that it is copied from. */
 interface Source {
   readonly source: NewDatabase['source']
   readonly parent?: DatabaseRow

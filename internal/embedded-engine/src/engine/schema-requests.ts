@@ -5,7 +5,6 @@ import { MigrationError, toMigration } from './migration-program.ts'
 import { dryRunMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'
 
-/** A request that executes statements. */
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 
 /**

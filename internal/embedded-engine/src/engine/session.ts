@@ -470,7 +470,6 @@ export class Session {
     }
   }
 
-  /** Converts engine errors to errors for the client. */
   #withClientErrors<T>(permissions: Permissions, run: () => T): T {
     try {
       return run()

@@ -150,7 +150,6 @@ export class SqliteConnection {
     this.#statements.delete(statement)
   }
 
-  /** Runs a function of the engine for the current call. */
   runForCall<T>(run: () => T): T {
     return this.#engine.runForCall(this.call, run)
   }

@@ -85,7 +85,6 @@ export type PackedRequest =
   | Exclude<PipelineRequest, { readonly type: 'batch' }>
   | { readonly type: 'batch'; readonly steps: readonly PackedStep[] }
 
-/** The work of a call, as it is sent to a worker. */
 export type PackedWork =
   | Exclude<CallWork, { readonly type: 'pipeline' | 'cursor' }>
   | { readonly type: 'pipeline'; readonly requests: readonly PackedRequest[]; readonly version: 2 | 3 }
@@ -121,7 +120,6 @@ export const NOT_ATTACHABLE = 'not allowed'
  */
 export type Reply = string | null | { readonly internalError: string }
 
-/** The outcome of a call: text for the client, or the error. */
 export type CallOutcome =
   /** `isClosed`: whether the stream was closed. */
   | { readonly type: 'results'; readonly text: JsonText; readonly isClosed: boolean }

@@ -1,11 +1,9 @@
 import { isIP } from 'node:net'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 
-/** The checked parts of a request. */
 type Headers = Pick<ServiceRequest, 'headers'>
 
 export interface AccessOptions {
-  /** Address that the server listens on. */
   readonly listenHost: string
   /** Maps host names to databases. */
   readonly domains: Readonly<Record<string, string>>

@@ -37,7 +37,6 @@ export function describeBlock(blockReason: string | null): string {
 /** Access that was revoked: all of it, or only write access. */
 export type RevokedAccess = 'all' | 'writes'
 
-/** Initial content of a database. */
 export type DatabaseSource =
   | { readonly type: 'empty' }
   /** Copies an SQLite file that no other program is writing to. */

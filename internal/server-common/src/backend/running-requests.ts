@@ -155,7 +155,6 @@ export class RunningRequests {
     return await waitUntilEnded(unfinished, ABORT_LIMIT_MS)
   }
 
-  /** Aborts all requests to a database at once. */
   abort(id: DatabaseId): void {
     for (const request of this.#getRequests(id)) {
       if (!request.markRevoked()) continue

@@ -23,7 +23,6 @@ const CHILD_TIMEOUT_MS = 8_000
 const MISSING_ATTEMPTS = 100
 const MISSING_DELAY_MS = 50
 
-/** An error response from the admin API. */
 class SqldAdminError extends Error {
   override readonly name = 'SqldAdminError'
   readonly status: number

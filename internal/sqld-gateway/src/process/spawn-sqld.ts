@@ -33,7 +33,6 @@ interface StartPlan {
   readonly options: SqldOptions
 }
 
-/** A server that accepts requests. */
 export interface StartedServer {
   readonly plan: StartPlan
   readonly child: ChildProcess

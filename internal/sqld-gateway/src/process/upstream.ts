@@ -158,7 +158,6 @@ export class Upstream {
     return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
   }
 
-  /** Returns the keys for connections of replicas. */
   replicationKeys(): Promise<ReplicationKeys> {
     const folder = join(this.#options.directory, 'replication-keys')
     this.#keys ??= createReplicationKeys(folder).catch((error: unknown) => {
@@ -202,7 +201,6 @@ export class Upstream {
     return this.#isExitReported && !wasReported
   }
 
-  /** Whether the server responds at all. */
   async responds(withinMs: number): Promise<boolean> {
     const { host, port } = await this.ensureRunning()
     return await new Promise((resolve) => {

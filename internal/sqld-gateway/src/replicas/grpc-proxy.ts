@@ -90,7 +90,6 @@ export class GrpcProxy implements AsyncDisposable {
     }
   }
 
-  /** Returns a connection to the running primary. */
   async #connect(): Promise<http2.ClientHttp2Session> {
     const port = await this.#options.primaryPort()
     const existing = this.#upstream

@@ -77,7 +77,6 @@ function needsWritePermission(sql: string): boolean {
   }
 }
 
-/** Wraps a cursor's batch in a pipeline. */
 function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', ...batch }] }
 }

@@ -24,7 +24,6 @@ export const NO_EFFECT: WriteEffect = {
   endsTransaction: false,
   mayCommit: false,
 }
-/** The effect of unknown SQL. */
 const ANY_EFFECT: WriteEffect = {
   mayWrite: true,
   beginsTransaction: true,

@@ -20,7 +20,6 @@ export class StreamWriteState {
   readonly stored: StoredEffects = new Map()
 }
 
-/** The outcome of a request. */
 export interface WriteEnd {
   /** Whether its stream remains open. */
   readonly isContinued: boolean

@@ -41,7 +41,6 @@ export class WriteService {
   readonly #options: WriteServiceOptions
   readonly #times: StallTimes
   readonly #detector: StallDetector
-  /** Databases that were reported as stalled. */
   readonly #reportedStalls = new Set<DatabaseId>()
 
   constructor(upstream: Upstream, internal: InternalRequests, options: WriteServiceOptions) {
@@ -110,7 +109,6 @@ export class WriteService {
     }
   }
 
-  /** Called when a database was removed. */
   remove(id: DatabaseId): void {
     this.#databases.get(id)?.checkpointer?.close()
     this.#databases.delete(id)

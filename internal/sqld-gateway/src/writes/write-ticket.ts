@@ -24,7 +24,6 @@ export class WriteTicket {
     this.#onWrite = onWrite
   }
 
-  /** Whether its stream may hold or acquire the write lock. */
   get mayHoldLock(): boolean {
     return this.#gate.isWriter(this.#stream)
   }

@@ -34,7 +34,6 @@ export interface ClientCall extends Omit<DatabaseCall, 'stream'> {
   readonly running: RunningRequest
 }
 
-/** A response that a worker writes. */
 interface StreamedResponse {
   readonly call: ClientCall
   readonly lease: StreamLease

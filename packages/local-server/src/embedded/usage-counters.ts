@@ -6,7 +6,6 @@ import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
  * of the others begin at zero again.
  */
 const MAX_QUERIES = 200
-/** Number of queries that are shown. */
 const MAX_TOP_QUERIES = 20
 
 /** Usage of a database since the server started; `queries` by their SQL. */

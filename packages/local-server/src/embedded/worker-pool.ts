@@ -69,7 +69,6 @@ export class WorkerPool {
   readonly #indexes = new Map<DatabaseId, bigint>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
-  /** Databases that are being migrated. */
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []

@@ -26,7 +26,6 @@ const FAULT_INTERVAL_MS = 60_000
 
 type Method = 'POST' | 'GET,HEAD'
 
-/** The allowed methods of a path, and its handler. */
 interface Route {
   readonly allow: Method
   readonly handle: () => ServiceResponse | Promise<ServiceResponse>
@@ -288,7 +287,6 @@ export class DatabaseRouter {
     return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** Reports a full or failing disk on the server. */
   #reportDiskFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return

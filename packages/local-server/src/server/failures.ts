@@ -28,7 +28,6 @@ interface SqlEntry {
   readonly sql_id?: number
 }
 
-/** SQL that a stream has stored, by number. */
 type StoredSql = Map<number | undefined, string>
 
 interface ParsedBody {

@@ -255,7 +255,6 @@ export class Service {
     else process.emitWarning(error)
   }
 
-  /** Rejects changes to databases from now on. */
   rejectChanges(): void {
     this.#isClosed = true
   }
