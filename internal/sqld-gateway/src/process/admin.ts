@@ -61,11 +61,6 @@ export interface SqldNamespaceStats {
   }[]
 }
 
-/** Whether the server rejects a change only temporarily. */
-function isTransientRejection(error: unknown): boolean {
-  return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
-}
-
 /** Returns null for the error of a missing namespace. @throws any other error */
 function ignoreMissing(error: unknown): null {
   if (error instanceof SqldAdminError && error.status === 404) return null
@@ -88,22 +83,11 @@ export async function retryTransient(change: () => Promise<void>): Promise<void>
     try {
       return await change()
     } catch (error) {
-      if (!isTransientRejection(error) || performance.now() > deadline) throw error
+      const isTransient = error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
+      if (!isTransient || performance.now() > deadline) throw error
       await sleep(REJECTED_DELAY_MS)
     }
   }
-}
-
-interface AdminResponse {
-  readonly status: number
-  readonly contentType: string
-  readonly body: string
-}
-
-function checkAccepted(method: string, path: string, { status, contentType, body }: AdminResponse): void {
-  // the server responds to an unknown path with status 200 and a gRPC body, so a typo would look like success
-  if (status !== 200 || contentType.includes('grpc'))
-    throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
 }
 
 /** Client of the admin API of one server process. */
@@ -126,8 +110,7 @@ export class SqldAdmin {
   /** Whether the process on the port accepts our key. */
   async isReady(): Promise<boolean> {
     try {
-      const { status, body } = await this.#send('GET', '/')
-      return status === 200 && body.includes('sqld admin API')
+      return (await this.#send('GET', '/')).includes('sqld admin API')
     } catch {
       return false
     }
@@ -159,7 +142,7 @@ export class SqldAdmin {
   }
 
   async stats(namespace: string): Promise<SqldNamespaceStats> {
-    return JSON.parse(await this.#get(`/v1/namespaces/${namespace}/stats`)) as SqldNamespaceStats
+    return JSON.parse(await this.#send('GET', `/v1/namespaces/${namespace}/stats`)) as SqldNamespaceStats
   }
 
   /**
@@ -168,9 +151,8 @@ export class SqldAdmin {
    * next start.
    */
   async checkpoint(namespace: string): Promise<void> {
-    await this.#get(`/v1/namespaces/${namespace}/config`)
-    const path = `/v1/namespaces/${namespace}/checkpoint`
-    checkAccepted('POST', path, await this.#send('POST', path, {}))
+    await this.#send('GET', `/v1/namespaces/${namespace}/config`)
+    await this.#send('POST', `/v1/namespaces/${namespace}/checkpoint`, {})
   }
 
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
@@ -183,19 +165,13 @@ export class SqldAdmin {
   }
 
   async exists(namespace: string): Promise<boolean> {
-    return await this.#retryWhileMissing(() => this.#get(`/v1/namespaces/${namespace}/config`))
+    return await this.#retryWhileMissing(() => this.#send('GET', `/v1/namespaces/${namespace}/config`))
   }
 
   /** Whether a namespace exists and rejects reads. */
   async blocksReads(namespace: string): Promise<boolean> {
-    const config = await this.#get(`/v1/namespaces/${namespace}/config`).catch(ignoreMissing)
+    const config = await this.#send('GET', `/v1/namespaces/${namespace}/config`).catch(ignoreMissing)
     return config !== null && (JSON.parse(config) as SqldNamespaceConfig).block_reads
-  }
-
-  async #get(path: string): Promise<string> {
-    const response = await this.#send('GET', path)
-    checkAccepted('GET', path, response)
-    return response.body
   }
 
   /**
@@ -225,23 +201,14 @@ export class SqldAdmin {
     await this.remove(namespace)
   }
 
-  async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
-    checkAccepted(method, path, await this.#sendInOrder(method, path, body, timeoutMs))
-  }
-
   /** Sends one change at a time: concurrent changes while a shared schema migrates can block the server forever. */
-  async #sendInOrder(
-    method: string,
-    path: string,
-    body: object,
-    timeoutMs = TIMEOUT_MS,
-  ): Promise<AdminResponse> {
+  async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
     const change = this.#lastChange.then(() => this.#send(method, path, body, timeoutMs))
     this.#lastChange = change.catch(() => {})
-    return await change
+    await change
   }
 
-  #send(method: string, path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<AdminResponse> {
+  #send(method: string, path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<string> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
       const text = body === undefined ? undefined : JSON.stringify(body)
@@ -252,8 +219,12 @@ export class SqldAdmin {
       const options = { ...this.#address, method, path, headers, agent: false, timeout: timeoutMs }
       const request = http.request(options, (response) => {
         const { statusCode: status = 0, headers: responseHeaders } = response
-        const contentType = responseHeaders['content-type'] ?? ''
-        readAll(response).then((responseBody) => resolve({ status, contentType, body: responseBody }), reject)
+        // the server responds to an unknown path with status 200 and a gRPC body, so a typo would look like success
+        const isAccepted = status === 200 && responseHeaders['content-type']?.includes('grpc') !== true
+        readAll(response).then((result) => {
+          if (isAccepted) resolve(result)
+          else reject(new SqldAdminError(`sqld rejected ${method} ${path}: ${result || status}`, status))
+        }, reject)
       })
       request.on('timeout', () =>
         request.destroy(

@@ -256,17 +256,13 @@ export class Upstream {
       if (process === null || this.isReady || this.#isClosed) break
       await this.#restart(() => process.close())
     }
-    return this.#running
+    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
+    return this.#process
   }
 
   /** Whether the server was started here, and is restarted when it exits. */
   get #isManaged(): boolean {
     return this.#options.remote === undefined && !this.#isClosed
-  }
-
-  get #running(): SqldTarget {
-    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
-    return this.#process
   }
 
   /** Calls the admin API. Retries if the server has just exited, because nothing was sent. */
