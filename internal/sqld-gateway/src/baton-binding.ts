@@ -29,13 +29,6 @@ export type StreamAttributes = Pick<
   'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'
 >
 
-/** Decides whether a response's stream may be continued. */
-export interface BatonGate {
-  mayContinue(): boolean
-  /** Closes a stream that may not be continued. */
-  drop(baton: string): void
-}
-
 /**
  * Tracks which database each stream belongs to, and whether a sender with write permission has used it. The server itself
  * lets anyone who holds a baton continue the stream, with any database and token. The first 8 bytes of a baton identify the
@@ -51,8 +44,12 @@ export class BatonBinding {
     return tracked?.database === database && (mayWrite || !tracked.mayWrite) ? tracked : undefined
   }
 
-  /** Creates a watcher that records the baton of a response, unless the stream may not be continued. */
-  createWatcher(attributes: StreamAttributes, gate: BatonGate): BodyWatcher {
+  /** Creates a watcher that records the baton of a response, or passes it to `close` if the stream may not be continued. */
+  createWatcher(
+    attributes: StreamAttributes,
+    mayContinue: () => boolean,
+    close: (baton: string) => void,
+  ): BodyWatcher {
     let head = ''
     return {
       onPart: (part) => {
@@ -62,8 +59,8 @@ export class BatonBinding {
         if (baton === null) return
         // records only the first baton
         head = head.padEnd(HEAD_LENGTH)
-        if (gate.mayContinue()) this.#remember(baton, { ...attributes, baton, seenAt: performance.now() })
-        else gate.drop(baton)
+        if (mayContinue()) this.#remember(baton, { ...attributes, baton, seenAt: performance.now() })
+        else close(baton)
       },
     }
   }

@@ -54,12 +54,6 @@ interface CheckedRequest {
   readonly isNewStream: boolean
 }
 
-/** The stream that a response continues. */
-interface ResponseStream {
-  readonly id: DatabaseId
-  readonly running: RunningRequest
-}
-
 /** Rules that apply once the body of a request has been received. */
 export interface StreamRules {
   readonly permissions: SenderPermissions
@@ -175,7 +169,12 @@ export class StreamRequests {
     if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const watchers = [...ticket.createWatchers(), this.#createBatonWatcher(call, attributes)]
+    const batonWatcher = this.#batons.createWatcher(
+      attributes,
+      () => !running.isRevoked,
+      (baton) => void this.#internal.closeStream(id, baton).catch(() => {}),
+    )
+    const watchers = [...ticket.createWatchers(), batonWatcher]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -248,14 +247,6 @@ export class StreamRequests {
     const body = watchBody(response.body, watchers)
     const baton = extractBaton((await readBody({ ...response, body })).toString('latin1'))
     if (baton !== null) await this.#internal.closeStream(id, baton)
-  }
-
-  /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
-  #createBatonWatcher({ id, running }: ResponseStream, attributes: StreamAttributes): BodyWatcher {
-    return this.#batons.createWatcher(attributes, {
-      mayContinue: () => !running.isRevoked,
-      drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
-    })
   }
 }
 
