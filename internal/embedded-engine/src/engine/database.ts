@@ -1,20 +1,23 @@
 import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
 import type { Dialect } from '@batonsql/server-common/hrana'
-import type { Statement } from '@batonsql/server-common/sql'
+import { memoize, type Statement } from '@batonsql/server-common/sql'
 import type { TableChanges } from '../protocol/worker-messages.ts'
+import type { TextOutput } from './chunked-text.ts'
 import { ClientConnection } from './client-connection.ts'
 import { CommitCounter } from './commit-counter.ts'
 import { MAIN_FILE } from './database-files.ts'
-import { type DumpOutput, writeDump } from './dump.ts'
+import { writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_STORED_BYTES, MAX_VALUE_BYTES } from './limits.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
-import { StatementParser } from './statement-parser.ts'
+import { parseChecked } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** Number of connections that are kept for later clients. */
 const MAX_SPARE_CONNECTIONS = 4
+/** Longer SQL, such as a dump, is not kept parsed. */
+const MAX_CACHED_CHARACTERS = 10_000
 
 export interface DatabaseOptions {
   readonly id: string
@@ -37,7 +40,8 @@ export class Database {
   readonly dialect: Dialect | null
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
-  readonly #parser: StatementParser
+  /** Parses SQL text into statements. @throws ResultError for a syntax error */
+  readonly parse: (text: string) => readonly Statement[]
   readonly #writeLock = new WriteLock()
   /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
@@ -55,7 +59,8 @@ export class Database {
     this.id = id
     this.role = role
     this.dialect = dialect
-    this.#parser = new StatementParser(dialect === 'sqld')
+    const check = (sql: string): string | null => this.#checkSyntax(sql)
+    this.parse = memoize((text) => parseChecked(text, check, dialect === 'sqld'), MAX_CACHED_CHARACTERS)
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
@@ -84,11 +89,6 @@ export class Database {
     return count === 0n ? null : String(count)
   }
 
-  /** Parses SQL text into statements. @throws ResultError for a syntax error */
-  parse(text: string): readonly Statement[] {
-    return this.#parser.parse(text, (sql) => this.#checkSyntax(sql))
-  }
-
   /** Returns a connection for a client, in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
@@ -101,7 +101,7 @@ export class Database {
   }
 
   /** Writes the current state of the database as statements. */
-  async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
+  async dump(call: number, preserveRowIds: boolean, output: TextOutput): Promise<void> {
     const settings = this.#settings
     const connection = this.#spares.pop() ?? this.#openConfigured()
     connection.call = call

@@ -22,12 +22,13 @@ import {
   type StatementPermissions,
 } from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
+import type { CursorLines } from './cursor.ts'
 import type { Database } from './database.ts'
 import type { Attachment } from './database-files.ts'
 import { type Migration, MigrationError } from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
-import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
+import type { SqliteConnection } from './sqlite-connection.ts'
 import {
   attachTarget,
   checkBlocked,
@@ -68,15 +69,6 @@ export interface SessionHost {
 export interface BatchOutcome {
   readonly results: readonly (JsonText | null)[]
   readonly errors: readonly (ResultError | null)[]
-}
-
-/** Receives the output of a cursor; every call waits for the reader. */
-export interface CursorSink {
-  beginStep(step: number, columns: readonly SqliteColumn[]): Promise<void>
-  /** Receives rows, one per line. */
-  writeRows(lines: JsonText): Promise<void>
-  endStep(result: StatementResult): Promise<void>
-  failStep(step: number, error: ResultError): Promise<void>
 }
 
 /** A client's session: its connection and the programs that run on it. */
@@ -208,7 +200,7 @@ export class Session {
   async cursor(
     steps: readonly BatchStep[],
     permissions: Permissions,
-    sink: CursorSink,
+    sink: CursorLines,
     onReady: () => void,
   ): Promise<void> {
     const prepared = await this.prepareBatch(steps, 3, permissions)
@@ -419,7 +411,7 @@ export class Session {
   async #streamStep(
     step: Step,
     index: number,
-    { sink, permissions }: { readonly sink: CursorSink; readonly permissions: Permissions },
+    { sink, permissions }: { readonly sink: CursorLines; readonly permissions: Permissions },
   ): Promise<void> {
     const run = await this.#prepare(step, permissions)
     try {

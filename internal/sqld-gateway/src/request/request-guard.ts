@@ -1,7 +1,6 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
-import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/sql'
+import { deferTransactions, limitVectorSearches, memoize } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
-import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlProblem, type SqlUse } from './sql-guard.ts'
 import { getSqlTexts } from './sql-texts.ts'
 import { isWord, splitTokens, tokenizeSql } from './sql-tokens.ts'
