@@ -99,22 +99,19 @@ export class DatabaseRouter {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
     const name = row === undefined ? id : addresses.getPath(row)
-    if (this.#options.log.isEnabled) this.#options.log.write('warn', 'database', { database: name, text })
-    else console.error(`${name}: ${text}`)
+    this.#report('warn', 'database', { database: name, text }, text)
     this.#feed?.sendNotice(name, text)
   }
 
-  #reportError(database: string, reference: string, details: string): void {
-    if (this.#options.log.isEnabled)
-      this.#options.log.write('error', 'failure', { database, reference, details })
-    else console.error(`${database}: request failed (reference ${reference}): ${details}`)
-  }
-
-  /** Reports a response whose rest is missing: its status has been sent, so that no reference can reach the client. */
-  #reportCutOff(database: string, path: string, { message }: Error): void {
-    const details = `the response to ${path} was cut off: ${message}`
-    if (this.#options.log.isEnabled) this.#options.log.write('error', 'failure', { database, details })
-    else console.error(`${database}: ${details}`)
+  /** Reports to the log; if there is none, prints `text`. */
+  #report(
+    level: 'warn' | 'error',
+    event: string,
+    fields: { readonly database: string; readonly [name: string]: string },
+    text: string,
+  ): void {
+    if (this.#options.log.isEnabled) this.#options.log.write(level, event, fields)
+    else console.error(`${fields.database}: ${text}`)
   }
 
   /** Discards the counters of a removed database. */
@@ -154,7 +151,10 @@ export class DatabaseRouter {
     }
     if (!allow.split(',').includes(request.method)) return { status: 405, headers: { allow }, body: '' }
     const startedAt = performance.now()
-    const report: ReportInternalError = (reference, details) => this.#reportError(name, reference, details)
+    const report: ReportInternalError = (reference, details) => {
+      const text = `request failed (reference ${reference}): ${details}`
+      this.#report('error', 'failure', { database: name, reference, details }, text)
+    }
     let response: ServiceResponse
     try {
       response = hideInternalError(await route.handle(), report)
@@ -163,8 +163,11 @@ export class DatabaseRouter {
     }
     const { body } = response
     if (body instanceof Readable)
-      body.once('error', (error) => {
-        if (!request.controller.signal.aborted) this.#reportCutOff(name, path, error)
+      body.once('error', ({ message }) => {
+        if (request.controller.signal.aborted) return
+        // its status has been sent, so that no reference can reach the client
+        const details = `the response to ${path} was cut off: ${message}`
+        this.#report('error', 'failure', { database: name, details }, details)
       })
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
