@@ -360,7 +360,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return NO_ATTACH_PERMISSION
       if (target === undefined || !this.#isAttachable(target)) return NOT_ATTACHABLE
       // recorded before the copy is made, so that the stream is closed if the database can no longer be attached
-      this.#streams.attach(request, target)
+      this.#streams.attach(request.stream, target)
       await this.#snapshot(target, path)
       return this.#isAttachable(target) ? null : NOT_ATTACHABLE
     } catch (error) {

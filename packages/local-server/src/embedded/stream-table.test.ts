@@ -44,8 +44,8 @@ test('a baton is not valid while a request is using its stream', async () => {
 test('rejects malformed batons, batons from another server, for another database, or for a closed stream', async () => {
   const { table } = setUp()
   const otherTable = setUp().table
-  const lease = await table.open(A)
-  const baton = table.release(lease) as string
+  const stream = await table.open(A)
+  const baton = table.release(stream) as string
   const invalidBatons = [
     '',
     'x',
@@ -56,7 +56,7 @@ test('rejects malformed batons, batons from another server, for another database
   for (const invalidBaton of invalidBatons)
     expect(catchFailure(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
   expect(catchFailure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
-  table.close(lease)
+  table.close(stream)
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
@@ -76,9 +76,9 @@ test('an idle stream expires after 10 s, is reported as expired for 300 s, and i
 
 test('a stream does not expire while a request is in flight', async () => {
   const { table, expired } = setUp()
-  const lease = await table.open(A)
+  const stream = await table.open(A)
   vi.advanceTimersByTime(60_000)
-  const baton = table.release(lease) as string
+  const baton = table.release(stream) as string
   vi.advanceTimersByTime(9_000)
   table.resume(baton, A)
   vi.advanceTimersByTime(60_000)
@@ -87,14 +87,14 @@ test('a stream does not expire while a request is in flight', async () => {
 
 test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others are rejected with 429 after a second', async () => {
   const { table } = setUp()
-  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const streams = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
   const first = table.open(A).then(() => order.push('first'))
   const second = table.open(B).then(
     () => order.push('second'),
     (error: PipelineFailure) => order.push(`${error.status} ${error.body}`),
   )
-  table.close(leases[0] as { stream: number })
+  table.close(streams[0] as number)
   await first
   vi.advanceTimersByTime(1_000)
   await second
@@ -104,14 +104,14 @@ test('opens at most 128 streams; a free slot goes to the request that has waited
 
 test('an expired stream frees its slot once', async () => {
   const { table } = setUp()
-  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
-  const [expiredLease] = leases as [{ stream: number }]
-  table.release(expiredLease)
+  const streams = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const [expiredStream = 0] = streams
+  table.release(expiredStream)
   vi.advanceTimersByTime(11_000)
   const opening = table.open(A)
   vi.advanceTimersByTime(1_000)
   await opening
-  table.close(expiredLease)
+  table.close(expiredStream)
   const rejectedOpen = table.open(A)
   vi.advanceTimersByTime(1_000)
   await expect(rejectedOpen).rejects.toBeInstanceOf(PipelineFailure)
@@ -129,25 +129,25 @@ test('after its database is closed, an expired stream is still reported as expir
 
 test('a stream can be resumed only by a client that is allowed to attach all databases attached to it', async () => {
   const { table } = setUp()
-  const lease = await table.open(A)
-  table.attach(lease, B)
-  const baton = table.release(lease) as string
+  const stream = await table.open(A)
+  table.attach(stream, B)
+  const baton = table.release(stream) as string
   expect(catchFailure(() => table.resume(baton, A, true, (id) => id !== B))).toBe(
     '400 Received an invalid baton',
   )
   // the rejection has not used up the baton
-  expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
+  expect(table.resume(baton, A, true, (id) => id === B)).toEqual(stream)
 })
 
 test('closes only the streams that have a database attached', async () => {
   const { table } = setUp()
-  const [attachingLease, otherLease] = [await table.open(A), await table.open(A)]
-  const attached = table.getAttached(attachingLease)
-  table.attach(attachingLease, B)
+  const [attaching, other] = [await table.open(A), await table.open(A)]
+  const attached = table.getAttached(attaching)
+  table.attach(attaching, B)
   expect(attached).toEqual([B])
-  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])
-  expect([table.has(attachingLease), table.has(otherLease)]).toEqual([false, true])
+  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attaching }])
+  expect([table.has(attaching), table.has(other)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
   // a request that is still running on the closed stream may still attach a database
-  expect(() => table.attach(attachingLease, B)).not.toThrow()
+  expect(() => table.attach(attaching, B)).not.toThrow()
 })

@@ -31,12 +31,6 @@ interface Stream {
 /** Called when a stream has been closed because it was idle. */
 export type ExpiryListener = (database: DatabaseId, stream: number) => void
 
-/** A stream while a request uses it. */
-export interface StreamLease {
-  /** The stream's number within the server. */
-  readonly stream: number
-}
-
 /**
  * Tracks the open streams of a server: their batons, their idle time and their number.
  * A baton is valid for one request to its own database.
@@ -53,8 +47,8 @@ export class StreamTable {
     this.#onExpiry = onExpiry
   }
 
-  /** Opens a stream; waits up to a second for a free slot. */
-  async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
+  /** Opens a stream; waits up to a second for a free slot. @returns its number */
+  async open(database: DatabaseId, mayWrite = true): Promise<number> {
     if (this.#openCount >= MAX_STREAMS) await this.#waitForSlot()
     else this.#openCount += 1
     this.#lastNumber += 1
@@ -69,12 +63,13 @@ export class StreamTable {
       timer: undefined,
       isExpired: false,
     })
-    return { stream: number }
+    return number
   }
 
   /**
    * Continues the stream of a baton; the baton cannot be used again.
    * @param mayAttach whether the sender may attach a database now; must be true for every database that the stream has attached
+   * @returns its number
    * @throws PipelineFailure if the baton is invalid or was used, or if its stream has expired
    */
   resume(
@@ -82,7 +77,7 @@ export class StreamTable {
     database: DatabaseId,
     mayWrite = true,
     mayAttach: (id: DatabaseId) => boolean = () => true,
-  ): StreamLease {
+  ): number {
     const content = this.#signer.verify(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
@@ -95,11 +90,11 @@ export class StreamTable {
     if (!stream.attached.every(mayAttach)) throw PipelineFailure.invalidBaton()
     this.#take(stream)
     stream.mayWrite ||= mayWrite
-    return { stream: stream.number }
+    return stream.number
   }
 
   /** Returns the baton for the next request, and starts the idle timer. Null if the stream has ended in the meantime. */
-  release({ stream: number }: StreamLease): string | null {
+  release(number: number): string | null {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
     // the service rounds up to the next whole second
@@ -109,12 +104,12 @@ export class StreamTable {
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
-  has({ stream }: StreamLease): boolean {
-    return this.#streams.has(stream)
+  has(number: number): boolean {
+    return this.#streams.has(number)
   }
 
   /** Removes a stream that was closed or has failed. */
-  close({ stream: number }: StreamLease): void {
+  close(number: number): void {
     const stream = this.#streams.get(number)
     if (stream === undefined) return
     clearTimeout(stream.timer)
@@ -131,18 +126,18 @@ export class StreamTable {
     const openStreams = [...this.#streams.values()].filter(
       (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
-    for (const { number } of openStreams) this.close({ stream: number })
+    for (const { number } of openStreams) this.close(number)
     return openStreams.map(({ number }) => number)
   }
 
   /** Records that a stream attaches a database. Streams that are not in the table are ignored. */
-  attach({ stream }: StreamLease, database: DatabaseId): void {
-    this.#streams.get(stream)?.attached.push(database)
+  attach(number: number, database: DatabaseId): void {
+    this.#streams.get(number)?.attached.push(database)
   }
 
   /** Returns the databases that a stream has attached; later ones are added to the same array. */
-  getAttached({ stream }: StreamLease): readonly DatabaseId[] {
-    return this.#streams.get(stream)?.attached ?? []
+  getAttached(number: number): readonly DatabaseId[] {
+    return this.#streams.get(number)?.attached ?? []
   }
 
   /** Removes the open streams that have a database attached. @returns the database and the number of each */
@@ -150,7 +145,7 @@ export class StreamTable {
     const openStreams = [...this.#streams.values()].filter(
       ({ attached, isExpired }) => attached.includes(id) && !isExpired,
     )
-    for (const { number } of openStreams) this.close({ stream: number })
+    for (const { number } of openStreams) this.close(number)
     return openStreams.map(({ database, number }) => ({ database, stream: number }))
   }
 
